@@ -1,0 +1,95 @@
+"""Sums of floats that do not depend on the order of adding.
+
+Floating-point addition is not associative, so a plain sum depends on how the data were split. A double is an integer
+times a power of two; added as integers, any split, merged in any order, gives the identical sum.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+
+_UNIT_EXPONENT = 1074  # every finite double is a whole multiple of 2**-1074
+_UNIT = 1 << _UNIT_EXPONENT
+_MANTISSA_BITS = 53
+_LOW_BITS = 26
+_CHUNK = 1 << 22  # halves of 27 bits, so a chunk's sums stay far below 2**53, where float64 counts exactly
+
+
+class ExactSums:
+    """One exact sum per group; immutable, and `+` adds group by group.
+
+    >>> a = ExactSums.of(np.array([0.1, 0.2, 0.3]), np.array([0, 0, 1]), 2)
+    >>> b = ExactSums.of(np.array([1e16, -1e16]), np.array([0, 0]), 2)
+    >>> (a + b).rounded() == (b + a).rounded()
+    array([ True,  True])
+    """
+
+    __slots__ = ("_units",)
+
+    def __init__(self, units: Iterable[int]) -> None:
+        self._units = tuple(units)
+
+    @classmethod
+    def of(cls, values: FloatArray, groups: Any, n_groups: int) -> Self:
+        """Sum finite `values` within `groups` (numbers from 0 to n_groups - 1)."""
+        units = [0] * n_groups
+        for start in range(0, len(values), _CHUNK):
+            stop = start + _CHUNK
+            mantissa, exponent = np.frexp(values[start:stop])
+            whole = np.ldexp(mantissa, _MANTISSA_BITS).astype(np.int64)
+            smallest = int(exponent.min())
+            n_exponents = int(exponent.max()) - smallest + 1
+            bucket = groups[start:stop] * n_exponents + (exponent - smallest)
+            size = n_groups * n_exponents
+            low = np.bincount(bucket, (whole & ((1 << _LOW_BITS) - 1)).astype(np.float64), size)
+            high = np.bincount(bucket, (whole >> _LOW_BITS).astype(np.float64), size)
+            for index in np.flatnonzero((low != 0) | (high != 0)).tolist():
+                group, offset = divmod(index, n_exponents)
+                total = (int(high[index]) << _LOW_BITS) + int(low[index])
+                shift = smallest + offset - _MANTISSA_BITS + _UNIT_EXPONENT
+                units[group] += total << shift if shift >= 0 else total >> -shift
+        return cls(units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __add__(self, other: "ExactSums") -> "ExactSums":
+        return ExactSums(a + b for a, b in zip(self._units, other._units, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return self._units == other._units if isinstance(other, ExactSums) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._units)
+
+    def __repr__(self) -> str:
+        return f"ExactSums({self.rounded().tolist()})"
+
+    def rounded(self) -> FloatArray:
+        """Each sum as the nearest double."""
+        return np.array([units / _UNIT for units in self._units], dtype=np.float64)
+
+    def to_list(self) -> list[list[float]]:
+        """Each sum as the shortest list of doubles that add up to it exactly: what JSON can hold."""
+        expansions = []
+        for units in self._units:
+            parts, rest = [], units
+            while rest:
+                part = rest / _UNIT
+                parts.append(part)
+                rest -= _in_units(part)
+            expansions.append(parts)
+        return expansions
+
+    @classmethod
+    def from_list(cls, expansions: Iterable[Iterable[float]]) -> Self:
+        """The inverse of `to_list`."""
+        return cls(sum(_in_units(float(part)) for part in parts) for parts in expansions)
+
+
+def _in_units(value: float) -> int:
+    numerator, denominator = value.as_integer_ratio()
+    return numerator * (_UNIT // denominator)

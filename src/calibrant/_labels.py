@@ -1,0 +1,131 @@
+"""Two kinds of labels, told apart and coded as 0 and 1; which one is positive is never guessed."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._input import _missing, _shown, as_array
+from calibrant._typing import ArrayLike, CodeArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+_UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """The two classes, sorted, and which of them is positive."""
+
+    labels: NDArray[Any]
+    positive_index: Literal[0, 1]
+
+    @property
+    def positive(self) -> Any:
+        """The positive label, as a plain Python value."""
+        return self.labels[self.positive_index : self.positive_index + 1].tolist()[0]
+
+    @property
+    def negative(self) -> Any:
+        """The negative label, as a plain Python value."""
+        return self.labels[1 - self.positive_index : 2 - self.positive_index].tolist()[0]
+
+
+def encode_labels(
+    y: ArrayLike, *, classes: ArrayLike | None, pos_label: Any, score_columns: int
+) -> tuple[CodeArray, Classes]:
+    """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
+
+    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column speaks for the
+    second class, so a positive label need not be named.
+    """
+    labels = as_array(y, "y")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InvalidValueError(f"y must have shape (n,); got shape {labels.shape}")
+    if labels.size == 0:
+        raise InvalidValueError("y must have at least one row; got an empty array")
+    if labels.dtype.kind not in "biufOUST":
+        raise InvalidTypeError(f"y must hold numbers, bools or text; got dtype {labels.dtype}")
+    labels, seen = _kinds(labels)
+    known = _two_classes(seen, classes)
+    positive = _positive_index(known, pos_label, score_columns)
+    result = Classes(known, positive)
+    if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
+        codes, bad = kernels.encode(labels, result.negative, result.positive)
+    else:
+        codes = np.asarray(labels == result.positive).astype(np.uint8)
+        bad = -1
+    if bad >= 0:
+        raise _too_many(np.unique(labels))
+    return codes, result
+
+
+def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the labels and the kinds seen: of numbers only the smallest and largest, the coding finds any other."""
+    if labels.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(labels))
+        if missing.size:
+            raise _missing("y", int(missing[0]), missing.size, "NaN")
+    if labels.dtype.kind in "biuf":
+        low, high = labels.min(), labels.max()
+        return labels, np.array([low] if low == high else [low, high], dtype=labels.dtype)
+    if labels.dtype.kind == "O":
+        labels = _uniform(labels)
+    kinds = np.unique(labels)
+    if kinds.size > 2:
+        raise _too_many(kinds)
+    return labels, kinds
+
+
+def _uniform(labels: NDArray[Any]) -> NDArray[Any]:
+    missing = np.flatnonzero([entry is None or entry != entry for entry in labels])
+    if missing.size:
+        raise _missing("y", int(missing[0]), missing.size, repr(labels[missing[0]]))
+    if all(isinstance(entry, str) for entry in labels):
+        return labels
+    if all(isinstance(entry, bool | int | float | np.number | np.bool_) for entry in labels):
+        return np.array(labels.tolist())
+    names = sorted({type(entry).__name__ for entry in labels})
+    raise InvalidTypeError(f"y must hold one kind of entry, numbers, bools or text; got {', '.join(names)}")
+
+
+def _too_many(kinds: NDArray[Any]) -> InvalidValueError:
+    shown = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
+    return InvalidValueError(
+        f"y must hold two classes; got {len(kinds)}: {shown}. For more classes, calibrate one class against the rest; "
+        "labels between 0 and 1 are not outcomes"
+    )
+
+
+def _two_classes(seen: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
+    if classes is None:
+        if seen.size == 1:
+            raise InvalidValueError(
+                f"y must hold two classes; got one class only, {seen.tolist()[0]!r}. If the other class is merely rare, "
+                "name both, as in classes=(0, 1): the intervals are then one-sided"
+            )
+        return seen
+    known = np.unique(as_array(classes, "classes"))
+    if known.ndim != 1 or known.size != 2:
+        raise InvalidValueError(f"classes must be two different labels; got {_shown(classes)}")
+    strange = [label for label in seen.tolist() if label not in known.tolist()]
+    if strange:
+        raise InvalidValueError(f"y must hold only the labels of classes={known.tolist()}; got {strange[0]!r}")
+    return known
+
+
+def _positive_index(known: NDArray[Any], pos_label: Any, score_columns: int) -> Literal[0, 1]:
+    labels = known.tolist()
+    if pos_label is not None:
+        if pos_label not in labels:
+            raise InvalidValueError(f"pos_label must be one of the classes {labels}; got {pos_label!r}")
+        return cast(Literal[0, 1], labels.index(pos_label))
+    if score_columns == 1 and (known.dtype.kind not in "biuf" or set(labels) not in _UNAMBIGUOUS):
+        raise InvalidValueError(
+            f"pos_label must say which class a high score speaks for, where the classes are not 0 and 1 or -1 and 1; "
+            f"got pos_label=None with classes {labels}"
+        )
+    return 1

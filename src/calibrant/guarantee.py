@@ -1,0 +1,315 @@
+"""The last of the four ideas: what follows from the intervals, in numbers and in one English sentence."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._params import check_choice, check_open_unit, check_real
+from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.intervals import Interval, get_method
+from calibrant.mass import mass_limits
+from calibrant.partition import FunctionPartition, Partition, ScorePartition, SegmentedPartition
+from calibrant.tally import Tally
+
+VALUES = ("mean", "midpoint")
+_MASS_SHARE = 0.1  # of alpha, spent on the mass limits by statements that leave regions out
+_SENTENCE_MASS = 0.99
+_SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialGuarantee:
+    """A promise for the regions that are kept, which hold at least `mass` of the population.
+
+    Attributes
+    ----------
+    mass : float
+        Certified share of the population in the kept regions.
+    epsilon : float
+        Largest distance between value and true rate in the kept regions.
+    kept : bool array of shape (n_regions,)
+        Which regions the promise is about.
+    """
+
+    mass: float
+    epsilon: float
+    kept: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spare:
+    """Intervals at a slightly higher level, and mass limits within what that leaves of the error budget."""
+
+    radius: FloatArray
+    mass_limits: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarantee:
+    """What is promised of a calibrator, with which confidence, and on which assumptions.
+
+    With probability at least `confidence_level` over the calibration data, *in every region at once*, the true rate
+    of the positive label lies in [lower, upper], and so within `epsilon` of the predicted value.
+
+    Attributes
+    ----------
+    confidence_level : float
+        1 - alpha.
+    method : str
+        Name of the interval.
+    theorem : str
+        What the promise rests on.
+    assumptions : tuple of str
+        What must be true for it to hold.
+    remarks : tuple of str
+        What a reader should know besides.
+    regions : tuple of str
+        Name of each region.
+    counts, positives : int arrays of shape (n_regions,)
+        Rows and positive rows seen.
+    value, lower, upper : float arrays of shape (n_regions,)
+        Predicted probability and confidence limits.
+    positive_label : object
+        The label whose rate is meant.
+    caveat : str or None
+        Why the promise is not proved, where it is not; the numbers are then what they would be without the caveat.
+
+    Notes
+    -----
+    epsilon is the *maximum over regions* of max(upper - value, value - lower). `cor:calibration-fixed-partition`
+    takes the region with the fewest rows instead; variances differ, so the largest half-width may sit elsewhere, and
+    the corollary as printed can cover with probability 0.063 where 0.9 was promised.
+    """
+
+    confidence_level: float
+    method: str
+    theorem: str
+    assumptions: tuple[str, ...]
+    remarks: tuple[str, ...]
+    regions: tuple[str, ...]
+    counts: IntArray
+    positives: IntArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    positive_label: Any = 1
+    caveat: str | None = None
+    _spare: _Spare | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_tally(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        *,
+        interval: str = "clopper-pearson",
+        confidence_level: float = 0.9,
+        value: str = "mean",
+        positive_label: Any = 1,
+        split: bool = False,
+    ) -> Self:
+        """Derive the promise from a tally; `split` says that the edges were cut from other rows of the same sample."""
+        method = get_method(interval)
+        alpha = 1.0 - check_open_unit("confidence_level", confidence_level)
+        check_choice("value", value, VALUES)
+        check_tally(partition, tally)
+        limits = method.function(tally, alpha)
+        values = _values(tally, limits, value)
+        wider = method.function(tally, alpha * (1 - _MASS_SHARE))
+        spare = _Spare(
+            _radius(values, wider),
+            mass_limits(partition, tally, alpha * _MASS_SHARE),
+        )
+        return cls(
+            confidence_level=float(confidence_level),
+            method=method.name,
+            theorem=method.theorem,
+            assumptions=_assumptions(partition, split),
+            remarks=_remarks(partition, tally),
+            regions=partition.describe(),
+            counts=tally.counts,
+            positives=tally.positives,
+            value=values,
+            lower=limits.lower,
+            upper=limits.upper,
+            positive_label=positive_label,
+            _spare=spare,
+        )
+
+    @property
+    def interval(self) -> Interval:
+        """The limits of all regions."""
+        return Interval(self.lower, self.upper)
+
+    @property
+    def radius(self) -> FloatArray:
+        """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
+        return _radius(self.value, self.interval)
+
+    @property
+    def epsilon(self) -> float:
+        """Largest radius: how far, at most, a predicted value is from the true rate, in any region."""
+        return float(self.radius.max())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the promise follows from the stated assumptions alone."""
+        return self.caveat is None
+
+    def with_caveat(self, caveat: str) -> "Guarantee":
+        """Return the same numbers, withdrawn as a promise for the stated reason."""
+        return replace(self, caveat=caveat)
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the promise is no better than predicting 1/2 without any data."""
+        return self.epsilon >= 0.5
+
+    def epsilon_for(self, mass: float) -> float:
+        """Return the epsilon that holds on regions carrying at least the share `mass` of the population.
+
+        One nearly empty region need not spoil the whole statement. See `restricted_to`.
+        """
+        return self.restricted_to(mass).epsilon
+
+    def restricted_to(self, mass: float) -> PartialGuarantee:
+        """Leave out the regions of largest radius, as long as `mass` of the population is certainly kept.
+
+        The statement, that the kept regions hold at least `mass` of the population and that in each of them the true
+        rate is within `epsilon` of the value, holds as a whole with probability `confidence_level`: a tenth of the
+        error budget pays for exact limits on the mass of every region, the rest for the intervals. For `mass=1`
+        nothing is left out, and the whole budget goes to the intervals.
+        """
+        mass = check_real("mass", mass, rule="a number in (0, 1]")
+        if not 0.0 < mass <= 1.0:
+            raise InvalidValueError(f"mass must be a number in (0, 1]; got {mass!r}")
+        everything = PartialGuarantee(1.0, self.epsilon, np.ones(self.counts.size, dtype=bool))
+        if mass == 1.0 or self._spare is None:
+            return everything
+        order = np.argsort(-self._spare.radius, kind="stable")
+        left_out_mass = np.cumsum(self._spare.mass_limits[order])
+        n_left_out = min(int(np.searchsorted(left_out_mass, 1.0 - mass, side="right")), self.counts.size - 1)
+        epsilon = float(self._spare.radius[order[n_left_out]])
+        if epsilon >= self.epsilon:
+            return everything
+        kept = np.ones(self.counts.size, dtype=bool)
+        # a region no worse than those kept costs nothing to keep
+        kept[order[:n_left_out]] = self._spare.radius[order[:n_left_out]] <= epsilon
+        return PartialGuarantee(1.0 - float(self._spare.mass_limits[~kept].sum()), epsilon, kept)
+
+    def __str__(self) -> str:
+        sentence = self._sentence()
+        if self.caveat is None:
+            return sentence
+        return f"Nothing is proved: {self.caveat}. If that made no difference: {sentence[0].lower()}{sentence[1:]}"
+
+    def _sentence(self) -> str:
+        n_regions = len(self.regions)
+        opening = (
+            f"With {_percent(self.confidence_level)} confidence over the draw of the {self.n_rows:,} calibration rows"
+        )
+        basis = f"whatever the distribution of the data, as long as future rows are drawn like the calibration rows ({self.theorem})"
+        everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions} regions at once"
+        claim = f"the true rate of class {self.positive_label!r} is within {{}} of the predicted probability"
+        partial = self.restricted_to(_SENTENCE_MASS)
+        if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
+            where = (
+                f"in {int(partial.kept.sum())} of {n_regions} regions at once, which hold at least "
+                f"{_percent(_SENTENCE_MASS)} of the population"
+            )
+            rest = f"; over all {n_regions} regions the bound is {_rounded_up(self.epsilon)}"
+            return f"{opening}, {where}, {claim.format(_rounded_up(partial.epsilon))}, {basis}{rest}."
+        sentence = f"{opening}, {everywhere}, {claim.format(_rounded_up(self.epsilon))}, {basis}"
+        if self.is_vacuous:
+            worst = int(self.radius.argmax())
+            sentence += (
+                f"; this says almost nothing yet, for region {self.regions[worst]} holds only {self.counts[worst]} rows: "
+                "use fewer bins or more rows"
+            )
+        return sentence + "."
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were counted in the regions."""
+        return int(self.counts.sum())
+
+    def to_frame(self) -> Any:
+        """Return the regions as a pandas frame: count, value and limits, one row each."""
+        import pandas as pd
+
+        columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
+        return pd.DataFrame({"region": self.regions, **columns})
+
+
+def check_tally(partition: Partition, tally: Tally) -> None:
+    """Refuse a tally that was taken over another partition."""
+    if tally.n_regions != partition.n_regions:
+        raise InvalidValueError(f"tally must have one entry per region, {partition.n_regions}; got {tally.n_regions}")
+    if tally.partition is not None and tally.partition != partition.fingerprint:
+        raise InvalidValueError("tally must have been taken over this partition; it was taken over another one")
+
+
+def _values(tally: Tally, limits: Interval, value: str) -> FloatArray:
+    """The predicted value of each region; 1/2 where nothing was seen."""
+    middle = limits.midpoint
+    return middle if value == "midpoint" else np.where(tally.counts > 0, tally.rates, middle)
+
+
+def _radius(value: FloatArray, limits: Interval) -> FloatArray:
+    return np.maximum(limits.upper - value, value - limits.lower)
+
+
+def _assumptions(partition: Partition, split: bool) -> tuple[str, ...]:
+    stated = [
+        "calibration rows and future rows are independent draws from one distribution",
+        "the scores come from a model that was not trained on the calibration rows",
+    ]
+    if isinstance(partition, FunctionPartition):
+        stated.append("the regions were fixed before the calibration labels were seen")
+    elif split:
+        stated.append("the bins were cut from a random part of the rows, which is counted in no bin")
+    if n_uncounted := sum(_uncounted_edges(part) for part in _score_parts(partition)):
+        stated.append(
+            f"scores exactly equal to one of the {n_uncounted} cut values seen once are outside the statement "
+            "(probability zero for continuous scores)"
+        )
+    return tuple(stated)
+
+
+def _remarks(partition: Partition, tally: Tally) -> tuple[str, ...]:
+    remarks = []
+    if n_empty := int(np.count_nonzero(tally.counts == 0)):
+        remarks.append(f"{n_empty} of {tally.n_regions} regions hold no row: there the interval is [0, 1]")
+    n_atoms = sum(int(part.is_atom.sum()) for part in _score_parts(partition) if part.cuts_own_sample)
+    small = int(np.count_nonzero(tally.counts < tally.n_rows / (4 * tally.n_regions)))
+    if n_atoms and small:
+        remarks.append(
+            f"ties made {n_atoms} single score values regions of their own, and {small} regions are small: split=0.2 cuts "
+            "the bins from other rows, so that tied scores may share a bin"
+        )
+    return tuple(remarks)
+
+
+def _score_parts(partition: Partition) -> tuple[ScorePartition, ...]:
+    if isinstance(partition, SegmentedPartition):
+        return partition.parts
+    return (partition,) if isinstance(partition, ScorePartition) else ()
+
+
+def _uncounted_edges(part: ScorePartition) -> int:
+    return int((~part.is_atom).sum()) if part.cuts_own_sample else 0
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.10g}%"
+
+
+def _rounded_up(epsilon: float) -> str:
+    """Three significant digits, never less than what is proved."""
+    if epsilon <= 0.0:
+        return "0"
+    scale = 10.0 ** (2 - math.floor(math.log10(epsilon)))
+    return f"{math.ceil(epsilon * scale) / scale:.3g}"

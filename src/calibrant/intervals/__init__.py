@@ -1,0 +1,89 @@
+"""Simultaneous confidence intervals for the mean of each region: one fixed-n method per module.
+
+Examples
+--------
+>>> from calibrant.tally import Tally
+>>> get_method("clopper-pearson")(Tally.from_counts([10], [5]), alpha=0.05).lower.round(4)
+array([0.1871])
+"""
+
+from calibrant._params import check_choice
+from calibrant.intervals.base import Interval, Method
+from calibrant.intervals.blaker import blaker
+from calibrant.intervals.clopper_pearson import clopper_pearson
+from calibrant.intervals.empirical_bernstein import empirical_bernstein
+from calibrant.intervals.hoeffding import hoeffding
+from calibrant.intervals.kl import kl
+from calibrant.intervals.umd import umd
+
+__all__ = [
+    "METHODS",
+    "Interval",
+    "Method",
+    "blaker",
+    "clopper_pearson",
+    "empirical_bernstein",
+    "get_method",
+    "hoeffding",
+    "kl",
+    "umd",
+]
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "clopper-pearson",
+            clopper_pearson,
+            "binomial tails inverted (Clopper and Pearson 1934), at the Sidak level",
+            exact=True,
+        ),
+        Method(
+            "blaker",
+            blaker,
+            "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level",
+            exact=True,
+        ),
+        Method(
+            "hoeffding",
+            hoeffding,
+            "Hoeffding's inequality (1963, Theorem 2), by Bonferroni",
+            exact=False,
+        ),
+        Method(
+            "empirical-bernstein",
+            empirical_bernstein,
+            "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, thm:emp_bernstein), by Bonferroni",
+            exact=False,
+        ),
+        Method(
+            "kl",
+            kl,
+            "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1), by Bonferroni",
+            exact=False,
+        ),
+        Method(
+            "umd",
+            umd,
+            "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021), by Bonferroni",
+            exact=False,
+        ),
+    )
+}
+"""Every method by the name that the parameter ``interval`` takes."""
+
+
+def get_method(name: str) -> Method:
+    """Return the method called `name`.
+
+    Raises
+    ------
+    ValueError
+        Where no method has that name.
+
+    Examples
+    --------
+    >>> get_method("clopper-pearson").exact
+    True
+    """
+    return METHODS[check_choice("interval", name, METHODS)]

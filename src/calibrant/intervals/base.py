@@ -1,0 +1,100 @@
+"""What every interval method returns, and what the registry knows about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+
+if TYPE_CHECKING:
+    from calibrant.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """Confidence limits for the mean of each region, valid for all regions at once.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float64, one entry per region
+        0 <= lower <= upper <= 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> interval = Interval(np.array([0.25]), np.array([0.75]))
+    >>> interval.midpoint, interval.radius
+    (array([0.5]), array([0.25]))
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def midpoint(self) -> FloatArray:
+        """The centre of each interval."""
+        return self.lower + (self.upper - self.lower) / 2
+
+    @property
+    def radius(self) -> FloatArray:
+        """Half of each interval's width."""
+        return (self.upper - self.lower) / 2
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way from a tally to simultaneous intervals, and what it rests on.
+
+    Parameters
+    ----------
+    name : str
+        What the parameter ``interval`` calls it.
+    function : callable
+        ``function(tally, alpha)`` returns the `Interval` of all regions, which holds with probability at least
+        1 - alpha.
+    theorem : str
+        One line: the result that the method rests on.
+    exact : bool
+        Whether the limits invert the binomial distribution itself, rather than a bound on it.
+
+    Examples
+    --------
+    >>> from calibrant.intervals import get_method
+    >>> from calibrant.tally import Tally
+    >>> get_method("hoeffding")(Tally.from_counts([100], [50]), alpha=0.1).radius.round(4)
+    array([0.1224])
+    """
+
+    name: str
+    function: Callable[[Tally, float], Interval]
+    theorem: str
+    exact: bool
+
+    def __call__(self, tally: Tally, alpha: float) -> Interval:
+        """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
+        return self.function(tally, alpha)
+
+
+def around_rate(tally: Tally, radius: FloatArray) -> Interval:
+    """Return [rate - radius, rate + radius] within [0, 1], and [0, 1] where nothing was seen.
+
+    One ulp is added on each side, so that rounding can not make the interval narrower than its formula.
+    """
+    n = tally.counts.astype(np.float64)
+    k = tally.positives.astype(np.float64)
+    seen = n > 0.0
+    n = np.where(seen, n, 1.0)
+    lower = np.where(seen & (k > 0.0), np.maximum(np.nextafter(k / n - radius, -1.0), 0.0), 0.0)
+    upper = np.where(seen & (k < n), np.minimum(np.nextafter(k / n + radius, 2.0), 1.0), 1.0)
+    return Interval(lower, upper)

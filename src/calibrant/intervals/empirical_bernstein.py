@@ -1,0 +1,55 @@
+"""Empirical Bernstein: the paper's own interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._params import check_open_unit
+from calibrant.intervals.base import Interval, around_rate
+
+if TYPE_CHECKING:
+    from calibrant.tally import Tally
+
+
+def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
+    """The paper's limits for every region at once, exactly as `thm:emp_bernstein` states them.
+
+    Offered for comparison with the paper: the exact binomial limits are 1.35 to 8 times narrower.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counts and positives of B regions; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+    alpha : float in (0, 1)
+        The probability with which some region's interval may miss its mean.
+
+    Returns
+    -------
+    Interval
+        [0, 1] for an empty region; lower is 0 where no positive was seen and upper is 1 where nothing else was.
+
+    Notes
+    -----
+    k/N +- (sqrt(2 V ln(3B/alpha) / N) + 3 ln(3B/alpha) / N), within [0, 1], where V = (k/N) (1 - k/N) is the empirical
+    variance of the labels.
+
+    References
+    ----------
+    Audibert, Munos & Szepesvari (2007), "Tuning bandit algorithms in stochastic environments", ALT. Gupta, Podkopaev &
+    Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals and calibration",
+    NeurIPS, `thm:emp_bernstein`.
+
+    Examples
+    --------
+    >>> from calibrant.tally import Tally
+    >>> empirical_bernstein(Tally.from_counts([100] * 10, [50] * 10), alpha=0.1).radius[0].round(4)
+    np.float64(0.34)
+    """
+    alpha = check_open_unit("alpha", alpha)
+    n = np.maximum(tally.counts, 1).astype(np.float64)
+    k = tally.positives.astype(np.float64)
+    variance = (k / n) * ((n - k) / n)
+    log_term = np.log(3.0 * tally.n_regions) - np.log(alpha)
+    return around_rate(tally, np.sqrt(2.0 * variance * log_term / n) + 3.0 * log_term / n)

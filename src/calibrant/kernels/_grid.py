@@ -1,0 +1,195 @@
+"""From a score to the few cuts it has to be compared with, by arithmetic instead of a binary search.
+
+A *key* is a whole number computed from a score by a function that never decreases. Where no cut shares a score's key,
+the key alone tells the cell; only scores that share their key with a cut are compared with it. Exactness needs nothing
+but monotonicity: if score >= cut then key(score) >= key(cut), whatever was rounded on the way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import FloatArray, IndexArray
+
+POSITIVE_BITS = 0
+"""Key from the top bits of the float: equal steps in each power of two. Needs cuts >= 0."""
+LINEAR = 1
+"""Key from equal steps between the outermost cuts."""
+SIGNED_BITS = 2
+"""As POSITIVE_BITS, for cuts of both signs: slower, and coarse, because the steps run through all powers of two."""
+
+MAGIC = 2.0**52
+"""Added to a float below 2**51, it leaves the nearest whole number in the low bits."""
+MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
+LOWEST_BITS = 0x7FFF_FFFF_FFFF_FFFF
+
+SAMPLE_ROWS = 2048
+"""Rows that judge the grids: enough to see a share of 1 % of the rows."""
+GOOD_SHARE = 1 / 32
+"""With fewer rows than this to compare, a faster key beats a finer one."""
+USELESS_SHARE = 0.6
+"""With more rows than this in keys of three or more cuts, the keys cost more than they save."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The keys of one set of cuts.
+
+    Attributes
+    ----------
+    cuts : strictly increasing, finite, without negative zero
+    padded : the cuts and two infinities, so that `padded[first + 1]` always exists
+    first : for each key, how many cuts have a smaller key
+    shared : for each key, whether a cut has it
+    depth : the most cuts that any key has
+    """
+
+    cuts: FloatArray
+    padded: FloatArray
+    first: IndexArray
+    shared: NDArray[np.bool_]
+    depth: int
+    kind: int
+    shift: int
+    offset: int
+    low: float
+    high: float
+    scale: float
+
+    @property
+    def size(self) -> int:
+        """Number of keys."""
+        return self.first.shape[0]
+
+    def keys(self, scores: FloatArray, out: IndexArray, work: FloatArray) -> IndexArray:
+        """Write the keys of contiguous `scores` to `out`; they may lie outside the grid and have to be clipped."""
+        return _keys(scores, out, work, self.kind, self.shift, self.offset, self.low, self.high, self.scale)
+
+    def resolve(self, scores: FloatArray, keys: IndexArray) -> IndexArray:
+        """Cells of the given scores, by comparing them with the cuts that share their keys."""
+        if self.depth > 2 or scores.shape[0] < 256:
+            return self.cuts.searchsorted(scores, side="right")
+        cells = self.first.take(keys, mode="clip")
+        result = cells + (scores >= self.padded.take(cells))
+        if self.depth == 2:
+            cells += 1
+            result += scores >= self.padded.take(cells)
+        return result
+
+
+def _keys(
+    scores: FloatArray,
+    out: IndexArray,
+    work: FloatArray,
+    kind: int,
+    shift: int,
+    offset: int,
+    low: float,
+    high: float,
+    scale: float,
+) -> IndexArray:
+    if kind == POSITIVE_BITS:
+        np.right_shift(scores.view(np.int64), shift, out=out)
+        return np.subtract(out, offset, out=out)
+    if kind == LINEAR:
+        np.clip(scores, low, high, out=work)
+        np.subtract(work, low, out=work)
+        np.multiply(work, scale, out=work)
+        np.add(work, MAGIC, out=work)
+        return np.subtract(work.view(np.int64), MAGIC_BITS, out=out)
+    # Negative zero equals zero, so it must have zero's bits.
+    bits = np.add(scores, 0.0, out=work).view(np.int64)
+    np.right_shift(bits, 63, out=out)
+    np.bitwise_and(out, LOWEST_BITS, out=out)
+    np.bitwise_xor(out, bits, out=out)
+    np.right_shift(out, shift, out=out)
+    return np.subtract(out, offset, out=out)
+
+
+def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
+    """Choose the keys for these cuts that leave the fewest of these scores to be compared; None where none helps.
+
+    The choice looks at a sample of the scores. It changes the time taken, never a result.
+    """
+    cuts = cuts + 0.0
+    stride = max(1, scores.shape[0] // SAMPLE_ROWS)
+    sample = np.ascontiguousarray(scores[::stride], dtype=np.float64)
+    sizes = (_grid_size(cuts.shape[0]), 1 << 16)
+    best: Grid | None = None
+    best_share = np.inf
+    for size in sizes:
+        for kind in (POSITIVE_BITS, LINEAR, SIGNED_BITS):
+            grid = _try(cuts, kind, size)
+            if grid is None:
+                continue
+            keys = np.clip(grid.keys(sample, np.empty(sample.shape, np.intp), np.empty_like(sample)), 0, grid.size - 1)
+            share = float(np.mean(grid.shared[keys])) if sample.shape[0] else 0.0
+            if share < best_share:
+                best, best_share = grid, share
+            if share <= GOOD_SHARE:
+                return best
+        # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several distinct cuts.
+        if best is not None and best.depth <= 2:
+            return best
+    if best is not None and best.depth > 2 and best_share > USELESS_SHARE:
+        return None
+    return best
+
+
+def _grid_size(n_cuts: int) -> int:
+    """Keys enough that few scores share one with a cut, and few enough that their tables stay in the cache."""
+    size = 1 << 13
+    while size < 64 * n_cuts and size < 1 << 18:
+        size *= 2
+    return size
+
+
+def _try(cuts: FloatArray, kind: int, size: int) -> Grid | None:
+    low, high = float(cuts[0]), float(cuts[-1])
+    shift, offset, scale = 1, 0, 1.0
+    if kind == LINEAR:
+        width = high - low
+        if cuts.shape[0] > 1:
+            # Python floats: they overflow to infinity without a warning.
+            scale = (size - 3) / width if width > 0 else 0.0
+        if not (0.0 < scale < np.inf) or not width < np.inf:
+            return None
+        # One step of room on each side, so that what lies outside the cuts does not share the outer cuts' keys.
+        low, high = low - 1.0 / scale, high + 1.0 / scale
+        if not (-np.inf < low < cuts[0] and cuts[-1] < high < np.inf):
+            return None
+    else:
+        if kind == POSITIVE_BITS and low < 0:
+            return None
+        bits = cuts.view(np.int64)
+        ordered = bits ^ ((bits >> 63) & LOWEST_BITS)
+        first, last = int(ordered[0]), int(ordered[-1])
+        # At least one bit is dropped: the lowest key minus the offset then stays within 64 bits.
+        while (last >> shift) - (first >> shift) > size - 3:
+            shift += 1
+        offset = (first >> shift) - 1
+        if kind == POSITIVE_BITS:
+            # Negative zero has the lowest key of all, which must then be zero's key too.
+            offset = max(offset, 0)
+    empty = np.empty(cuts.shape, np.intp)
+    keys = _keys(cuts, empty, np.empty_like(cuts), kind, shift, offset, low, high, scale)
+    used = int(keys[-1]) + 2
+    np.clip(keys, 0, used - 1, out=keys)
+    per_key = np.bincount(keys, minlength=used)
+    return Grid(
+        cuts=cuts,
+        padded=np.concatenate((cuts, (np.inf, np.inf))),
+        first=np.cumsum(per_key) - per_key,
+        shared=per_key > 0,
+        depth=int(per_key.max()),
+        kind=kind,
+        shift=shift,
+        offset=offset,
+        low=low,
+        high=high,
+        scale=scale,
+    )

@@ -1,0 +1,203 @@
+"""The first of the four ideas: which of finitely many regions an input falls into."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    from calibrant.partition.function import FunctionPartition
+    from calibrant.partition.scores import ScorePartition
+    from calibrant.partition.segments import SegmentedPartition
+
+
+class Partition(ABC):
+    """A finite partition of the inputs; a value, compared by content.
+
+    The theory needs nothing more than this: with labels independent and identically distributed inside each region,
+    one interval per region holds whatever the distribution (`thm:emp_bernstein`). Bins of a score are the common
+    case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and `by_segment`.
+
+    Inputs go through `prepare` once, which checks them; the methods with a leading underscore take what it returned.
+    """
+
+    @property
+    @abstractmethod
+    def n_regions(self) -> int:
+        """How many regions there are."""
+
+    @abstractmethod
+    def describe(self) -> tuple[str, ...]:
+        """One readable name per region."""
+
+    @abstractmethod
+    def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> Any:
+        """Check the inputs and return them in the form the other methods take."""
+
+    @abstractmethod
+    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region of each prepared input."""
+
+    @abstractmethod
+    def _key(self) -> tuple[Hashable, ...]:
+        """What makes two partitions equal."""
+
+    def assign(self, inputs: ArrayLike, segments: ArrayLike | None = None) -> IndexArray:
+        """Return the region, from 0 to n_regions - 1, whose value is predicted for each input."""
+        return self._assign(self.prepare(inputs, segments))
+
+    def _membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region each input counts in, and -1 where it counts in none (see `uniform_mass`)."""
+        return self._assign(prepared, threads=threads)
+
+    def _count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
+        """Rows and positives of each region, and how many rows count in none."""
+        regions = self._membership(prepared, threads=threads)
+        inside = regions >= 0
+        rows = np.bincount(regions[inside], minlength=self.n_regions)
+        positives = np.bincount(regions[inside & (codes == 1)], minlength=self.n_regions)
+        return rows.astype(np.int64), positives.astype(np.int64), int(regions.size - np.count_nonzero(inside))
+
+    def _look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Each input's entry (or row) of a table with one entry (or row) per region."""
+        return table[self._assign(prepared, threads=threads)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the partition as plain JSON values; `from_dict` reads it back."""
+        raise InvalidTypeError(f"a {type(self).__name__} can not be saved: JSON can not hold a Python function")
+
+    @staticmethod
+    def from_dict(state: Mapping[str, Any]) -> "Partition":
+        """Read back what `to_dict` wrote."""
+        from calibrant.partition.scores import ScorePartition
+        from calibrant.partition.segments import SegmentedPartition
+
+        readers: dict[str, Callable[[Mapping[str, Any]], Partition]] = {
+            "scores": ScorePartition._read,
+            "segments": SegmentedPartition._read,
+        }
+        kind = state.get("kind")
+        if kind not in readers:
+            raise InvalidValueError(f"kind of a partition must be one of {sorted(readers)}; got {kind!r}")
+        return readers[kind](state)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name of the content: tallies that carry the same one may be added."""
+        try:
+            content = json.dumps(self.to_dict(), sort_keys=True)
+        except InvalidTypeError:
+            content = repr((type(self).__name__, self.describe()))
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.n_regions} regions>"
+
+    # The ways to make one. Each returns the class that does the work, so that `Partition` is the only name to learn.
+
+    @staticmethod
+    def fixed_width(n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> "ScorePartition":
+        """Bins of equal width over `score_range`; scores outside are refused.
+
+        >>> Partition.fixed_width(4).describe()
+        ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
+        """
+        from calibrant.partition.scores import ScorePartition
+
+        return ScorePartition.fixed_width(n_bins, score_range)
+
+    @staticmethod
+    def from_edges(edges: ArrayLike, score_range: tuple[float, float] | None = None) -> "ScorePartition":
+        """Half-open bins [e1, e2) between the given inner edges.
+
+        The edges must not come from the rows that will be tallied; for those there is `uniform_mass`. Without a
+        `score_range` the end bins are open-ended.
+
+        >>> Partition.from_edges([0.2, 0.8]).describe()
+        ('(-inf, 0.2)', '[0.2, 0.8)', '[0.8, inf)')
+        """
+        from calibrant.partition.scores import ScorePartition
+
+        return ScorePartition.from_edges(edges, score_range)
+
+    @staticmethod
+    def uniform_mass(scores: ArrayLike, n_bins: int) -> "ScorePartition":
+        """Bins between order statistics of the very scores that will be tallied.
+
+        The edges are the order statistics of rank ceil(b (n + 1) / n_bins). The regions are the open intervals
+        between neighbouring edge values, and each edge value seen more than once, which is a region of its own. An
+        edge value seen once counts in no tally. Given how many scores lie below, at and above each edge, the scores
+        strictly between two edges are i.i.d. and so are the labels at an atom, so fixed-n intervals stay exact, ties
+        or not. After Gupta and Ramdas (2021), "Distribution-free calibration guarantees for histogram binning without
+        sample splitting".
+
+        >>> Partition.uniform_mass([0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5], 2).describe()
+        ('(-inf, 0.4)', '(0.4, inf)')
+        """
+        from calibrant.partition.scores import ScorePartition
+
+        return ScorePartition.uniform_mass(scores, n_bins)
+
+    @staticmethod
+    def atoms(values: ArrayLike) -> "ScorePartition":
+        """One region per score value, for scores known beforehand to take finitely many; other scores fall between.
+
+        >>> Partition.atoms([0.0, 1.0]).describe()
+        ('(-inf, 0)', '{0}', '(0, 1)', '{1}', '(1, inf)')
+        """
+        from calibrant.partition.scores import ScorePartition
+
+        return ScorePartition.atoms(values)
+
+    @staticmethod
+    def from_function(function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> "FunctionPartition":
+        """Regions named by any function of the inputs that was fixed before the labels were seen.
+
+        Parameters
+        ----------
+        function : callable
+            Takes the inputs and returns one region per row.
+        regions : int or iterable
+            How many regions, when the function returns numbers from 0; or the values it may return.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> young_old = Partition.from_function(lambda X: np.asarray(X)[:, 0] >= 40, [False, True])
+        >>> young_old.assign([[25.0], [61.0]])
+        array([0, 1])
+        """
+        from calibrant.partition.function import FunctionPartition
+
+        return FunctionPartition.from_function(function, regions)
+
+    @staticmethod
+    def from_tree(tree: Any) -> "FunctionPartition":
+        """The leaves of a fitted scikit-learn decision tree, grown on other rows than those that will be tallied."""
+        from calibrant.partition.function import FunctionPartition
+
+        return FunctionPartition.from_tree(tree)
+
+    @staticmethod
+    def by_segment(parts: Mapping[Hashable, "ScorePartition"]) -> "SegmentedPartition":
+        """Bins of the score within each segment: every segment has its own regions, all within one error budget.
+
+        >>> bins = Partition.by_segment({"north": Partition.fixed_width(2), "south": Partition.fixed_width(1)})
+        >>> bins.describe()
+        ('north: [0, 0.5)', 'north: [0.5, 1]', 'south: [0, 1]')
+        """
+        from calibrant.partition.segments import SegmentedPartition
+
+        return SegmentedPartition(parts)

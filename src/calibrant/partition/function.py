@@ -1,0 +1,79 @@
+"""Regions named by any function of the inputs: a tree's leaves, a rule, a cluster."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._input import as_array
+from calibrant._params import check_int
+from calibrant._typing import ArrayLike, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.partition.base import Partition
+
+
+class FunctionPartition(Partition):
+    """A finite partition given by a function of the inputs; see `Partition.from_function` and `Partition.from_tree`."""
+
+    def __init__(
+        self, function: Callable[[Any], ArrayLike], values: tuple[Hashable, ...], noun: str = "region"
+    ) -> None:
+        self.function = function
+        self.values = values
+        self._noun = noun
+
+    @classmethod
+    def from_function(cls, function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> Self:
+        """See `Partition.from_function`."""
+        if not callable(function):
+            raise InvalidTypeError(f"function must be callable; got {type(function).__name__}")
+        if isinstance(regions, int | np.integer):
+            values: tuple[Hashable, ...] = tuple(range(check_int("regions", regions, minimum=1)))
+        elif isinstance(regions, Iterable) and not isinstance(regions, str | bytes):
+            values = tuple(regions)
+        else:
+            raise InvalidTypeError(f"regions must be an int or the values the function may return; got {regions!r}")
+        if not values or len(set(values)) != len(values):
+            raise InvalidValueError(f"regions must be at least one value, none twice; got {values!r}")
+        return cls(function, values)
+
+    @classmethod
+    def from_tree(cls, tree: Any) -> Self:
+        """See `Partition.from_tree`."""
+        structure = getattr(tree, "tree_", None)
+        if structure is None or not hasattr(tree, "apply"):
+            raise InvalidTypeError(f"tree must be a fitted scikit-learn decision tree; got {type(tree).__name__}")
+        leaves = np.flatnonzero(structure.children_left == -1)
+        return cls(tree.apply, tuple(leaves.tolist()), "leaf")
+
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are."""
+        return len(self.values)
+
+    def describe(self) -> tuple[str, ...]:
+        """One readable name per region."""
+        return tuple(f"{self._noun} {value}" for value in self.values)
+
+    def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> IndexArray:
+        """Call the function and check that it returned known regions, one per row."""
+        if segments is not None:
+            raise InvalidTypeError("segments must be None: this partition was made without segments")
+        returned = as_array(self.function(inputs), "what the partition's function returned")
+        if returned.ndim != 1:
+            raise InvalidValueError(
+                f"the partition's function must return one region per row; got shape {returned.shape}"
+            )
+        numbers = {value: number for number, value in enumerate(self.values)}
+        kinds, inverse = np.unique(returned, return_inverse=True)
+        unknown = [kind for kind in kinds.tolist() if kind not in numbers]
+        if unknown:
+            raise InvalidValueError(f"the partition's function must return one of {self.values!r}; got {unknown[0]!r}")
+        return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
+
+    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        regions: IndexArray = prepared
+        return regions
+
+    def _key(self) -> tuple[Hashable, ...]:
+        return (self.function, self.values)

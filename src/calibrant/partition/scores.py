@@ -1,0 +1,302 @@
+"""Regions of a score: bins between edges, and single values."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._input import as_scores, check_in_range
+from calibrant._params import check_int, check_score_range
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.partition.base import Partition
+
+_EVERYWHERE = (-np.inf, np.inf)
+
+
+class ScorePartition(Partition):
+    """Half-open bins between edges; an edge value may be a region of its own, or count in no region.
+
+    Every region is a run of doubles [c, d): the region of a single value a is [a, next double after a). So all of the
+    work on rows is one question, how many cuts are at most the score, whatever the regions look like.
+
+    Parameters
+    ----------
+    edges : array of shape (m,)
+        Strictly increasing inner edges.
+    score_range : (float, float)
+        Scores outside it are refused; (-inf, inf) takes any.
+    first_rank, last_rank : int arrays of shape (m,), optional
+        For edges that are order statistics of the tallied sample: which ranks each edge value occupies in it. A value
+        of several ranks is a region of its own, an atom; a value of one rank counts in no region.
+    n_rows : int, optional
+        Size of that sample.
+    atoms : bool
+        Make every edge value a region of its own, whatever the sample.
+    """
+
+    edges: FloatArray
+    low: float
+    high: float
+    first_rank: IntArray | None
+    last_rank: IntArray | None
+    n_rows: int | None
+    atoms_only: bool
+
+    def __init__(
+        self,
+        edges: FloatArray,
+        score_range: tuple[float, float] = _EVERYWHERE,
+        *,
+        first_rank: IntArray | None = None,
+        last_rank: IntArray | None = None,
+        n_rows: int | None = None,
+        atoms: bool = False,
+    ) -> None:
+        self.edges = _frozen(edges + 0.0)  # -0.0 becomes 0.0
+        self.low, self.high = score_range
+        self.first_rank = None if first_rank is None else _frozen(first_rank)
+        self.last_rank = None if last_rank is None else _frozen(last_rank)
+        self.n_rows = n_rows
+        self.atoms_only = atoms
+        after = np.nextafter(self.edges, np.inf)
+        own_region = self.is_atom
+        uncounted = np.zeros_like(own_region) if self.first_rank is None else ~own_region
+        closed_in = uncounted & np.isin(
+            after, self.edges
+        )  # no double lies between it and the next edge: no bin to lead
+        self._cuts = _frozen(_increasing(self.edges[~closed_in], after[own_region]))
+        # where counting differs from predicting: an uncounted edge value is a cell of its own, that is in no region
+        self._member_cuts = _frozen(_increasing(self.edges, after[own_region | uncounted]))
+        starts = np.concatenate([[-np.inf], self._member_cuts])
+        regions = np.searchsorted(self._cuts, starts, side="right")
+        regions[np.isin(starts, self.edges[uncounted])] = -1
+        self._member_regions = _frozen(regions)
+
+    @property
+    def is_atom(self) -> NDArray[np.bool_]:
+        """For each edge, whether its value is a region of its own."""
+        if self.first_rank is not None and self.last_rank is not None:
+            return np.asarray(self.last_rank > self.first_rank)
+        return np.full(self.edges.size, self.atoms_only)
+
+    @property
+    def cuts_own_sample(self) -> bool:
+        """Whether the edges are order statistics of the rows that are tallied."""
+        return self.first_rank is not None
+
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are."""
+        return self._cuts.size + 1
+
+    @property
+    def bounds(self) -> FloatArray:
+        """For each region, its infimum and supremum, as an (n_regions, 2) array."""
+        lowest = np.concatenate([[self.low], self._cuts])
+        highest = np.concatenate([self._cuts, [self.high]])
+        single = np.isin(lowest, self.edges[self.is_atom])
+        after_atom = np.isin(lowest, np.nextafter(self.edges[self.is_atom], np.inf)) & ~np.isin(lowest, self.edges)
+        lowest = np.where(after_atom, np.nextafter(lowest, -np.inf), lowest)
+        return np.column_stack([lowest, np.where(single, lowest, highest)])
+
+    def describe(self) -> tuple[str, ...]:
+        """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
+        bounds = self.bounds
+        atoms = set(self.edges[self.is_atom].tolist())
+        names = []
+        for index, (low, high) in enumerate(bounds.tolist()):
+            if low == high and low in atoms:
+                names.append(f"{{{low:.6g}}}")
+                continue
+            open_left = self.cuts_own_sample or low in atoms or low == -np.inf
+            closed_right = index == len(bounds) - 1 and high < np.inf
+            names.append(f"{'(' if open_left else '['}{low:.6g}, {high:.6g}{']' if closed_right else ')'}")
+        return tuple(names)
+
+    def cut_counts(self) -> IntArray | None:
+        """Rows of each region in the sample whose order statistics are the edges; None for other edges."""
+        if self.first_rank is None or self.last_rank is None or self.n_rows is None:
+            return None
+        # ranks of the sample as stand-ins for its scores: the region of every row follows from the ranks alone
+        gaps = np.diff(np.concatenate([[0], self.last_rank])) - (self.last_rank - self.first_rank + 1)
+        counts = np.zeros(self.n_regions, dtype=np.int64)
+        at_edge = np.searchsorted(self._cuts, self.edges, side="right")
+        own = self.is_atom
+        np.add.at(counts, at_edge[own], (self.last_rank - self.first_rank + 1)[own])
+        below = np.searchsorted(self._cuts, self.edges, side="left")
+        np.add.at(counts, below, gaps)
+        counts[-1] += self.n_rows - (self.last_rank[-1] if self.last_rank.size else 0)
+        return counts
+
+    def prepare(
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1
+    ) -> NDArray[Any]:
+        """Check the scores: finite, one-dimensional, within the score range."""
+        if segments is not None:
+            raise InvalidTypeError("segments must be None: this partition was made without segments")
+        scores = as_scores(inputs, positive_column=positive_column)
+        check_in_range(scores, self.low, self.high)
+        return scores
+
+    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        return kernels.assign(prepared, self._cuts, threads=threads)
+
+    def _membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        return self._member_regions[kernels.assign(prepared, self._member_cuts, threads=threads)]
+
+    def _count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
+        rows, positives = kernels.count(prepared, codes, self._member_cuts, threads=threads)
+        return self._gather(rows, positives)
+
+    def _gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
+        """From counts per cell between `_member_cuts` to counts per region."""
+        inside = self._member_regions >= 0
+        regions = self._member_regions[inside]
+        counts, hits = np.zeros((2, self.n_regions), dtype=np.int64)
+        np.add.at(counts, regions, rows[inside])
+        np.add.at(hits, regions, positives[inside])
+        return counts, hits, int(rows[~inside].sum())
+
+    def _look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
+        return kernels.look_up(prepared, self._cuts, table, threads=threads)
+
+    def _key(self) -> tuple[Hashable, ...]:
+        ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
+        return (self.edges.tobytes(), self.low, self.high, *ranks, self.n_rows, self.atoms_only)
+
+    @classmethod
+    def fixed_width(cls, n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> Self:
+        """See `Partition.fixed_width`."""
+        n_bins = check_int("n_bins", n_bins, minimum=1)
+        low, high = check_score_range(score_range)
+        edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
+        if (np.diff(edges, prepend=low, append=high) <= 0).any():
+            raise InvalidValueError(
+                f"n_bins={n_bins} is more than doubles can tell apart over score_range=({low}, {high})"
+            )
+        return cls(edges, (low, high))
+
+    @classmethod
+    def from_edges(cls, edges: ArrayLike, score_range: tuple[float, float] | None = None) -> Self:
+        """See `Partition.from_edges`."""
+        inner = as_scores(edges, name="edges").astype(np.float64)
+        if (np.diff(inner) <= 0).any():
+            raise InvalidValueError(f"edges must be strictly increasing; got {inner.tolist()}")
+        if score_range is None:
+            return cls(inner)
+        low, high = check_score_range(score_range)
+        if inner.size and not (low < inner[0] and inner[-1] <= high):
+            raise InvalidValueError(f"edges must lie inside score_range=({low:g}, {high:g}); got {inner.tolist()}")
+        return cls(inner, (low, high))
+
+    @classmethod
+    def atoms(cls, values: ArrayLike) -> Self:
+        """See `Partition.atoms`."""
+        return cls(np.unique(as_scores(values, name="values").astype(np.float64)), atoms=True)
+
+    @classmethod
+    def uniform_mass(cls, scores: ArrayLike, n_bins: int) -> Self:
+        """See `Partition.uniform_mass`."""
+        prepared = as_scores(scores)
+        no_labels = np.zeros(prepared.size, dtype=np.uint8)
+        return cls.cut_and_count(prepared, no_labels, check_int("n_bins", n_bins, minimum=1))[0]
+
+    @classmethod
+    def cut_and_count(
+        cls, scores: NDArray[Any], codes: CodeArray, n_bins: int, *, threads: int = 1
+    ) -> tuple[Self, IntArray, IntArray, int]:
+        """Cut `scores` at their own order statistics and count them: two passes over the rows for both.
+
+        Returns the partition, the rows and positives per region, and the number of rows in no region.
+        """
+        ranks = edge_ranks(scores.size, n_bins)
+        edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
+        cuts = _increasing(edges, np.nextafter(edges, np.inf))
+        rows, positives = kernels.count(scores, codes, cuts, threads=threads)
+        partition = cls._from_cells(edges, cuts, rows)
+        return partition, *partition._gather(rows, positives)
+
+    @classmethod
+    def cut_and_count_repeated(
+        cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray, n_bins: int
+    ) -> tuple[Self, IntArray, IntArray, int]:
+        """`cut_and_count` for rows that each stand for `repeats` identical ones."""
+        order = np.argsort(scores, kind="stable")
+        ranks = edge_ranks(int(repeats.sum()), n_bins)
+        at = np.searchsorted(np.cumsum(repeats[order]), ranks)
+        edges = np.unique(scores[order][at].astype(np.float64) + 0.0)
+        cuts = _increasing(edges, np.nextafter(edges, np.inf))
+        rows, positives = np.zeros((2, cuts.size + 1), dtype=np.int64)
+        cells = kernels.assign(scores, cuts)
+        np.add.at(rows, cells, repeats)
+        np.add.at(positives, cells, repeats * codes)
+        partition = cls._from_cells(edges, cuts, rows)
+        return partition, *partition._gather(rows, positives)
+
+    @classmethod
+    def _from_cells(cls, edges: FloatArray, cuts: FloatArray, rows: IntArray) -> Self:
+        """The partition whose edge values occupy the ranks that the counts between `cuts` tell."""
+        total = np.cumsum(rows)
+        cell = np.searchsorted(cuts, edges, side="right")
+        last_rank = total[cell]
+        return cls(edges, first_rank=last_rank - rows[cell] + 1, last_rank=last_rank, n_rows=int(total[-1]))
+
+    @classmethod
+    def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, threads: int = 1) -> Self:
+        """Quantile bins cut from rows that will not be tallied (the paper's split).
+
+        Identical edges merge, and an edge with none of these scores below it is dropped, for the bin under it would
+        be empty.
+        """
+        ranks = edge_ranks(scores.size, n_bins)
+        edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
+        return cls(edges[edges > scores.min()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the partition as plain JSON values."""
+        return {
+            "kind": "scores",
+            "edges": self.edges.tolist(),
+            "low": None if self.low == -np.inf else self.low,
+            "high": None if self.high == np.inf else self.high,
+            "first_rank": None if self.first_rank is None else self.first_rank.tolist(),
+            "last_rank": None if self.last_rank is None else self.last_rank.tolist(),
+            "n_rows": self.n_rows,
+            "atoms": self.atoms_only,
+        }
+
+    @classmethod
+    def _read(cls, state: Mapping[str, Any]) -> Self:
+        ranks = {
+            name: None if state[name] is None else np.asarray(state[name], dtype=np.int64)
+            for name in ("first_rank", "last_rank")
+        }
+        low = -np.inf if state["low"] is None else float(state["low"])
+        high = np.inf if state["high"] is None else float(state["high"])
+        edges = np.asarray(state["edges"], dtype=np.float64)
+        return cls(edges, (low, high), n_rows=state["n_rows"], atoms=bool(state["atoms"]), **ranks)
+
+
+def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
+    """Ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
+    if n_rows < n_bins:
+        raise InvalidValueError(
+            f"n_bins must be at most the number of rows that cut the bins, {n_rows}; got {n_bins}: "
+            'use fewer bins, or n_bins="auto"'
+        )
+    return -(-np.arange(1, n_bins, dtype=np.int64) * (n_rows + 1) // n_bins)
+
+
+def _increasing(*parts: FloatArray) -> FloatArray:
+    """All cuts, sorted, distinct and finite: a cut at infinity tells no two doubles apart."""
+    cuts = np.unique(np.concatenate(parts))
+    return cuts[np.isfinite(cuts)]
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array = np.array(array)
+    array.flags.writeable = False
+    return array

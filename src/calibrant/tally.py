@@ -1,0 +1,265 @@
+"""The second of the four ideas: what was seen in each region, as sums that add.
+
+Because tallies add, a fit runs out of core, on many machines, or in a stream, and can be saved and merged, with no
+second code path.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._exact import ExactSums
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.partition import Partition
+
+_SCHEMA = "calibrant.tally/1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightSums:
+    """Per region the sums of w, w², wy and w²y, and the smallest and largest w (infinities where no row was seen).
+
+    The sums are exact (see `calibrant._exact`; w² is rounded once per row), so that any split merged in any order
+    gives the identical tally.
+    """
+
+    w: ExactSums
+    w2: ExactSums
+    wy: ExactSums
+    w2y: ExactSums
+    smallest: FloatArray
+    largest: FloatArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, regions: IndexArray, codes: CodeArray, n_regions: int) -> Self:
+        """Sum the weights of rows in `regions`."""
+        squares = weights * weights
+        hit = codes == 1
+        smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
+        np.minimum.at(smallest, regions, weights)
+        np.maximum.at(largest, regions, weights)
+        return cls(
+            ExactSums.of(weights, regions, n_regions),
+            ExactSums.of(squares, regions, n_regions),
+            ExactSums.of(weights[hit], regions[hit], n_regions),
+            ExactSums.of(squares[hit], regions[hit], n_regions),
+            smallest,
+            largest,
+        )
+
+    def __add__(self, other: "WeightSums") -> "WeightSums":
+        return WeightSums(
+            self.w + other.w,
+            self.w2 + other.w2,
+            self.wy + other.wy,
+            self.w2y + other.w2y,
+            np.minimum(self.smallest, other.smallest),
+            np.maximum(self.largest, other.largest),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sums as plain JSON values."""
+        return {
+            **{name: getattr(self, name).to_list() for name in ("w", "w2", "wy", "w2y")},
+            "smallest": [value if np.isfinite(value) else None for value in self.smallest.tolist()],
+            "largest": [value if np.isfinite(value) else None for value in self.largest.tolist()],
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        w, w2, wy, w2y = (ExactSums.from_list(state[name]) for name in ("w", "w2", "wy", "w2y"))
+        return cls(
+            w,
+            w2,
+            wy,
+            w2y,
+            np.array([np.inf if value is None else value for value in state["smallest"]], dtype=np.float64),
+            np.array([-np.inf if value is None else value for value in state["largest"]], dtype=np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """What was seen in each region of a partition. `tally_a + tally_b` is the tally of both data sets.
+
+    Attributes
+    ----------
+    counts, positives : int arrays of shape (n_regions,)
+        Rows, and rows with the positive label.
+    uncounted : int
+        Rows that lie in no region (see `Partition.uniform_mass`).
+    partition : str or None
+        Fingerprint of the partition; tallies of different partitions are not added.
+    weights : WeightSums or None
+        Sums of importance weights, where they were given.
+
+    Examples
+    --------
+    >>> bins = Partition.fixed_width(2)
+    >>> monday = Tally.from_data(bins, [0.1, 0.2, 0.9], [0, 1, 1])
+    >>> tuesday = Tally.from_data(bins, [0.3, 0.7], [0, 1])
+    >>> monday + tuesday
+    Tally(counts=[3, 2], positives=[1, 2])
+    """
+
+    counts: IntArray
+    positives: IntArray
+    uncounted: int = 0
+    partition: str | None = None
+    weights: WeightSums | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("counts", "positives"):
+            array = np.array(getattr(self, name))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
+        """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
+        arrays = []
+        for name, values in (("counts", counts), ("positives", positives)):
+            array = np.asarray(values)
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise InvalidTypeError(f"{name} must be one whole number per region; got {array.dtype}, {array.shape}")
+            arrays.append(array.astype(np.int64))
+        rows, hits = arrays
+        if rows.shape != hits.shape or rows.size == 0:
+            raise InvalidValueError(
+                f"counts and positives must have one entry per region; got {rows.shape}, {hits.shape}"
+            )
+        if (hits < 0).any() or (hits > rows).any():
+            region = int(np.flatnonzero((hits < 0) | (hits > rows))[0])
+            raise InvalidValueError(
+                f"positives must lie between 0 and counts; got {hits[region]} of {rows[region]} in region {region}"
+            )
+        if partition is not None and partition.n_regions != rows.size:
+            raise InvalidValueError(f"counts must have one entry per region, {partition.n_regions}; got {rows.size}")
+        return cls(rows, hits, partition=None if partition is None else partition.fingerprint)
+
+    @classmethod
+    def from_data(
+        cls,
+        partition: Partition,
+        inputs: ArrayLike,
+        y: ArrayLike,
+        *,
+        segments: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Tally labels 0 and 1 over the regions of `partition`."""
+        from calibrant._input import as_weights, check_same_length
+        from calibrant._labels import encode_labels
+
+        codes, _ = encode_labels(y, classes=(0, 1), pos_label=1, score_columns=1)
+        prepared = partition.prepare(inputs, segments)
+        check_same_length(prepared, codes)
+        weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
+        return cls._of(partition, prepared, codes, weights=weights)
+
+    @classmethod
+    def _of(
+        cls,
+        partition: Partition,
+        prepared: Any,
+        codes: CodeArray,
+        *,
+        weights: FloatArray | None = None,
+        repeats: IntArray | None = None,
+        threads: int = 1,
+    ) -> Self:
+        """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for."""
+        fingerprint = partition.fingerprint
+        if weights is None and repeats is None:
+            return cls(*partition._count(prepared, codes, threads=threads), fingerprint)
+        regions = partition._membership(prepared, threads=threads)
+        inside = regions >= 0
+        times = np.ones(len(codes), dtype=np.int64) if repeats is None else repeats
+        counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)
+        np.add.at(counts, regions[inside], times[inside])
+        np.add.at(positives, regions[inside], (times * codes)[inside])
+        sums = None
+        if weights is not None:
+            sums = WeightSums.of(weights[inside], regions[inside], codes[inside], partition.n_regions)
+        return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
+
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are."""
+        return len(self.counts)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were seen, in regions or in none."""
+        return int(self.counts.sum()) + self.uncounted
+
+    @property
+    def rates(self) -> FloatArray:
+        """Share of positives in each region; NaN where no row was seen."""
+        rates = np.full(self.n_regions, np.nan)
+        np.divide(self.positives, self.counts, out=rates, where=self.counts > 0)
+        return rates
+
+    def __add__(self, other: object) -> "Tally":
+        if not isinstance(other, Tally):
+            return NotImplemented
+        if self.partition != other.partition or self.n_regions != other.n_regions:
+            raise InvalidValueError(
+                "tallies can be added only over one partition: these were taken over different ones "
+                f"({self.n_regions} and {other.n_regions} regions). Fit the second with the first's partition_"
+            )
+        if (self.weights is None) != (other.weights is None):
+            raise InvalidValueError("tallies can be added only when both have importance weights, or neither has")
+        return Tally(
+            self.counts + other.counts,
+            self.positives + other.positives,
+            self.uncounted + other.uncounted,
+            self.partition,
+            None if self.weights is None or other.weights is None else self.weights + other.weights,
+        )
+
+    def __radd__(self, other: object) -> "Tally":
+        return self if other == 0 else NotImplemented  # so that sum() works
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, Tally) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Tally(counts={self.counts.tolist()}, positives={self.positives.tolist()})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tally as plain JSON values; `from_dict` reads it back."""
+        return {
+            "schema": _SCHEMA,
+            "counts": self.counts.tolist(),
+            "positives": self.positives.tolist(),
+            "uncounted": self.uncounted,
+            "partition": self.partition,
+            "weights": None if self.weights is None else self.weights.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        if state.get("schema") != _SCHEMA:
+            raise InvalidValueError(f"schema of a tally must be {_SCHEMA!r}; got {state.get('schema')!r}")
+        checked = cls.from_counts(state["counts"], state["positives"])
+        weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
+        return cls(checked.counts, checked.positives, int(state["uncounted"]), state["partition"], weights)
+
+    def to_frame(self) -> Any:
+        """Return the tally as a pandas frame, one row per region."""
+        import pandas as pd
+
+        return pd.DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})

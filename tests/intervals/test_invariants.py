@@ -1,0 +1,145 @@
+"""What holds for every method, whatever the data."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrant.intervals import METHODS, Interval, blaker, clopper_pearson, get_method, umd
+from calibrant.tally import Tally
+
+ANY_COUNTS = [name for name in METHODS if name != "umd"]
+
+
+@st.composite
+def tallies(draw):
+    counts = draw(st.lists(st.integers(0, 50) | st.integers(0, 10**15), min_size=1, max_size=6))
+    positives = [draw(st.sampled_from(sorted({0, n // 2, n, min(n, 1)})) | st.integers(0, n)) for n in counts]
+    return Tally.from_counts(counts, positives)
+
+
+alphas = st.floats(1e-300, 0.999) | st.floats(0.001, 0.5)
+
+
+def flipped(tally):
+    return Tally.from_counts(tally.counts, tally.counts - tally.positives)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@given(tally=tallies(), alpha=alphas)
+def test_limits_lie_in_order_around_the_rate(name, tally, alpha):
+    interval = get_method(name)(tally, alpha)
+    rate = tally.positives / np.maximum(tally.counts, 1)
+    seen = tally.counts > 0
+    assert np.all((interval.lower >= 0) & (interval.upper <= 1))
+    assert np.all((interval.lower <= rate)[seen] & (rate <= interval.upper)[seen])
+    assert np.all(interval.lower[tally.positives == 0] == 0)
+    assert np.all(interval.upper[tally.positives == tally.counts] == 1)
+    assert np.all(interval.lower[~seen] == 0)
+    assert interval.lower.dtype == interval.upper.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@given(tally=tallies(), alpha=alphas)
+def test_flipping_the_labels_mirrors_the_interval(name, tally, alpha):
+    interval, mirrored = get_method(name)(tally, alpha), get_method(name)(flipped(tally), alpha)
+    np.testing.assert_allclose(mirrored.lower, 1 - interval.upper, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(mirrored.upper, 1 - interval.lower, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@given(tally=tallies(), levels=st.tuples(alphas, alphas).map(sorted))
+def test_a_higher_confidence_contains_a_lower_one(name, tally, levels):
+    wide, narrow = (get_method(name)(tally, alpha) for alpha in levels)
+    slack = 1e-10 * (levels[0] == levels[1] or levels[1] / levels[0] < 1 + 1e-9) + 1e-12
+    assert np.all(wide.lower <= narrow.lower * (1 + slack))
+    assert np.all(wide.upper >= narrow.upper * (1 - slack))
+
+
+@given(tally=tallies(), alpha=alphas)
+def test_blaker_lies_inside_clopper_pearson(tally, alpha):
+    inner, outer = blaker(tally, alpha), clopper_pearson(tally, alpha)
+    assert np.all(outer.lower <= inner.lower)
+    assert np.all(inner.upper <= outer.upper)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@pytest.mark.parametrize("n", [1, 10, 137])
+def test_limits_grow_with_the_positives(name, n):
+    interval = get_method(name)(Tally.from_counts([n] * (n + 1), range(n + 1)), 0.1)
+    assert np.all(np.diff(interval.lower) >= 0)
+    assert np.all(np.diff(interval.upper) >= 0)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+def test_a_region_does_not_depend_on_its_neighbours(name):
+    counts, positives = np.array([5000, 3, 0, 10**6, 1]), np.array([1, 2, 0, 999_999, 1])
+    interval = get_method(name)(Tally.from_counts(counts, positives), 0.1)
+    order = np.array([3, 0, 4, 2, 1])
+    shuffled = get_method(name)(Tally.from_counts(counts[order], positives[order]), 0.1)
+    np.testing.assert_allclose(shuffled.lower, interval.lower[order], rtol=1e-13)
+    np.testing.assert_allclose(shuffled.upper, interval.upper[order], rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+def test_empty_regions_widen_the_others(name):
+    alone = get_method(name)(Tally.from_counts([100], [30]), 0.1)
+    among = get_method(name)(Tally.from_counts([100, 0, 0], [30, 0, 0]), 0.1)
+    assert among.lower[0] < alone.lower[0]
+    assert among.upper[0] > alone.upper[0]
+    np.testing.assert_array_equal(among.lower[1:], 0)
+    np.testing.assert_array_equal(among.upper[1:], 1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_changes_the_callers_arrays(name):
+    counts, positives = np.array([50, 50]), np.array([10, 20])
+    get_method(name)(Tally.from_counts(counts, positives), 0.1)
+    np.testing.assert_array_equal(counts, [50, 50])
+    np.testing.assert_array_equal(positives, [10, 20])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, 2.0, float("nan")])
+def test_alpha_outside_the_unit_interval_is_refused(name, alpha):
+    with pytest.raises(ValueError, match="alpha must be a number strictly between 0 and 1; got"):
+        get_method(name)(Tally.from_counts([10], [5]), alpha)
+
+
+def test_the_registry_names_each_method_once():
+    assert list(METHODS) == ["clopper-pearson", "blaker", "hoeffding", "empirical-bernstein", "kl", "umd"]
+    assert all(method.name == name and method.theorem for name, method in METHODS.items())
+    assert [name for name, method in METHODS.items() if method.exact] == ["clopper-pearson", "blaker"]
+
+
+@pytest.mark.parametrize("name", ["foo", "Clopper-Pearson", "", None, 3])
+def test_an_unknown_method_is_refused(name):
+    with pytest.raises(ValueError, match=r"interval must be one of 'clopper-pearson', .*'umd'; got"):
+        get_method(name)
+
+
+def test_intervals_compare_by_value():
+    one = Interval(np.array([0.1]), np.array([0.3]))
+    assert one == Interval(np.array([0.1]), np.array([0.3]))
+    assert one != Interval(np.array([0.1]), np.array([0.4]))
+    assert one != "interval"
+    assert one.midpoint == pytest.approx(0.2)
+    assert one.radius == pytest.approx(0.1)
+
+
+def test_umd_refuses_too_few_rows():
+    with pytest.raises(ValueError, match=r"at least 2 rows per region.*n=3 rows in B=2 regions.*clopper-pearson"):
+        umd(Tally.from_counts([2, 1], [1, 0]), 0.1)
+
+
+def test_umd_refuses_a_region_that_is_too_small():
+    with pytest.raises(ValueError, match=r"region with 3 rows where floor\(n/B\) - 1 = 51.*clopper-pearson"):
+        umd(Tally.from_counts([101, 3], [50, 1]), 0.1)
+
+
+def test_many_regions_at_once():
+    rng = np.random.default_rng(0)
+    counts = np.floor(10 ** rng.uniform(0, 9, 5000)).astype(np.int64)
+    positives = rng.binomial(counts, rng.random(5000))
+    together = clopper_pearson(Tally.from_counts(counts, positives), 0.1)
+    assert np.all(together.lower < together.upper)

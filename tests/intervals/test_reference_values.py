@@ -1,0 +1,165 @@
+"""Each method against an independent computation: reference tables, scipy, statsmodels, and the printed formulas."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest
+from statsmodels.stats.proportion import proportion_confint
+
+from calibrant.intervals import blaker, clopper_pearson, empirical_bernstein, hoeffding, kl, umd
+from calibrant.intervals._binomial import lower_limit, sidak_log_level, upper_limit
+from calibrant.tally import Tally
+
+ALPHA, B = 0.1, 10
+
+
+def ten_regions(n, k):
+    return Tally.from_counts([n] * B, [k] * B)
+
+
+@pytest.mark.parametrize(
+    ("method", "n", "k", "half_width"),
+    [
+        (empirical_bernstein, 100, 50, 0.3400),
+        (hoeffding, 100, 50, 0.1628),
+        (empirical_bernstein, 1000, 50, 0.0404),
+    ],
+)
+def test_half_widths_at_ten_regions(method, n, k, half_width):
+    interval = method(ten_regions(n, k), ALPHA)
+    np.testing.assert_allclose(interval.upper - k / n, half_width, atol=5e-5)
+
+
+@pytest.mark.parametrize(("n", "k", "half_width"), [(100, 50, 0.1311), (1000, 50, 0.0183)])
+def test_exact_half_widths_at_the_bonferroni_level(n, k, half_width):
+    tail = ALPHA / (2 * B)
+    radius = (upper_limit(k, n, tail) - lower_limit(k, n, tail)) / 2
+    assert radius == pytest.approx(half_width, abs=5e-5)
+
+
+def test_asymmetric_epsilon_at_the_bonferroni_level():
+    tail = ALPHA / (2 * B)
+    above, below = upper_limit(5, 100, tail) - 0.05, 0.05 - lower_limit(5, 100, tail)
+    assert max(above, below) == pytest.approx(0.0851, abs=5e-5)
+    assert (above + below) / 2 == pytest.approx(0.0621, abs=5e-5)
+
+
+def test_sidak_is_a_little_narrower_than_bonferroni():
+    assert np.exp(sidak_log_level(ALPHA, B)) == pytest.approx(1 - 0.9 ** (1 / B), rel=1e-13)
+    radius = clopper_pearson(ten_regions(100, 50), ALPHA).radius[0]
+    assert 0.1300 < radius < 0.1311
+
+
+@pytest.mark.parametrize("n_regions", [1, 10, 10**7])
+def test_sidak_level_does_not_underflow(n_regions):
+    assert sidak_log_level(1e-300, n_regions) == pytest.approx(np.log(1e-300) - np.log(n_regions), rel=1e-15)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.1, 0.01, 1e-6])
+@pytest.mark.parametrize("n", [1, 2, 7, 50, 500])
+def test_clopper_pearson_agrees_with_scipy_and_statsmodels(n, alpha):
+    for k in sorted({0, 1, n // 3, n // 2, n - 1, n}):
+        interval = clopper_pearson(Tally.from_counts([n], [k]), alpha)
+        scipy_limits = binomtest(k, n).proportion_ci(1 - alpha, method="exact")
+        statsmodels_limits = proportion_confint(k, n, alpha, method="beta")
+        for low, high in (scipy_limits, statsmodels_limits):
+            assert interval.lower[0] == pytest.approx(low, rel=1e-9)
+            assert interval.upper[0] == pytest.approx(high, rel=1e-9)
+
+
+COUNTS = np.array([1, 10, 100, 1000, 10**6, 10**15])
+POSITIVES = np.array([1, 3, 0, 999, 10, 4 * 10**14])
+
+
+def test_hoeffding_is_its_formula():
+    interval = hoeffding(Tally.from_counts(COUNTS, POSITIVES), 0.05)
+    width = np.sqrt(np.log(2 * 6 / 0.05) / (2 * COUNTS))
+    np.testing.assert_allclose(interval.lower, np.clip(POSITIVES / COUNTS - width, 0, 1), rtol=1e-12)
+    np.testing.assert_allclose(interval.upper, np.clip(POSITIVES / COUNTS + width, 0, 1), rtol=1e-12)
+
+
+def test_empirical_bernstein_is_the_papers_formula():
+    interval = empirical_bernstein(Tally.from_counts(COUNTS, POSITIVES), 0.05)
+    rate = POSITIVES / COUNTS
+    log_term = np.log(3 * 6 / 0.05)
+    width = np.sqrt(2 * rate * (1 - rate) * log_term / COUNTS) + 3 * log_term / COUNTS
+    np.testing.assert_allclose(interval.lower, np.clip(rate - width, 0, 1), rtol=1e-12)
+    np.testing.assert_allclose(interval.upper, np.clip(rate + width, 0, 1), rtol=1e-12)
+
+
+def test_kl_limits_solve_the_equation():
+    n, k, bound = 200, np.arange(1, 200), np.log(2 * 199 / 0.05)
+    interval = kl(Tally.from_counts([n] * 199, k), 0.05)
+    p = k / n
+    for q in (interval.lower, interval.upper):
+        np.testing.assert_allclose(n * (p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))), bound, rtol=1e-9)
+
+
+def test_kl_closed_form_at_the_ends():
+    interval = kl(Tally.from_counts([50, 50], [0, 50]), 0.05)
+    limit = (0.05 / 4) ** (1 / 50)
+    np.testing.assert_allclose(interval.lower, [0, limit], rtol=1e-11)
+    np.testing.assert_allclose(interval.upper, [1 - limit, 1], rtol=1e-11)
+
+
+def test_umd_is_its_formula():
+    counts, positives = np.array([99, 99, 100]), np.array([20, 50, 0])
+    tally = Tally.from_counts(counts, positives)
+    width = np.sqrt(np.log(2 * 3 / 0.1) / (2 * (298 // 3 - 1)))
+    interval = umd(tally, 0.1)
+    np.testing.assert_allclose(interval.upper, positives / counts + width, rtol=1e-12)
+    np.testing.assert_allclose(interval.lower, np.maximum(positives / counts - width, 0), rtol=1e-12)
+    assert np.all(interval.radius >= hoeffding(tally, 0.1).radius)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "lower", "upper"),
+    [
+        # Examples of the R package BlakerCI 1.0-6 (J. Klaschka), binom.blaker.limits at level 0.95, as printed in its
+        # manual pages binom.blaker.limits, binom.blaker.acc and binom.blaker.VHadj.limits. The second and third are
+        # those on which Blaker's own grid algorithm fails, and where exactci::exactbinomCI(29, 99, tsmethod = "blaker",
+        # tol = 1e-8) gives the same.
+        (3, 10, 0.08726443, 0.61941066),
+        (29, 99, 0.2097022, 0.3929079),
+        (59, 355, 0.1300807, 0.2090809),
+        (6, 13, 0.2158050, 0.7395922),
+        (7, 15, 0.2150187, 0.7096627),
+    ],
+)
+def test_blaker_agrees_with_published_values(k, n, lower, upper):
+    interval = blaker(Tally.from_counts([n], [k]), 0.05)
+    digits = 5.1e-9 if n == 10 else 5.1e-8
+    assert interval.lower[0] == pytest.approx(lower, abs=digits)
+    assert interval.upper[0] == pytest.approx(upper, abs=digits)
+
+
+def acceptability(k, n, q):
+    """Blaker's acceptability function from its definition, for all q at once."""
+    distribution = binom.cdf(np.arange(n + 1)[:, None], n, q)
+    survival = binom.sf(np.arange(-1, n)[:, None], n, q)
+    smaller = np.minimum(distribution[k], survival[k])
+    low_side = np.where(distribution <= smaller, distribution, 0).max(axis=0)
+    high_side = np.where(survival <= smaller, survival, 0).max(axis=0)
+    return np.minimum(smaller + np.where(survival[k] <= distribution[k], low_side, high_side), 1.0)
+
+
+def test_acceptability_agrees_with_published_values():
+    # R package BlakerCI, manual page of binom.blaker.acc.
+    p = np.array([0.206, 0.207, 0.208, 0.209, 0.210])
+    printed = [0.06606867, 0.05759836, 0.05014189, 0.04999082, 0.04330283]
+    np.testing.assert_allclose(acceptability(59, 355, p), printed, atol=5.1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.1, 0.05, 0.01, 0.001])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 80])
+def test_blaker_is_the_convex_hull_of_the_acceptable_means(n, alpha):
+    for k in range(n + 1):
+        interval = blaker(Tally.from_counts([n], [k]), alpha)
+        lower, upper = interval.lower[0], interval.upper[0]
+        outside = []
+        if k > 0:
+            assert acceptability(k, n, np.array([lower * (1 + 1e-9)]))[0] > alpha
+            outside.append(np.linspace(lower * 0.5, lower, 500))
+        if k < n:
+            assert acceptability(k, n, np.array([1 - (1 - upper) * (1 + 1e-9)]))[0] > alpha
+            outside.append(np.linspace(upper, (1 + upper) / 2, 500))
+        assert np.all(acceptability(k, n, np.concatenate(outside)) <= alpha)
