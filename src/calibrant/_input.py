@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Sized
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -12,52 +14,62 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _EXACT_INTEGERS = 2**53
+_LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
 _ROW_SUM_TOLERANCE = 1e-3  # half-precision softmax output is off by about this much
 
 
 def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return `values` as a numpy array, by position; missing entries of nullable types are refused."""
     if isinstance(values, np.ma.MaskedArray):
-        masked = np.flatnonzero(np.ma.getmaskarray(values).ravel())
+        masked = np.nonzero(np.atleast_1d(np.ma.getmaskarray(values)))[0]
         if masked.size:
-            raise _missing(name, int(masked[0]), masked.size, "masked")
+            raise missing_entry(name, int(masked[0]), np.unique(masked).size, "a masked entry")
         return np.asarray(values.data)
     if isinstance(values, np.ndarray):
         return np.asarray(values)
     if values is None or isinstance(values, str | bytes | dict | set | frozenset):
-        raise InvalidTypeError(f"{name} must be an array; got {_shown(values)} ({type(values).__name__})")
+        raise InvalidTypeError(f"{name} must be an array; got {shown(values)} ({type(values).__name__})")
     if hasattr(values, "tocsr"):
         raise InvalidTypeError(f"{name} must be a dense array; got a sparse {type(values).__name__}: call .toarray()")
     package = type(values).__module__.partition(".")[0]
     if package in {"pandas", "polars", "pyarrow"} and package in sys.modules:
-        return _from_frame(values, name)
-    if isinstance(values, list | tuple):
-        return _from_sequence(values, name)
+        return _from_frame(values, name, package)
     if not hasattr(values, "__array__") and not hasattr(values, "__len__"):
-        raise InvalidTypeError(f"{name} must be an array; got {_shown(values)} ({type(values).__name__})")
-    return np.asarray(values)
-
-
-def _from_sequence(values: list[Any] | tuple[Any, ...], name: str) -> NDArray[Any]:
-    texts = sum(isinstance(value, str) for value in values)
-    if 0 < texts < len(values):  # numpy would turn every entry into text
-        raise InvalidTypeError(f"{name} must hold one kind of entry; got text and other kinds mixed")
+        raise InvalidTypeError(f"{name} must be an array; got {shown(values)} ({type(values).__name__})")
+    if isinstance(values, list | tuple):
+        _check_sequence(values, name)
     try:
         return np.asarray(values)
     except ValueError:
-        raise InvalidValueError(f"{name} must be a regular array; got a sequence of uneven lengths") from None
+        raise InvalidValueError(f"{name} must be a regular array; got rows of uneven lengths") from None
+    except Exception as error:  # whatever another library's __array__ raises, such as torch for a tensor on a GPU
+        raise InvalidTypeError(f"{name} must be an array; got {type(values).__name__}, which says: {error}") from error
 
 
-def _from_frame(values: Any, name: str) -> NDArray[Any]:
+def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
+    """Refuse what numpy would turn into something else without an error."""
+    texts = sum(isinstance(value, str | bytes) for value in values)
+    if 0 < texts < len(values):  # numpy would turn every entry into text
+        raise InvalidTypeError(f"{name} must hold one kind of entry; got text and other kinds mixed")
+    row = next((row for row, value in enumerate(values) if value is np.ma.masked), -1)
+    if row >= 0:  # numpy would turn it into NaN
+        raise missing_entry(name, row, sum(value is np.ma.masked for value in values), "a masked entry")
+
+
+def _from_frame(values: Any, name: str, package: str) -> NDArray[Any]:
     import narwhals.stable.v2 as nw
 
-    if type(values).__module__.partition(".")[0] == "pyarrow" and hasattr(values, "null_count"):
+    if package == "pyarrow" and hasattr(values, "null_count"):
         if values.null_count:
-            first = values.is_null().to_numpy(zero_copy_only=False).argmax() if hasattr(values, "is_null") else 0
-            raise _missing(name, int(first), values.null_count, "null")
-        return np.asarray(values.to_numpy(zero_copy_only=False) if not hasattr(values, "chunks") else values.to_numpy())
-    if hasattr(values, "to_series") and not hasattr(values, "columns"):  # a pandas Index
-        values = values.to_series()
+            first = values.is_null().to_numpy(zero_copy_only=False).argmax()
+            raise missing_entry(name, int(first), values.null_count, "null")
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    if package == "pandas" and getattr(values, "ndim", 0) == 1 and not hasattr(values, "iloc"):
+        values = sys.modules["pandas"].Series(values)  # an Index, a Categorical or another of pandas' own arrays
+    if package == "pandas" and getattr(values, "ndim", 0) == 2:  # by position: two columns may share a name
+        columns = [(label, values.iloc[:, place]) for place, label in enumerate(values.columns)]
+        series = [(label, nw.from_native(column, series_only=True)) for label, column in columns]
+        return _side_by_side(series, name, len(values))
     native = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(native, nw.LazyFrame):
         raise InvalidTypeError(f"{name} must be held in memory; got a lazy frame: call .collect()")
@@ -65,19 +77,34 @@ def _from_frame(values: Any, name: str) -> NDArray[Any]:
         return _from_series(native, name)
     if not isinstance(native, nw.DataFrame):
         raise InvalidTypeError(f"{name} must be an array or a series; got {type(values).__name__}")
-    columns = [_from_series(native[column], f"{name} column {column!r}") for column in native.columns]
-    return np.column_stack(columns) if columns else np.empty((len(native), 0))
+    return _side_by_side(list(zip(native.columns, native.iter_columns(), strict=True)), name, len(native))
+
+
+def _side_by_side(columns: list[tuple[Any, Any]], name: str, n_rows: int) -> NDArray[Any]:
+    arrays = [_from_series(series, f"{name} column {label!r}") for label, series in columns]
+    kinds = {array.dtype.kind for array in arrays}
+    if len(kinds) > 1 and not kinds <= set("biuf"):
+        dtypes = ", ".join(str(array.dtype) for array in arrays)
+        raise InvalidTypeError(f"{name} must have columns of one kind; got {dtypes}")
+    return np.column_stack(arrays) if arrays else np.empty((n_rows, 0))
 
 
 def _from_series(series: Any, name: str) -> NDArray[Any]:
+    array = np.asarray(series.to_numpy())
     missing = series.is_null()
     count = int(missing.sum())
     # pandas counts NaN as null: leave those in floats to the check for finite scores, which names them better
-    if count and not series.dtype.is_float():
-        raise _missing(name, int(missing.to_numpy().argmax()), count, "null")
-    if count and not np.issubdtype(np.asarray(series.to_numpy()).dtype, np.floating):
-        raise _missing(name, int(missing.to_numpy().argmax()), count, "null")
-    return np.asarray(series.to_numpy())
+    if count and not (series.dtype.is_float() and np.issubdtype(array.dtype, np.floating)):
+        raise missing_entry(name, int(missing.to_numpy().argmax()), count, "null")
+    return array
+
+
+def column_count(values: ArrayLike) -> int:
+    """Return how many columns `values` has, whatever holds them; 1 where it is flat."""
+    if isinstance(values, list | tuple):
+        return len(values[0]) if values and isinstance(values[0], list | tuple | np.ndarray) else 1
+    shape = getattr(values, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else 1
 
 
 def as_scores(scores: ArrayLike, *, positive_column: Literal[0, 1] = 1, name: str = "scores") -> NDArray[Any]:
@@ -86,18 +113,37 @@ def as_scores(scores: ArrayLike, *, positive_column: Literal[0, 1] = 1, name: st
     (n,) and (n, 1) are taken as they are; of the (n, 2) output of `predict_proba` the positive class's column is taken.
     """
     array = as_array(scores, name)
-    if array.ndim == 2 and array.shape[1] in (1, 2):
+    if array.ndim == 2 and array.shape[1] == 2:
         array = _as_real(array, name)
-        if array.shape[1] == 2:
-            _check_probabilities(array, name)
-        array = array[:, positive_column if array.shape[1] == 2 else 0]
-    elif array.ndim != 1:
-        hint = "; use .ravel() for a single row of scores" if array.ndim == 2 and array.shape[0] == 1 else ""
+        for column in (0, 1):
+            _check_finite(array[:, column], name)
+        _check_probabilities(array, name)
+        return array[:, positive_column]
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        hint = ": use .ravel() for a single row of scores" if array.ndim == 2 and array.shape[0] == 1 else ""
         raise InvalidValueError(
             f"{name} must have shape (n,), (n, 1) or, from predict_proba, (n, 2); got shape {array.shape}{hint}"
         )
-    else:
-        array = _as_real(array, name)
+    array = _as_real(array, name)
+    _check_finite(array, name)
+    return array
+
+
+def as_numbers(values: ArrayLike, name: str) -> FloatArray:
+    """Return `values` as a finite one-dimensional float64 array; two columns are no single row of numbers here."""
+    array = as_array(values, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InvalidValueError(f"{name} must have shape (n,); got shape {array.shape}")
+    array = _as_real(array, name)
+    _check_finite(array, name)
+    return array.astype(np.float64)
+
+
+def _check_finite(array: NDArray[Any], name: str) -> None:
     bad = kernels.first_nonfinite(array)
     if bad >= 0:
         count = int(np.count_nonzero(~np.isfinite(array)))
@@ -105,34 +151,49 @@ def as_scores(scores: ArrayLike, *, positive_column: Literal[0, 1] = 1, name: st
             f"{name} must be finite; got {float(array[bad])} in row {bad}, and {count} such rows in all: "
             "remove or impute them before calibrating"
         )
-    return array
 
 
 def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
     kind = array.dtype.kind
     if kind == "f":
-        return array if array.dtype in (np.float64, np.float32) else array.astype(np.float64)
-    if kind in "iu":
-        if array.size and max(abs(int(array.min())), abs(int(array.max()))) > _EXACT_INTEGERS:
-            raise InvalidValueError(f"{name} must be numbers a double can tell apart; got integers beyond 2**53")
+        if array.dtype in (np.float64, np.float32):
+            return array
+        with np.errstate(over="ignore"):  # a long double beyond the doubles becomes infinite, and is refused as such
+            return array.astype(np.float64)
+    if kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > _EXACT_INTEGERS:
+        raise _beyond_doubles(name)
+    if kind in "iub":
         return array.astype(np.float64)
-    if kind == "b":
+    if kind == "O":
+        return _from_objects(array, name)
+    example = f", such as {shown(array.flat[0])}" if array.size else ""
+    raise InvalidTypeError(f"{name} must be real numbers; got dtype {array.dtype}{example}")
+
+
+def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
+    """Numbers that come as Python objects; None and the like are refused as missing, text as text."""
+    for position, entry in enumerate(array.flat):
+        if isinstance(entry, Real | Decimal | np.bool_):
+            if isinstance(entry, Integral) and abs(int(entry)) > _EXACT_INTEGERS:
+                raise _beyond_doubles(name)
+            continue
+        row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
+        if is_missing(entry):
+            raise missing_entry(name, row, sum(map(is_missing, array.flat)), repr(entry))
+        raise InvalidTypeError(f"{name} must be real numbers; got {shown(entry)} ({type(entry).__name__}) in row {row}")
+    try:
         return array.astype(np.float64)
-    if array.size == 0:
-        return array.astype(np.float64)
-    if kind == "O" and not any(isinstance(entry, str | bytes | complex) for entry in array.flat):
-        try:
-            return array.astype(np.float64)  # None becomes NaN, and is refused as such
-        except (TypeError, ValueError):
-            pass
-    first = array.flat[0]
-    raise InvalidTypeError(f"{name} must be real numbers; got dtype {array.dtype}, such as {_shown(first)}")
+    except (OverflowError, ValueError):  # a huge fraction, a signalling NaN
+        raise _beyond_doubles(name) from None
+
+
+def _beyond_doubles(name: str) -> InvalidValueError:
+    return InvalidValueError(f"{name} must be numbers that doubles can tell apart; got numbers beyond 2**53")
 
 
 def _check_probabilities(columns: NDArray[Any], name: str) -> None:
-    finite = np.isfinite(columns).all(axis=1)  # what is not finite is refused, and named, by the caller
-    off = np.abs(columns.sum(axis=1) - 1.0) > _ROW_SUM_TOLERANCE
-    bad = np.flatnonzero(finite & (off | (columns < 0).any(axis=1)))
+    off = np.abs(columns.sum(axis=1, dtype=np.float64) - 1.0) > _ROW_SUM_TOLERANCE
+    bad = np.flatnonzero(off | (columns < 0).any(axis=1))
     if bad.size:
         row = int(bad[0])
         raise InvalidValueError(
@@ -143,11 +204,12 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
 
 def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
     """Refuse scores outside [low, high]."""
-    if scores.size and (scores.min() < low or scores.max() > high):
-        bad = np.flatnonzero((scores < low) | (scores > high))
+    # as doubles: numpy would round the limits to float32 to compare them with float32 scores
+    if scores.size and (float(scores.min()) < low or float(scores.max()) > high):
+        bad = np.flatnonzero((scores < np.float64(low)) | (scores > np.float64(high)))
         raise InvalidValueError(
-            f"{name} must lie in score_range=({low:g}, {high:g}); got {float(scores[bad[0]])!r} in row {int(bad[0])}, and "
-            f'{bad.size} such rows in all: set score_range, or use strategy="quantile", which takes any real score'
+            f"{name} must lie in score_range=({low:g}, {high:g}); got {float(scores[bad[0]])!r} in row {int(bad[0])}, "
+            f'and {bad.size} such rows in all: set score_range, or use strategy="quantile", which takes any real score'
         )
 
 
@@ -164,8 +226,9 @@ def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
             "sample_weight must be whole numbers >= 0: how many identical rows each row stands for; "
             f"got {float(weights[row])!r} in row {row}. Weights that are not counts have no exact interval"
         )
-    if weights.sum() > _EXACT_INTEGERS:
-        raise InvalidValueError(f"sample_weight must add up to at most 2**53 rows; got {weights.sum():g}")
+    total = weights.sum(dtype=np.float64)
+    if not 0 < total <= _EXACT_INTEGERS:
+        raise InvalidValueError(f"sample_weight must add up to between 1 and 2**53 rows; got {total:g}")
     return weights.astype(np.int64)
 
 
@@ -175,10 +238,13 @@ def as_weights(importance_weight: ArrayLike, n_rows: int) -> FloatArray:
     if weights.shape not in ((n_rows,), (n_rows, 1)):
         raise InvalidValueError(f"importance_weight must have one entry per score, {n_rows}; got shape {weights.shape}")
     weights = _as_real(weights.ravel(), "importance_weight").astype(np.float64)
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    bad = np.flatnonzero(~((weights >= 0) & (weights <= _LARGEST_WEIGHT)))
     if bad.size:
         row = int(bad[0])
-        raise InvalidValueError(f"importance_weight must be finite and >= 0; got {float(weights[row])!r} in row {row}")
+        raise InvalidValueError(
+            f"importance_weight must be finite, >= 0 and at most {_LARGEST_WEIGHT:g}, so that its square can be "
+            f"summed; got {float(weights[row])!r} in row {row}"
+        )
     return weights
 
 
@@ -188,13 +254,22 @@ def check_same_length(scores: Sized, y: Sized) -> None:
         raise InvalidValueError(f"scores and y must have the same number of rows; got {len(scores)} and {len(y)}")
 
 
-def _missing(name: str, row: int, count: int, kind: str) -> InvalidValueError:
+def is_missing(entry: Any) -> bool:
+    """Whether a Python object stands for a value that is not there: None, NaN, pandas' NA and NaT."""
+    if entry is None or type(entry).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(entry, float | np.floating) and bool(entry != entry)
+
+
+def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueError:
+    """The error for missing entries."""
     return InvalidValueError(
-        f"{name} must have no missing entries; row {row} is {kind}, and {count} rows in all: "
+        f"{name} must have no missing entries; got {kind} in row {row}, and {count} such rows in all: "
         "remove or impute them before calibrating"
     )
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a short text of any value for an error message."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._input import _missing, _shown, as_array
+from calibrant._input import as_array, is_missing, missing_entry, shown
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -47,9 +47,8 @@ def encode_labels(
         raise InvalidValueError(f"y must have shape (n,); got shape {labels.shape}")
     if labels.size == 0:
         raise InvalidValueError("y must have at least one row; got an empty array")
-    if labels.dtype.kind not in "biufOUST":
-        raise InvalidTypeError(f"y must hold numbers, bools or text; got dtype {labels.dtype}")
-    labels, seen = _kinds(labels)
+    labels = _of_one_kind(labels, "y")
+    seen = _kinds(labels)
     known = _two_classes(seen, classes)
     positive = _positive_index(known, pos_label, score_columns)
     result = Classes(known, positive)
@@ -63,33 +62,42 @@ def encode_labels(
     return codes, result
 
 
-def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the labels and the kinds seen: of numbers only the smallest and largest, the coding finds any other."""
-    if labels.dtype.kind == "f":
-        missing = np.flatnonzero(np.isnan(labels))
-        if missing.size:
-            raise _missing("y", int(missing[0]), missing.size, "NaN")
+def name_classes(classes: ArrayLike, pos_label: Any) -> Classes:
+    """Return two named classes, where there are no labels to look at."""
+    known = _check_classes(classes)
+    return Classes(known, _positive_index(known, pos_label, score_columns=1))
+
+
+def _kinds(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the kinds seen: of numbers only the smallest and largest, the coding finds any other."""
     if labels.dtype.kind in "biuf":
         low, high = labels.min(), labels.max()
-        return labels, np.array([low] if low == high else [low, high], dtype=labels.dtype)
-    if labels.dtype.kind == "O":
-        labels = _uniform(labels)
+        return np.array([low] if low == high else [low, high], dtype=labels.dtype)
     kinds = np.unique(labels)
     if kinds.size > 2:
         raise _too_many(kinds)
-    return labels, kinds
+    return kinds
 
 
-def _uniform(labels: NDArray[Any]) -> NDArray[Any]:
-    missing = np.flatnonzero([entry is None or entry != entry for entry in labels])
+def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return labels, none missing, that can be compared with each other."""
+    if labels.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(labels))
+        if missing.size:
+            raise missing_entry(name, int(missing[0]), missing.size, "NaN")
+    if labels.dtype.kind not in "biufOUST":
+        raise InvalidTypeError(f"{name} must hold numbers, bools or text; got dtype {labels.dtype}")
+    if labels.dtype.kind not in "OT":
+        return labels
+    missing = np.flatnonzero([is_missing(entry) for entry in labels])
     if missing.size:
-        raise _missing("y", int(missing[0]), missing.size, repr(labels[missing[0]]))
-    if all(isinstance(entry, str) for entry in labels):
+        raise missing_entry(name, int(missing[0]), missing.size, repr(labels[missing[0]]))
+    if all(isinstance(entry, str) for entry in labels) or all(isinstance(entry, bytes) for entry in labels):
         return labels
     if all(isinstance(entry, bool | int | float | np.number | np.bool_) for entry in labels):
-        return np.array(labels.tolist())
+        return _of_one_kind(np.array(labels.tolist()), name)
     names = sorted({type(entry).__name__ for entry in labels})
-    raise InvalidTypeError(f"y must hold one kind of entry, numbers, bools or text; got {', '.join(names)}")
+    raise InvalidTypeError(f"{name} must hold one kind of entry, numbers, bools or text; got {', '.join(names)}")
 
 
 def _too_many(kinds: NDArray[Any]) -> InvalidValueError:
@@ -104,24 +112,31 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
     if classes is None:
         if seen.size == 1:
             raise InvalidValueError(
-                f"y must hold two classes; got one class only, {seen.tolist()[0]!r}. If the other class is merely rare, "
-                "name both, as in classes=(0, 1): the intervals are then one-sided"
+                f"y must hold two classes; got one class only, {seen.tolist()[0]!r}. If the other class is merely "
+                "rare, name both, as in classes=(0, 1): the intervals are then one-sided"
             )
         return seen
-    known = np.unique(as_array(classes, "classes"))
-    if known.ndim != 1 or known.size != 2:
-        raise InvalidValueError(f"classes must be two different labels; got {_shown(classes)}")
+    known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]
     if strange:
         raise InvalidValueError(f"y must hold only the labels of classes={known.tolist()}; got {strange[0]!r}")
     return known
 
 
+def _check_classes(classes: ArrayLike) -> NDArray[Any]:
+    labels = as_array(classes, "classes")
+    if labels.shape != (2,) or (known := np.unique(_of_one_kind(labels, "classes"))).size != 2:
+        raise InvalidValueError(f"classes must be two different labels; got {shown(classes)}")
+    return known
+
+
 def _positive_index(known: NDArray[Any], pos_label: Any, score_columns: int) -> Literal[0, 1]:
     labels = known.tolist()
     if pos_label is not None:
-        if pos_label not in labels:
-            raise InvalidValueError(f"pos_label must be one of the classes {labels}; got {pos_label!r}")
+        # what is not a plain value, such as an array, may answer == with something that is neither true nor false
+        plain = isinstance(pos_label, str | bytes | bool | int | float | np.generic)
+        if not plain or pos_label not in labels:
+            raise InvalidValueError(f"pos_label must be one of the classes {labels}; got {shown(pos_label)}")
         return cast(Literal[0, 1], labels.index(pos_label))
     if score_columns == 1 and (known.dtype.kind not in "biuf" or set(labels) not in _UNAMBIGUOUS):
         raise InvalidValueError(

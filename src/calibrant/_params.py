@@ -2,13 +2,18 @@
 
 import math
 import operator
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
+
+_GENERATORS = (np.random.Generator, np.random.RandomState, np.random.SeedSequence)
+_MOST_BINS = 10**7  # their edges take 80 MB
+_THREADS_PER_CORE = 8  # more would cost memory and gain nothing
 
 
 def check_int(name: str, value: Any, *, minimum: int, alternative: str = "") -> int:
@@ -25,11 +30,22 @@ def check_int(name: str, value: Any, *, minimum: int, alternative: str = "") -> 
     return number
 
 
+def check_bins(value: Any) -> int:
+    """Return `value` as a number of bins whose edges fit into memory."""
+    number = check_int("n_bins", value, minimum=1)
+    if number > _MOST_BINS:
+        raise InvalidValueError(f"n_bins must be at most {_MOST_BINS}; got {number}")
+    return number
+
+
 def check_real(name: str, value: Any, *, rule: str) -> float:
     """Return `value` as a finite float."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise InvalidTypeError(f"{name} must be {rule}; got {value!r} ({type(value).__name__})")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise InvalidValueError(f"{name} must be {rule}; got {value!r}")
     return number
@@ -55,24 +71,34 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
 def check_score_range(value: Any) -> tuple[float, float]:
     """Return `value` as (low, high) with low < high."""
     rule = "a pair (low, high) of numbers with low < high"
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"score_range must be {rule}; got {value!r}") from None
-    low, high = check_real("score_range", low, rule=rule), check_real("score_range", high, rule=rule)
-    if not low < high:
+    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
+        raise InvalidTypeError(f"score_range must be {rule}; got {value!r}")
+    low, high = (check_real("score_range", bound, rule=rule) for bound in value)
+    if not low < high or math.isinf(high - low):
         raise InvalidValueError(f"score_range must be {rule}; got {value!r}")
     return low, high
 
 
+def check_state(state: Any, keys: Collection[str] = ()) -> None:
+    """Refuse what is not the mapping that `to_dict` made."""
+    if not isinstance(state, Mapping):
+        raise InvalidTypeError(f"state must be the dict that to_dict returned; got {type(state).__name__}")
+    absent = [key for key in keys if key not in state]
+    if absent:
+        raise InvalidValueError(f"state must have the key {absent[0]!r}, as to_dict writes it; got {sorted(state)}")
+
+
+def check_random_state(random_state: Any) -> None:
+    """Refuse what can not seed a generator, without drawing from it."""
+    if random_state is not None and not isinstance(random_state, _GENERATORS):
+        check_int("random_state", random_state, minimum=0, alternative=", None or a numpy generator")
+
+
 def as_generator(random_state: Any) -> np.random.Generator:
     """Return a generator for `random_state`, leaving numpy's global state alone even for None."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
+    check_random_state(random_state)
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
-    if random_state is not None and not isinstance(random_state, np.random.SeedSequence):
-        random_state = check_int("random_state", random_state, minimum=0, alternative=", None or a numpy generator")
     return np.random.default_rng(random_state)
 
 
@@ -80,8 +106,8 @@ def thread_count(n_jobs: Any) -> int:
     """Return the number of threads `n_jobs` asks for: None is 1, -1 is every core."""
     if n_jobs is None:
         return 1
-    if n_jobs == -1:
-        import os
-
-        return os.cpu_count() or 1
-    return check_int("n_jobs", n_jobs, minimum=1, alternative=", -1 for every core, or None for one")
+    cores = os.cpu_count() or 1
+    if isinstance(n_jobs, int | np.integer) and n_jobs == -1:
+        return cores
+    number = check_int("n_jobs", n_jobs, minimum=1, alternative=", -1 for every core, or None for one")
+    return min(number, _THREADS_PER_CORE * cores)

@@ -126,6 +126,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self
         """
         check_choice("method", self.method, METHODS)
+        self._check_parts()
         X, labels, params = self._check_rows(X, y, params)
         routed = self._route(params)
         frozen = isinstance(self.estimator, FrozenEstimator)
@@ -152,6 +153,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.estimator_, self.calibrator_, self.classes_ = estimator, calibrator, classes
         return self
 
+    def _check_parts(self) -> None:
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise InvalidTypeError(
+                f"estimator must be a classifier, as in LogisticRegression(); got {self.estimator!r}"
+            )
+        if self.calibrator is not None and (
+            isinstance(self.calibrator, type)
+            or not hasattr(self.calibrator, "predict_proba")
+            or not {"classes", "pos_label"} <= self.calibrator.get_params(deep=False).keys()
+        ):
+            raise InvalidTypeError(
+                f"calibrator must be a calibrator of scores, as in BinningCalibrator(), or None; got {self.calibrator!r}"
+            )
+
     def _check_rows(self, X: Any, y: ArrayLike, params: dict[str, Any]) -> tuple[Any, NDArray[Any], dict[str, Any]]:
         """Return what can be taken by row; a row of weight zero takes part in nothing."""
         if y is None:
@@ -168,8 +183,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise InvalidValueError(
-                f"Only binary classification is supported. The type of the target is {kind}. For more classes, calibrate one "
-                "class against the rest"
+                f"Only binary classification is supported. The type of the target is {kind}. For more classes, "
+                "calibrate one class against the rest"
             )
         return X, column_or_1d(y, warn=True), params
 
@@ -260,8 +275,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         check_is_fitted(self)
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
             raise InvalidValueError(
-                "X must have one row per case; got a 1D array. Reshape your data using X.reshape(1, -1) for one case, or "
-                "X.reshape(-1, 1) for one feature"
+                "X must have one row per case; got a 1D array. Reshape your data using X.reshape(1, -1) for one case, "
+                "or X.reshape(-1, 1) for one feature"
             )
         validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:

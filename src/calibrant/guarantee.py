@@ -8,10 +8,11 @@ import numpy as np
 
 from calibrant._params import check_choice, check_open_unit, check_real
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval, get_method
 from calibrant.mass import mass_limits
 from calibrant.partition import FunctionPartition, Partition, ScorePartition, SegmentedPartition
+from calibrant.partition.base import check_partition
 from calibrant.tally import Tally
 
 VALUES = ("mean", "midpoint")
@@ -211,7 +212,7 @@ class Guarantee:
         opening = (
             f"With {_percent(self.confidence_level)} confidence over the draw of the {self.n_rows:,} calibration rows"
         )
-        basis = f"whatever the distribution of the data, as long as future rows are drawn like the calibration rows ({self.theorem})"
+        basis = "whatever the distribution of the data, as long as future rows are drawn like the calibration rows"
         everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions} regions at once"
         claim = f"the true rate of class {self.positive_label!r} is within {{}} of the predicted probability"
         partial = self.restricted_to(_SENTENCE_MASS)
@@ -226,8 +227,8 @@ class Guarantee:
         if self.is_vacuous:
             worst = int(self.radius.argmax())
             sentence += (
-                f"; this says almost nothing yet, for region {self.regions[worst]} holds only {self.counts[worst]} rows: "
-                "use fewer bins or more rows"
+                f"; this says almost nothing yet, for region {self.regions[worst]} holds only {self.counts[worst]} "
+                "rows: use fewer bins or more rows"
             )
         return sentence + "."
 
@@ -246,10 +247,13 @@ class Guarantee:
 
 def check_tally(partition: Partition, tally: Tally) -> None:
     """Refuse a tally that was taken over another partition."""
+    check_partition(partition)
+    if not isinstance(tally, Tally):
+        raise InvalidTypeError(f"tally must be a Tally; got {type(tally).__name__}")
     if tally.n_regions != partition.n_regions:
         raise InvalidValueError(f"tally must have one entry per region, {partition.n_regions}; got {tally.n_regions}")
     if tally.partition is not None and tally.partition != partition.fingerprint:
-        raise InvalidValueError("tally must have been taken over this partition; it was taken over another one")
+        raise InvalidValueError("tally must have been taken over this partition; got one taken over another")
 
 
 def _values(tally: Tally, limits: Interval, value: str) -> FloatArray:
@@ -287,8 +291,8 @@ def _remarks(partition: Partition, tally: Tally) -> tuple[str, ...]:
     small = int(np.count_nonzero(tally.counts < tally.n_rows / (4 * tally.n_regions)))
     if n_atoms and small:
         remarks.append(
-            f"ties made {n_atoms} single score values regions of their own, and {small} regions are small: split=0.2 cuts "
-            "the bins from other rows, so that tied scores may share a bin"
+            f"ties made {n_atoms} single score values regions of their own, and {small} regions are small: split=0.2 "
+            "cuts the bins from other rows, so that tied scores may share a bin"
         )
     return tuple(remarks)
 

@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from calibrant._params import check_choice, check_int, check_open_unit
+from calibrant._params import check_bins, check_choice, check_int, check_open_unit
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
@@ -48,10 +47,9 @@ class Plan:
 
     def __str__(self) -> str:
         rates = "whatever the rates" if self.base_rate is None else f"if {100 * self.base_rate:g}% of rows are positive"
-        return (
-            f"{self.n:,} labels, in {self.n_bins} bins of at least {self.rows_per_bin:,}, give epsilon {self.epsilon:.4g} at "
-            f"{100 * self.confidence_level:g}% confidence, {rates}."
-        )
+        bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins} bins of at least {self.rows_per_bin:,}"
+        confidence = f"{100 * self.confidence_level:g}% confidence"
+        return f"{self.n:,} labels, in {bins}, give epsilon {self.epsilon:.4g} at {confidence}, {rates}."
 
 
 def plan(
@@ -94,24 +92,25 @@ def plan(
     --------
     >>> from calibrant import plan
     >>> print(plan(epsilon=0.05, n_bins=10))
-    6,831 labels, in 10 bins of at least 682, give epsilon 0.05 at 90% confidence, whatever the rates.
+    6,759 labels, in 10 bins of at least 675, give epsilon 0.04998 at 90% confidence, whatever the rates.
     >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
-    0.0411
+    0.041
     """
     if (epsilon is None) == (n is None):
-        raise InvalidTypeError("plan takes either epsilon or n; got " + ("neither" if n is None else "both"))
+        raise InvalidTypeError("epsilon or n must be given, not both; got " + ("neither" if n is None else "both"))
     check_open_unit("confidence_level", confidence_level)
-    n_bins = check_int("n_bins", n_bins, minimum=1)
+    n_bins = check_bins(n_bins)
     if base_rate is not None:
         base_rate = check_open_unit("base_rate", base_rate)
     get_method(interval)
     if interval == "umd":
         check_choice("interval", interval, ("clopper-pearson", "blaker", "hoeffding", "empirical-bernstein", "kl"))
     question = _Question(confidence_level, n_bins, interval, base_rate, split)
-    if n is not None:
-        n = check_int("n", n, minimum=1)
-    else:
-        n = _smallest(question, check_open_unit("epsilon", epsilon))
+    if epsilon is not None:
+        return question.answer(_smallest(question, check_open_unit("epsilon", epsilon)))
+    n = check_int("n", n, minimum=1)
+    if n > _LARGEST_PLAN:
+        raise InvalidValueError(f"n must be at most {_LARGEST_PLAN:.0e}; got {n}")
     return question.answer(n)
 
 
@@ -139,7 +138,7 @@ class _Question:
     def _split_rows(self, n: int) -> int:
         split = self.split
         rule = "a fraction strictly between 0 and 1, or a number of rows >= 1"
-        if isinstance(split, float):
+        if isinstance(split, float | np.floating):
             cutting = round(check_open_unit("split", split) * n)
         else:
             cutting = check_int("split", split, minimum=1, alternative=f", or {rule}")
@@ -161,7 +160,7 @@ class _Question:
         return self._worst_radius(rows)
 
     def _worst_radius(self, rows: int) -> float:
-        """Largest radius over all counts of positives: by symmetry up to rows / 2, and towards it the radius rises to one peak."""
+        """Largest radius over all counts of positives: symmetric about rows / 2, and rising towards it to one peak."""
         low, high = 0, rows // 2
         while True:
             positives = np.unique(np.linspace(low, high, _SECTIONS).astype(np.int64))

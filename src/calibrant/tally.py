@@ -11,11 +11,15 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._exact import ExactSums
+from calibrant._input import as_array, as_weights, check_same_length
+from calibrant._params import check_int, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
+from calibrant.partition.base import check_partition
 
 _SCHEMA = "calibrant.tally/1"
+_MOST_ROWS = 2**53  # beyond it a count is no double
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,32 +123,35 @@ class Tally:
 
     def __post_init__(self) -> None:
         for name in ("counts", "positives"):
-            array = np.array(getattr(self, name))
+            array = _as_counts(getattr(self, name), name)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-
-    @classmethod
-    def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
-        """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
-        arrays = []
-        for name, values in (("counts", counts), ("positives", positives)):
-            array = np.asarray(values)
-            if array.ndim != 1 or array.dtype.kind not in "iu":
-                raise InvalidTypeError(f"{name} must be one whole number per region; got {array.dtype}, {array.shape}")
-            arrays.append(array.astype(np.int64))
-        rows, hits = arrays
+        rows, hits = self.counts, self.positives
         if rows.shape != hits.shape or rows.size == 0:
             raise InvalidValueError(
                 f"counts and positives must have one entry per region; got {rows.shape}, {hits.shape}"
             )
-        if (hits < 0).any() or (hits > rows).any():
-            region = int(np.flatnonzero((hits < 0) | (hits > rows))[0])
+        if (hits > rows).any():
+            region = int(np.flatnonzero(hits > rows)[0])
             raise InvalidValueError(
                 f"positives must lie between 0 and counts; got {hits[region]} of {rows[region]} in region {region}"
             )
-        if partition is not None and partition.n_regions != rows.size:
-            raise InvalidValueError(f"counts must have one entry per region, {partition.n_regions}; got {rows.size}")
-        return cls(rows, hits, partition=None if partition is None else partition.fingerprint)
+        object.__setattr__(self, "uncounted", check_int("uncounted", self.uncounted, minimum=0))
+        if self.n_rows > _MOST_ROWS:
+            raise InvalidValueError(f"counts must add up to at most 2**53 rows; got {self.n_rows}")
+
+    @classmethod
+    def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
+        """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
+        if partition is None:
+            return cls(counts, positives)
+        check_partition(partition)
+        tally = cls(counts, positives, partition=partition.fingerprint)
+        if partition.n_regions != tally.n_regions:
+            raise InvalidValueError(
+                f"counts must have one entry per region, {partition.n_regions}; got {tally.n_regions}"
+            )
+        return tally
 
     @classmethod
     def from_data(
@@ -157,9 +164,9 @@ class Tally:
         importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Tally labels 0 and 1 over the regions of `partition`."""
-        from calibrant._input import as_weights, check_same_length
         from calibrant._labels import encode_labels
 
+        check_partition(partition)
         codes, _ = encode_labels(y, classes=(0, 1), pos_label=1, score_columns=1)
         prepared = partition.prepare(inputs, segments)
         check_same_length(prepared, codes)
@@ -252,14 +259,24 @@ class Tally:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        if state.get("schema") != _SCHEMA:
-            raise InvalidValueError(f"schema of a tally must be {_SCHEMA!r}; got {state.get('schema')!r}")
-        checked = cls.from_counts(state["counts"], state["positives"])
+        check_state(state, ("schema",))
+        if state["schema"] != _SCHEMA:
+            raise InvalidValueError(f"schema of a tally must be {_SCHEMA!r}; got {state['schema']!r}")
+        check_state(state, ("counts", "positives", "uncounted", "partition", "weights"))
         weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
-        return cls(checked.counts, checked.positives, int(state["uncounted"]), state["partition"], weights)
+        return cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights)
 
     def to_frame(self) -> Any:
         """Return the tally as a pandas frame, one row per region."""
         import pandas as pd
 
         return pd.DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
+
+
+def _as_counts(values: ArrayLike, name: str) -> IntArray:
+    array = as_array(values, name)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidTypeError(f"{name} must be one whole number per region; got {array.dtype}, {array.shape}")
+    if array.size and not (0 <= int(array.min()) and int(array.max()) <= _MOST_ROWS):
+        raise InvalidValueError(f"{name} must lie between 0 and 2**53; got {array.min()} to {array.max()}")
+    return np.array(array, dtype=np.int64)

@@ -38,7 +38,7 @@ def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
 
 
 def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibration:
-    """Turn confidence intervals, one per region, into a calibrated predictor: the midpoints (`thm:calib_ci_equiv`, converse).
+    """Turn confidence intervals, one per region, into a calibrated predictor, the midpoints (`thm:calib_ci_equiv`).
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
     middle = interval.midpoint
     if not simultaneous and np.unique(middle).size < middle.size:
         raise InvalidValueError(
-            "interval must hold for all regions at once, or have distinct midpoints; got simultaneous=False and two regions "
-            "with the same midpoint, where the predictor can be further off than the half-width with certainty"
+            "interval must hold for all regions at once, or have distinct midpoints; got simultaneous=False and two "
+            "regions with the same midpoint, where the predictor can be further off than the half-width with certainty"
         )
     return Calibration(middle, float(interval.radius.max()))
 
@@ -95,7 +95,7 @@ def interval_to_set(interval: Interval) -> BoolArray:
 
 
 def region_sets(interval: Interval, coverage: float) -> BoolArray:
-    """Return the labels that may not be ruled out in each region: an (n, 2) array, whether 0 and whether 1 is in the set.
+    """Return the labels that may not be ruled out in each region: an (n, 2) array, whether 0 and whether 1 may be.
 
     Promised, when the intervals hold for all regions at once with probability 1 - alpha: with that probability, in
     every region, the label falls outside the set with probability at most 1 - coverage. The set is {1} where 1 -

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from calibrant.intervals import clopper_pearson, hoeffding, kl
+from calibrant.intervals import blaker, clopper_pearson, hoeffding, kl
 from calibrant.intervals._binomial import lower_limit, upper_limit
 from calibrant.tally import Tally
 
@@ -182,10 +182,48 @@ def test_kl_limits_agree_with_fifty_digits():
                 errors.append(error(ni - ki, rest) * rest / (1 - rest))
             assert all(e <= 0 for e in errors), "a limit was rounded inwards"
             worst = max([worst, *(abs(float(e)) for e in errors)])
-            # A lower limit of 0 is wrong unless the truth is no normal double: below it the deviance is k log(1/p) or so.
+            # A lower limit of 0 is right only where the truth is no normal double.
             if ki > 0 and lower == 0:
                 assert error(ki, mp.mpf(TINY)) > 0
     assert worst < BAR
+
+
+def log_upper_tail(k, n, p, rule):
+    if k == 0:
+        return mp.mpf(0)
+    ratio = ratio_by_fraction(k, n, p)
+    ratio = ratio_by_integral(k, n, p, rule) if ratio is None else ratio
+    log_choose = mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
+    return log_choose + k * mp.log(p) + (n - k) * mp.log(1 - p) + mp.log(ratio)
+
+
+def acceptability_left_of_the_rate(k, n, p, rule):
+    """P(X >= k) + P(X <= j) with the largest j for which the second does not exceed the first, found by bisection."""
+    above = log_upper_tail(k, n, p, rule)
+
+    def below(j):
+        return log_upper_tail(n - j, n, 1 - p, rule)
+
+    fits, exceeds = -1, min(k - 1, int(n * p))
+    while exceeds - fits > 1:
+        middle = (fits + exceeds) // 2
+        fits, exceeds = (middle, exceeds) if below(middle) <= above else (fits, middle)
+    return mp.exp(above) + (mp.exp(below(fits)) if fits >= 0 else 0)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.01, 1e-9])
+def test_blaker_limits_agree_with_fifty_digits_up_to_a_million(alpha):
+    n = 10**6
+    counts = [n] * 7
+    positives = [1, 2, 30, 1000, 123_456, n // 2, n - 20]
+    delta = -np.expm1(np.log1p(-alpha) / 7)
+    interval = blaker(Tally.from_counts(counts, positives), alpha)
+    with mp.workdps(DIGITS):
+        rule = gauss_legendre()
+        for k, lower, upper in zip(positives, interval.lower, interval.upper, strict=True):
+            for hits, end in ((k, mp.mpf(lower)), (n - k, 1 - mp.mpf(upper))):
+                assert acceptability_left_of_the_rate(hits, n, end, rule) <= delta
+                assert acceptability_left_of_the_rate(hits, n, end * (1 + mp.mpf(BAR)), rule) > delta
 
 
 def test_a_limit_too_small_for_a_double_is_zero():

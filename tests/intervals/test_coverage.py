@@ -1,8 +1,8 @@
 """Exact coverage by enumeration: the binomial miss probability at the worst means, for every N up to 200.
 
-Between neighbouring endpoints the set of counts whose interval misses does not change, and the miss probability has no
-interior maximum that the enumeration of both sides of every endpoint would not come near; so the endpoints are where a
-method that is not valid would be caught.
+Between neighbouring endpoints the counts whose interval misses are a lower and an upper tail, always the same, and
+their probability falls and then rises as the mean grows. So its maxima lie at the endpoints, and to both sides of each
+is where a method that is not valid is caught.
 """
 
 from types import SimpleNamespace

@@ -114,7 +114,7 @@ def test_umd_is_its_formula():
 @pytest.mark.parametrize(
     ("k", "n", "lower", "upper"),
     [
-        # Examples of the R package BlakerCI 1.0-6 (J. Klaschka), binom.blaker.limits at level 0.95, as printed in its
+        # Examples of the R package BlakerCI (J. Klaschka, CRAN), binom.blaker.limits at level 0.95, as printed in its
         # manual pages binom.blaker.limits, binom.blaker.acc and binom.blaker.VHadj.limits. The second and third are
         # those on which Blaker's own grid algorithm fails, and where exactci::exactbinomCI(29, 99, tsmethod = "blaker",
         # tol = 1e-8) gives the same.
@@ -150,7 +150,7 @@ def test_acceptability_agrees_with_published_values():
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.1, 0.05, 0.01, 0.001])
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 80])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 60])
 def test_blaker_is_the_convex_hull_of_the_acceptable_means(n, alpha):
     for k in range(n + 1):
         interval = blaker(Tally.from_counts([n], [k]), alpha)
@@ -158,8 +158,8 @@ def test_blaker_is_the_convex_hull_of_the_acceptable_means(n, alpha):
         outside = []
         if k > 0:
             assert acceptability(k, n, np.array([lower * (1 + 1e-9)]))[0] > alpha
-            outside.append(np.linspace(lower * 0.5, lower, 500))
+            outside.append(np.linspace(lower * 0.5, lower, 300))
         if k < n:
             assert acceptability(k, n, np.array([1 - (1 - upper) * (1 + 1e-9)]))[0] > alpha
-            outside.append(np.linspace(upper, (1 + upper) / 2, 500))
+            outside.append(np.linspace(upper, (1 + upper) / 2, 300))
         assert np.all(acceptability(k, n, np.concatenate(outside)) <= alpha)

@@ -1,4 +1,4 @@
-"""What every calibrator of scores does in the same way: classes, fitted state, and predictions from a table of regions."""
+"""What calibrators of scores have in common: classes, fitted state, predictions from a table of regions."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ class RegionCalibrator(BaseEstimator):  # type: ignore[misc]
         return columns
 
     def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return lower and upper confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
 
         They hold for all regions at once with probability `confidence_level` over the calibration data.
         """

@@ -5,16 +5,24 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
-from calibrant._input import as_frequencies, as_scores, check_same_length
-from calibrant._labels import Classes, encode_labels
-from calibrant._params import as_generator, check_choice, check_int, check_open_unit, check_score_range, thread_count
+from calibrant._input import as_frequencies, as_scores, check_same_length, column_count
+from calibrant._labels import Classes, encode_labels, name_classes
+from calibrant._params import (
+    as_generator,
+    check_choice,
+    check_int,
+    check_open_unit,
+    check_random_state,
+    check_score_range,
+    thread_count,
+)
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.base import RegionCalibrator
 from calibrant.calibrators.cutting import Rows, fixed_width, own_quantiles, split_quantiles
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import get_method
-from calibrant.partition import Partition
+from calibrant.partition import FunctionPartition, Partition
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
@@ -160,7 +168,8 @@ class BinningCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
-        columns = 2 if getattr(scores, "ndim", 1) == 2 and getattr(scores, "shape", (0, 0))[1] == 2 else 1
+        # regions of any function have no score of which a column could speak for a class
+        columns = 1 if isinstance(self.partition, FunctionPartition) else column_count(scores)
         codes, classes = encode_labels(y, classes=self.classes, pos_label=self.pos_label, score_columns=columns)
         repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
         if self.partition is not None:
@@ -191,23 +200,23 @@ class BinningCalibrator(RegionCalibrator):
         calibrator = cls(partition=partition, classes=classes, **parameters)
         calibrator._check_parameters()
         check_tally(partition, tally)
-        labels = np.unique(np.asarray(classes))
-        _, known = encode_labels(labels, classes=labels, pos_label=calibrator.pos_label, score_columns=1)
+        known = name_classes(classes, calibrator.pos_label)
         calibrator._set_fitted(partition, tally, calibrator._guarantee(partition, tally, known), known)
         return calibrator
 
     def _check_parameters(self) -> None:
-        if self.n_bins != "auto":
+        if not isinstance(self.n_bins, str) or self.n_bins != "auto":
             check_int("n_bins", self.n_bins, minimum=1, alternative=', or "auto"')
         check_choice("strategy", self.strategy, STRATEGIES)
         check_open_unit("confidence_level", self.confidence_level)
         get_method(self.interval)
         check_choice("value", self.value, VALUES)
         thread_count(self.n_jobs)
+        check_random_state(self.random_state)
         if self.score_range is not None:
             check_score_range(self.score_range)
         if self.partition is not None and not isinstance(self.partition, Partition):
-            raise InvalidTypeError(f"partition must be a Partition or None; got {type(self.partition).__name__}")
+            raise InvalidTypeError(f"partition must be a Partition, or None; got {type(self.partition).__name__}")
         if self.split is not None:
             self._check_split()
         if self.strategy == "quantile" and self.score_range is not None:

@@ -1,7 +1,7 @@
 """From rows to a partition and its tally: which rows cut the edges, and which are counted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ from calibrant._input import check_in_range
 from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.partition.scores import check_enough_rows
 from calibrant.partition.segments import SegmentedScores, segment_kinds
 from calibrant.tally import Tally
 
@@ -30,15 +31,25 @@ class Rows:
 
     @classmethod
     def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | None, segments: ArrayLike | None) -> Self:
-        """Number the segments, and refuse segments that do not match the scores."""
+        """Number the segments, refuse those that do not match the scores, and leave out rows that stand for none."""
         if segments is None:
-            return cls(scores, codes, repeats)
+            return cls(scores, codes, repeats)._counted()
         names, segment = segment_kinds(segments)
         if segment.shape != scores.shape:
             raise InvalidValueError(
                 f"segments must have one entry per score, {scores.shape[0]}; got {segment.shape[0]}"
             )
-        return cls(scores, codes, repeats, segment, tuple(names))
+        return cls(scores, codes, repeats, segment, tuple(names))._counted()
+
+    def _counted(self) -> Self:
+        """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no row."""
+        if self.repeats is None or self.repeats.all():
+            return self
+        rows = self.take(self.repeats > 0)
+        if rows.segment is None:
+            return rows
+        present, segment = np.unique(rows.segment, return_inverse=True)
+        return replace(rows, segment=segment, segment_names=tuple(self.segment_names[number] for number in present))
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -48,9 +59,9 @@ class Rows:
         """How many rows these stand for."""
         return len(self.scores) if self.repeats is None else int(self.repeats.sum())
 
-    def take(self, index: Any) -> "Rows":
+    def take(self, index: Any) -> Self:
         """The rows at `index`."""
-        return Rows(
+        return type(self)(
             self.scores[index],
             self.codes[index],
             None if self.repeats is None else self.repeats[index],
@@ -80,9 +91,12 @@ class Rows:
 def fixed_width(rows: Rows, n_bins: BinRule, score_range: tuple[float, float], threads: int) -> tuple[Partition, Tally]:
     """Bins of equal width, for which no row is needed."""
     check_in_range(rows.scores, *score_range)
-    partition = rows.partition_with(
-        lambda part: ScorePartition.fixed_width(n_bins(part.total, part.total), score_range)
-    )
+
+    def cut(part: Rows) -> ScorePartition:
+        bins = check_enough_rows(part.total, n_bins(part.total, part.total))
+        return ScorePartition.fixed_width(bins, score_range)
+
+    partition = rows.partition_with(cut)
     return partition, rows.tally_over(partition, threads)
 
 
@@ -105,7 +119,7 @@ def own_quantiles(rows: Rows, n_bins: BinRule, threads: int) -> tuple[Partition,
 def split_quantiles(
     rows: Rows, n_bins: BinRule, split: float, generator: np.random.Generator, threads: int
 ) -> tuple[Partition, Tally]:
-    """Bins between quantiles of a random part of the rows; the other rows are counted (the paper's uniform-mass binning)."""
+    """Bins between quantiles of a random part of the rows, which only cuts; the others are counted (the paper's way)."""
     if rows.repeats is not None:
         raise InvalidValueError("sample_weight must be None when split is used: repeat the rows instead")
     n_cutting = round(split * len(rows)) if isinstance(split, float | np.floating) else int(split)

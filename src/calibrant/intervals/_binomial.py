@@ -13,7 +13,7 @@ from scipy import special
 
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.intervals._deviance import deviance, invert_deviance, mirror, split
+from calibrant.intervals._deviance import LARGEST, deviance, invert_deviance, mirror, split, surplus
 
 _NODES = 40
 _CUTOFF = 36.0
@@ -104,14 +104,16 @@ def _tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> F
         slope = -1.0 + rest * odds * (1.0 - decay) / (k * growth)
         end = end - (value + _CUTOFF) / slope
     nodes, weights = _quadrature()
-    v = end[:, None] * nodes
-    exponent = np.expm1(-v / k[:, None])
-    exponent *= -odds[:, None]
+    # One row per node: each region's sum is then added in the same order whatever its neighbours, bit for bit.
+    v = nodes[:, None] * end
+    exponent = np.expm1(-v / k)
+    exponent *= -odds
     np.log1p(exponent, out=exponent)
-    exponent *= rest[:, None]
+    exponent *= rest
     exponent -= v
     np.exp(exponent, out=exponent)
-    area: FloatArray = end * (exponent @ weights)
+    exponent *= weights[:, None]
+    area: FloatArray = end * exponent.sum(axis=0)
     return area
 
 
@@ -146,27 +148,27 @@ def _solve_small_tail(k: FloatArray, n: FloatArray, log_level: FloatArray) -> Fl
     single = (k == 1.0) & (n > 1.0)
     if single.any():
         rate = -np.log1p(-np.exp(log_level[single])) / n[single]
-        # log(-expm1(-rate)) from the log of the rate, which does not underflow where the rate does.
-        log_rate = np.where(
-            log_level[single] < -600.0, log_level[single] - np.log(n[single]), np.log(np.maximum(rate, _TINY))
-        )
+        # Where the rate may underflow its logarithm does not.
+        faint = log_level[single] < -600.0
+        log_rate = np.where(faint, log_level[single] - np.log(n[single]), np.log(np.where(faint, 1.0, rate)))
         solution[single] = -(log_rate + np.log(special.exprel(-rate)))
     active = np.flatnonzero((k > 1.0) & (k < n))
     if active.size == 0:
         return solution
     k, n, log_level = k[active], n[active], log_level[active]
     normal = special.ndtri_exp(log_level)
-    current = np.minimum(invert_deviance(k - 0.5, n, normal * normal / 2.0), 740.0)
+    roughly = np.maximum(normal * normal / 2.0, 1e-2)
+    current = invert_deviance(k - 0.5, n, roughly, last_step=1e-2)
     for _ in range(_MAX_ITERATIONS):
         p, q = split(current)
         value, ratio = log_tail(k, n, p, q)
         miss = value - log_level
         slope = k / ratio
         # The second derivative over twice the first, both with respect to -log p.
-        bend = 0.5 * (slope - (k - n * p) / q)
+        bend = 0.5 * (slope - surplus(k, n, p, q) / q)
         halley = np.abs(miss) < 1.0
         step = miss / (slope + np.where(halley, miss * bend, 0.0))
-        current = np.clip(current + step, 0.5 * current, 740.0)
+        current = np.clip(current + step, 0.5 * current, LARGEST)
         done = np.abs(miss) < _CONVERGED
         solution[active[done]] = current[done]
         if done.all():

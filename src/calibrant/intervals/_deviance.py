@@ -9,7 +9,11 @@ import numpy as np
 from calibrant._typing import FloatArray
 
 _SERIES_TERMS = 9
-_MAX_ITERATIONS = 100
+LARGEST = 709.0
+"""The largest -log p that is looked at: p is then no normal double any more, and 1/p still is one."""
+
+_MAX_ITERATIONS = 50
+_ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 
 
 def split(neg_log_p: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -21,6 +25,11 @@ def mirror(neg_log_p: FloatArray) -> FloatArray:
     """Turn ``-log p`` into ``-log(1 - p)`` to full relative precision."""
     p, q = split(neg_log_p)
     return np.where(p < 0.5, -np.log1p(-np.minimum(p, 0.5)), -np.log(np.maximum(q, np.finfo(float).tiny)))
+
+
+def neg_log_ratio(x: FloatArray, n: FloatArray) -> FloatArray:
+    """Return ``-log(x / n)`` for 0 < x <= n to full relative precision."""
+    return np.where(2.0 * x < n, np.log(n / x), -np.log1p(-np.minimum((n - x) / n, 0.5)))
 
 
 def deviance_part(x: FloatArray, mean: FloatArray) -> FloatArray:
@@ -52,29 +61,34 @@ def deviance(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> Floa
     return deviance_part(x, n * p) + deviance_part(n - x, n * q)
 
 
-def invert_deviance(x: FloatArray, n: FloatArray, bound: FloatArray) -> FloatArray:
-    """Return ``-log p`` for the p <= x/n at which ``n kl(x / n, p) = bound``, for 0 < x < n and bound >= 0.
+def surplus(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return ``x - n p``, through whichever of p and q = 1 - p is rounded more finely."""
+    return np.where(p < 0.5, x - n * p, n * q - (n - x))
+
+
+def invert_deviance(x: FloatArray, n: FloatArray, bound: FloatArray, last_step: float = 1e-8) -> FloatArray:
+    """Return ``-log p`` for the p <= x/n at which ``n kl(x / n, p) = bound``, for 0 < x < n and bound >= 0.01.
 
     Notes
     -----
     As a function of -log p the square root of the deviance is increasing and concave beyond x/n, and the deviance lies
     below its parabola there; so Newton's iteration on the root, started from the parabola, climbs monotonically to the
-    solution.
+    solution. It ends once a step is below `last_step` of the distance travelled; the error left is about its square.
     """
-    origin = -np.log1p(-(n - x) / n)
-    near_zero = x / n < 0.5
-    origin = np.where(near_zero, np.log(n / x), origin)
-    width = np.sqrt(2.0 * bound * ((n - x) / n) / x)
-    solution = origin + width
+    origin = neg_log_ratio(x, n)
+    solution = np.minimum(origin + np.sqrt(2.0 * bound * ((n - x) / n) / x), LARGEST)
     target = np.sqrt(bound)
+    moving = np.ones(solution.shape, dtype=np.bool_)
     for _ in range(_MAX_ITERATIONS):
         p, q = split(solution)
         value = np.maximum(deviance(x, n, p, q), 0.0)
-        slope = (x - n * p) / q
+        slope = surplus(x, n, p, q) / q
         root = np.sqrt(value)
-        moving = (root < target) & (slope > 0.0)
+        moving &= slope > 0.0
         step = np.where(moving, 2.0 * root * (target - root) / np.where(moving, slope, 1.0), 0.0)
-        solution = solution + step
-        if np.all(step <= 4e-16 * solution):
+        solution = np.minimum(solution + step, LARGEST)
+        moving &= solution < LARGEST
+        moving &= np.abs(step) > np.maximum(last_step * (solution - origin), _ROUNDING * solution)
+        if not moving.any():
             break
     return solution

@@ -11,7 +11,7 @@ from scipy import special
 from calibrant._params import check_open_unit
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.intervals._binomial import log_tail, outward, sidak_log_level, solve_tail
-from calibrant.intervals._deviance import split
+from calibrant.intervals._deviance import neg_log_ratio, split
 from calibrant.intervals.base import Interval
 
 if TYPE_CHECKING:
@@ -110,9 +110,7 @@ def _search(k: FloatArray, n: FloatArray, start: FloatArray, log_delta: float) -
         return value, (1.0 - share) * above_slope + share * below_slope
 
     # Both tails at an index up to k - 1 are equal somewhere left of k/n, and where k = n, at 2^(-1/n) or left of it.
-    rest = (n - k) / n
-    rate = np.where(2.0 * k < n, np.log(n / k), -np.log1p(-np.minimum(rest, 0.5)))
-    rate = np.where(k < n, rate, 0.5 * _LOG_TWO / n)
+    rate = np.where(k < n, neg_log_ratio(k, n), 0.5 * _LOG_TWO / n)
     end = _root(excess_at_step, rate, start, start)
     passed = np.flatnonzero(excess_over_level(end, np.arange(k.size))[0] > 0.0)
     if passed.size:

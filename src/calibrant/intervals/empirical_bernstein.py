@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     """The paper's limits for every region at once, exactly as `thm:emp_bernstein` states them.
 
-    Offered for comparison with the paper: the exact binomial limits are 1.35 to 8 times narrower.
+    Offered for comparison with the paper: at alpha = 0.1 and B = 10 it is 2.6 times as wide as the exact limits for
+    50 positives in 100, and still 1.31 times as N grows without bound.
 
     Parameters
     ----------

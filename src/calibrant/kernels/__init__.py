@@ -1,8 +1,9 @@
 """The per-row work: finding a score's cell, counting, looking up, order statistics, and checking what came in.
 
 Two implementations give identical results. numpy is always there. numba, the extra ``[fast]``, is used where it is
-installed and the rows are many enough to repay its start (0.2 s from its disk cache, some seconds the first time); it is
-imported at that moment and not before. Neither the implementation nor the number of threads ever changes a result.
+installed and the rows are many enough to repay its start (about 0.4 s from its disk cache, some seconds the first
+time); it is imported at that moment and not before. Neither the implementation nor the number of threads ever changes a
+result.
 
 Inputs are taken as already checked: scores are finite one-dimensional float64 or float32 arrays of any stride, and cuts
 are finite and strictly increasing. float32 scores are compared in float64.
@@ -10,7 +11,7 @@ are finite and strictly increasing. float32 scores are compared in float64.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.kernels import _checks, _numpy, _select
 from calibrant.kernels._chunks import over_threads
 from calibrant.kernels._grid import Grid, build
+from calibrant.kernels._passes import Threaded
 
 __all__ = ["assign", "count", "encode", "first_nonfinite", "look_up", "order_statistics"]
 
@@ -48,10 +50,17 @@ def _compiled(rows: int, implementation: Implementation) -> Any:
     return _numba
 
 
-def _grid_for(scores: NDArray[Any], cuts: FloatArray, implementation: Implementation) -> Grid | None:
-    if scores.shape[0] < PLAIN_ROWS and implementation != "numba":
-        return None
-    return build(cuts, scores)
+def _prepare(scores: NDArray[Any], cuts: FloatArray, implementation: Implementation) -> tuple[Any, Grid | None]:
+    """The module to use and the keys for it; without keys, it compares or searches."""
+    rows = scores.shape[0]
+    compiled = _compiled(rows, implementation)
+    if compiled is not None:
+        grid = build(cuts, scores, compiled.GOOD_SHARE)
+        if compiled.fits(grid, cuts.shape[0] + 1):
+            return compiled, grid
+    if rows < PLAIN_ROWS or cuts.shape[0] <= _numpy.FEW_CUTS:
+        return _numpy, None
+    return _numpy, build(cuts, scores)
 
 
 def assign(
@@ -83,9 +92,7 @@ def assign(
     rows = scores.shape[0]
     if cuts.shape[0] == 0:
         return np.zeros(rows, np.intp)
-    grid = _grid_for(scores, cuts, implementation)
-    compiled = _compiled(rows, implementation)
-    module = compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy
+    module, grid = _prepare(scores, cuts, implementation)
     out = np.empty(rows, np.intp)
     over_threads(rows, threads, lambda part: module.assign_into(scores[part], cuts, grid, out[part]))
     return out
@@ -128,9 +135,7 @@ def count(
     codes = labels.view(np.uint8)
     if cuts.shape[0] == 0:
         return np.array([rows], np.int64), np.array([np.count_nonzero(codes)], np.int64)
-    grid = _grid_for(scores, cuts, implementation)
-    compiled = _compiled(rows, implementation)
-    module = compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy
+    module, grid = _prepare(scores, cuts, implementation)
     parts = over_threads(rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid))
     total, positives = parts[0]
     for more, more_positives in parts[1:]:
@@ -178,9 +183,7 @@ def look_up(
     if cuts.shape[0] == 0:
         out[:] = table[0]
         return out
-    grid = _grid_for(scores, cuts, implementation)
-    compiled = _compiled(rows, implementation)
-    module = compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy
+    module, grid = _prepare(scores, cuts, implementation)
     over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, out[part]))
     return out
 
@@ -211,20 +214,8 @@ def order_statistics(
     >>> order_statistics(np.array([0.9, 0.1, 0.5]), np.array([1, 2]))
     array([0.1, 0.5])
     """
-    compiled = _compiled(scores.shape[0], implementation)
-    return _select.order_statistics(scores, np.asarray(ranks, np.int64), partial(_scan, threads, compiled))
-
-
-def _scan(
-    threads: int, compiled: Any, scores: NDArray[Any], grid: Grid, names: IndexArray
-) -> tuple[IntArray, FloatArray, NDArray[Any]]:
-    module = compiled if compiled is not None and compiled.fits(grid, int(names[-1]) + 1) else _numpy
-    parts = over_threads(scores.shape[0], threads, lambda part: module.scan(scores[part], grid, names))
-    if len(parts) == 1:
-        only: tuple[IntArray, FloatArray, NDArray[Any]] = parts[0]
-        return only
-    counts, values, codes = zip(*parts, strict=True)
-    return np.sum(counts, axis=0), np.concatenate(values), np.concatenate(codes)
+    module = _compiled(scores.shape[0], implementation) or _numpy
+    return _select.order_statistics(scores, np.asarray(ranks, np.int64), Threaded(module, threads))
 
 
 def first_nonfinite(scores: NDArray[Any], *, threads: int = 1) -> int:

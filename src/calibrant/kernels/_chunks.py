@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,15 +13,15 @@ from calibrant._typing import FloatArray
 
 Result = TypeVar("Result")
 
-CHUNK_ROWS = 1 << 15
-"""Eight bytes each for the scores and the keys: half of a usual second-level cache."""
+CHUNK_ROWS = 1 << 17
+"""One megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a tenth."""
 
 THREAD_ROWS = 10_000_000
 """Below this many rows one thread is as good as two."""
 
 
 def chunks(scores: NDArray[Any], rows: int = CHUNK_ROWS) -> Iterator[tuple[int, int, FloatArray]]:
-    """Yield (start, stop, scores[start:stop] as contiguous float64), reusing one buffer where a conversion is needed."""
+    """Yield (start, stop, scores[start:stop] as contiguous float64), in one reused buffer where they are converted."""
     total = scores.shape[0]
     direct = scores.dtype == np.float64 and scores.dtype.isnative and scores.flags.c_contiguous and scores.flags.aligned
     buffer = np.empty(0 if direct else min(rows, total))
@@ -42,6 +43,6 @@ def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> li
     from concurrent.futures import ThreadPoolExecutor
 
     bounds = [rows * piece // pieces for piece in range(pieces + 1)]
-    slices = [slice(start, stop) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    slices = [slice(start, stop) for start, stop in pairwise(bounds)]
     with ThreadPoolExecutor(pieces) as pool:
         return list(pool.map(work, slices))

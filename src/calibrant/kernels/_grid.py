@@ -7,7 +7,7 @@ but monotonicity: if score >= cut then key(score) >= key(cut), whatever was roun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ LOWEST_BITS = 0x7FFF_FFFF_FFFF_FFFF
 
 SAMPLE_ROWS = 2048
 """Rows that judge the grids: enough to see a share of 1 % of the rows."""
-GOOD_SHARE = 1 / 32
+GOOD_SHARE = 1 / 64
 """With fewer rows than this to compare, a faster key beats a finer one."""
 USELESS_SHARE = 0.6
 """With more rows than this in keys of three or more cuts, the keys cost more than they save."""
@@ -46,6 +46,7 @@ class Grid:
     first : for each key, how many cuts have a smaller key
     shared : for each key, whether a cut has it
     depth : the most cuts that any key has
+    share : of the rows, how many share a key with a cut, as far as a sample can tell
     """
 
     cuts: FloatArray
@@ -59,11 +60,12 @@ class Grid:
     low: float
     high: float
     scale: float
+    share: float = 0.0
 
     @property
     def size(self) -> int:
         """Number of keys."""
-        return self.first.shape[0]
+        return len(self.first)
 
     def keys(self, scores: FloatArray, out: IndexArray, work: FloatArray) -> IndexArray:
         """Write the keys of contiguous `scores` to `out`; they may lie outside the grid and have to be clipped."""
@@ -110,10 +112,11 @@ def _keys(
     return np.subtract(out, offset, out=out)
 
 
-def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
+def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE) -> Grid | None:
     """Choose the keys for these cuts that leave the fewest of these scores to be compared; None where none helps.
 
-    The choice looks at a sample of the scores. It changes the time taken, never a result.
+    The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds of keys are tried
+    fastest first, until fewer rows than `good_share` are left.
     """
     cuts = cuts + 0.0
     stride = max(1, scores.shape[0] // SAMPLE_ROWS)
@@ -129,8 +132,8 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
             keys = np.clip(grid.keys(sample, np.empty(sample.shape, np.intp), np.empty_like(sample)), 0, grid.size - 1)
             share = float(np.mean(grid.shared[keys])) if sample.shape[0] else 0.0
             if share < best_share:
-                best, best_share = grid, share
-            if share <= GOOD_SHARE:
+                best, best_share = replace(grid, share=share), share
+            if share <= good_share:
                 return best
         # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several distinct cuts.
         if best is not None and best.depth <= 2:
@@ -140,10 +143,15 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
     return best
 
 
+def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> Grid | None:
+    """Grid of one kind with about `size` keys from `low` to `high`; None where that kind cannot be had."""
+    return _try(np.array((low, high)), kind, size)
+
+
 def _grid_size(n_cuts: int) -> int:
     """Keys enough that few scores share one with a cut, and few enough that their tables stay in the cache."""
-    size = 1 << 13
-    while size < 64 * n_cuts and size < 1 << 18:
+    size = 1 << 12
+    while size < 128 * n_cuts and size < 1 << 18:
         size *= 2
     return size
 

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, chunks
 from calibrant.kernels._grid import Grid
 
 PAIR_CODES = 64
 """Up to so many codes two rows are counted as one number, and the table of pairs still fits the first-level cache."""
+
+DENSE = 8
+"""With more than one row in so many to be compared, comparing all of them is faster than picking those out."""
+FEW_CUTS = 6
+"""Up to so many cuts, comparing with each is faster than keys."""
 
 
 def code_type(largest: int) -> type[np.unsignedinteger[Any]]:
@@ -27,32 +32,60 @@ class Coder:
 
     Parameters
     ----------
-    grid : Grid
+    cuts : strictly increasing
+    grid : the keys of the cuts, or None to do without
     names : the code of each cell
     rows : the longest chunk to come
     """
 
-    def __init__(self, grid: Grid, names: IndexArray, rows: int) -> None:
+    def __init__(self, cuts: FloatArray, grid: Grid | None, names: IndexArray, rows: int) -> None:
         kind = code_type(int(names[-1]))
+        self._cuts = cuts
         self._grid = grid
         self._names = names.astype(kind)
+        self._plain = bool(names[-1] == cuts.shape[0])
         self._mark = np.iinfo(kind).max
-        self._table = self._names[grid.first]
-        self._table[grid.shared] = self._mark
-        self._keys = np.empty(rows, np.intp)
-        self._work = np.empty(rows)
         self._codes = np.empty(rows, kind)
         self._marked = np.empty(rows, np.bool_)
+        if grid is not None:
+            self._table = self._names[grid.first]
+            self._table[grid.shared] = self._mark
+            self._first = grid.first.astype(kind)
+            self._references = [grid.padded[grid.first + nth] for nth in range(min(grid.depth, 2))]
+            self._keys = np.empty(rows, np.intp)
+            self._work = np.empty(rows)
 
     def codes(self, scores: FloatArray) -> NDArray[Any]:
         """Codes of the scores, in a buffer that the next call overwrites."""
         rows = scores.shape[0]
+        codes, marked = self._codes[:rows], self._marked[:rows]
+        if self._grid is None:
+            return self._named(self._without_keys(scores, codes, marked))
         keys = self._grid.keys(scores, self._keys[:rows], self._work[:rows])
-        codes = self._table.take(keys, out=self._codes[:rows], mode="clip")
-        hits = np.equal(codes, self._mark, out=self._marked[:rows]).nonzero()[0]
+        self._table.take(keys, out=codes, mode="clip")
+        np.equal(codes, self._mark, out=marked)
+        if self._grid.depth <= 2 and DENSE * np.count_nonzero(marked) > rows:
+            self._first.take(keys, out=codes, mode="clip")
+            for reference in self._references:
+                values = reference.take(keys, out=self._work[:rows], mode="clip")
+                np.add(codes, np.greater_equal(scores, values, out=marked), out=codes)
+            return self._named(codes)
+        hits = marked.nonzero()[0]
         if hits.shape[0]:
             codes[hits] = self._names[self._grid.resolve(scores[hits], keys[hits])]
         return codes
+
+    def _without_keys(self, scores: FloatArray, codes: NDArray[Any], marked: BoolArray) -> NDArray[Any]:
+        if self._cuts.shape[0] > FEW_CUTS:
+            codes[:] = self._cuts.searchsorted(scores, side="right")
+            return codes
+        codes[:] = 0
+        for cut in self._cuts:
+            np.add(codes, np.greater_equal(scores, cut, out=marked), out=codes)
+        return codes
+
+    def _named(self, cells: NDArray[Any]) -> NDArray[Any]:
+        return cells if self._plain else self._names.take(cells, out=cells, mode="clip")
 
 
 class Histogram:
@@ -76,21 +109,18 @@ class Histogram:
         if codes.shape[0] % 2:
             self._single[int(codes[-1])] += 1
 
-    def total(self) -> IntArray:
+    def result(self) -> IntArray:
         """Count of each code so far."""
         if self._pairs is None:
             return self._single
         square = self._pairs.reshape(self._n_codes, self._n_codes)
-        return self._single + square.sum(axis=0) + square.sum(axis=1)
+        result: IntArray = self._single + square.sum(axis=0) + square.sum(axis=1)
+        return result
 
 
 def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, out: IndexArray) -> None:
     """Write the cell of each score to `out`."""
-    if grid is None:
-        for start, stop, piece in chunks(scores):
-            out[start:stop] = cuts.searchsorted(piece, side="right")
-        return
-    coder = Coder(grid, np.arange(cuts.shape[0] + 1), min(scores.shape[0], CHUNK_ROWS))
+    coder = Coder(cuts, grid, np.arange(cuts.shape[0] + 1), min(scores.shape[0], CHUNK_ROWS))
     for start, stop, piece in chunks(scores):
         out[start:stop] = coder.codes(piece)
 
@@ -101,32 +131,26 @@ def count(
     """Rows and positives in each cell."""
     n_codes = 2 * (cuts.shape[0] + 1)
     rows = min(scores.shape[0], CHUNK_ROWS)
-    if grid is None:
-        totals = np.zeros(n_codes, np.int64)
-        for start, stop, piece in chunks(scores):
-            cells = cuts.searchsorted(piece, side="right")
-            totals += np.bincount(2 * cells + labels[start:stop], minlength=n_codes)
-    else:
-        coder = Coder(grid, np.arange(0, n_codes, 2), rows)
-        histogram = Histogram(n_codes, rows)
-        for start, stop, piece in chunks(scores):
-            codes = coder.codes(piece)
-            histogram.add(np.add(codes, labels[start:stop], out=codes))
-        totals = histogram.total()
-    table = totals.reshape(-1, 2)
+    coder = Coder(cuts, grid, np.arange(0, n_codes, 2), rows)
+    totals = Histogram(n_codes, rows)
+    for start, stop, piece in chunks(scores):
+        codes = coder.codes(piece)
+        totals.add(np.add(codes, labels[start:stop], out=codes))
+    table = totals.result().reshape(-1, 2)
     return table.sum(axis=1), table[:, 1].copy()
 
 
 def look_up_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray) -> None:
     """Write the table's row for each score to `out`."""
-    if grid is None:
+    rows = min(scores.shape[0], CHUNK_ROWS)
+    if grid is None or DENSE * grid.share > 1 or np.isnan(table).any():
+        coder = Coder(cuts, grid, np.arange(cuts.shape[0] + 1), rows)
         for start, stop, piece in chunks(scores):
-            table.take(cuts.searchsorted(piece, side="right"), axis=0, out=out[start:stop], mode="clip")
+            table.take(coder.codes(piece), axis=0, out=out[start:stop], mode="clip")
         return
-    # NaN marks what has to be compared, so a table that holds NaN itself is slower and still right.
+    # From key to value in one step; NaN marks what has to be compared.
     values = table[grid.first]
     values[grid.shared] = np.nan
-    rows = min(scores.shape[0], CHUNK_ROWS)
     key_buffer, work, marked = np.empty(rows, np.intp), np.empty(rows), np.empty(rows, np.bool_)
     for start, stop, piece in chunks(scores):
         length = stop - start
@@ -148,16 +172,43 @@ def scan(scores: NDArray[Any], grid: Grid, names: IndexArray) -> tuple[IntArray,
     codes : their codes
     """
     rows = min(scores.shape[0], CHUNK_ROWS)
-    coder = Coder(grid, names, rows)
+    coder = Coder(grid.cuts, grid, names, rows)
     n_codes = int(names[-1]) + 1
-    histogram = Histogram(n_codes, rows)
+    totals = Histogram(n_codes, rows)
     odd = np.empty(rows, np.uint8)
     values: list[FloatArray] = []
     kept: list[NDArray[Any]] = []
     for start, stop, piece in chunks(scores):
         codes = coder.codes(piece)
-        histogram.add(codes)
+        totals.add(codes)
         hits = (np.bitwise_and(codes, 1, out=odd[: stop - start], casting="unsafe")).view(np.bool_).nonzero()[0]
         values.append(piece[hits])
         kept.append(codes[hits])
-    return histogram.total(), np.concatenate(values), np.concatenate(kept)
+    return totals.result(), np.concatenate(values), np.concatenate(kept)
+
+
+def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
+    """Rows with each key."""
+    rows = min(scores.shape[0], CHUNK_ROWS)
+    key_buffer, work = np.empty(rows, np.intp), np.empty(rows)
+    totals = np.zeros(grid.size, np.int64)
+    for start, stop, piece in chunks(scores):
+        keys = grid.keys(piece, key_buffer[: stop - start], work[: stop - start])
+        np.clip(keys, 0, grid.size - 1, out=keys)
+        totals += np.bincount(keys, minlength=grid.size)
+    return totals
+
+
+def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
+    """Scores whose key is marked, and their marks."""
+    rows = min(scores.shape[0], CHUNK_ROWS)
+    key_buffer, work, found = np.empty(rows, np.intp), np.empty(rows), np.empty(rows, np.bool_)
+    marked = marks > 0
+    values: list[FloatArray] = []
+    kept: list[NDArray[Any]] = []
+    for start, stop, piece in chunks(scores):
+        keys = grid.keys(piece, key_buffer[: stop - start], work[: stop - start])
+        hits = marked.take(keys, out=found[: stop - start], mode="clip").nonzero()[0]
+        values.append(piece[hits])
+        kept.append(marks.take(keys[hits], mode="clip"))
+    return np.concatenate(values), np.concatenate(kept)

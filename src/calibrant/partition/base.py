@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant._params import check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from calibrant.partition.function import FunctionPartition
     from calibrant.partition.scores import ScorePartition
     from calibrant.partition.segments import SegmentedPartition
+
+
+def check_partition(partition: Any) -> None:
+    """Refuse what is not a partition."""
+    if not isinstance(partition, Partition):
+        raise InvalidTypeError(f"partition must be a Partition; got {type(partition).__name__}")
 
 
 class Partition(ABC):
@@ -78,12 +85,13 @@ class Partition(ABC):
         from calibrant.partition.scores import ScorePartition
         from calibrant.partition.segments import SegmentedPartition
 
+        check_state(state, ("kind",))
         readers: dict[str, Callable[[Mapping[str, Any]], Partition]] = {
             "scores": ScorePartition._read,
             "segments": SegmentedPartition._read,
         }
-        kind = state.get("kind")
-        if kind not in readers:
+        kind = state["kind"]
+        if not isinstance(kind, str) or kind not in readers:
             raise InvalidValueError(f"kind of a partition must be one of {sorted(readers)}; got {kind!r}")
         return readers[kind](state)
 

@@ -5,11 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._input import as_array
+from calibrant._input import as_array, shown
 from calibrant._params import check_int
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.base import Partition
+
+_MOST_REGIONS = 10**7
 
 
 class FunctionPartition(Partition):
@@ -28,13 +30,18 @@ class FunctionPartition(Partition):
         if not callable(function):
             raise InvalidTypeError(f"function must be callable; got {type(function).__name__}")
         if isinstance(regions, int | np.integer):
-            values: tuple[Hashable, ...] = tuple(range(check_int("regions", regions, minimum=1)))
+            count = check_int("regions", regions, minimum=1)
+            if count > _MOST_REGIONS:
+                raise InvalidValueError(f"regions must be at most {_MOST_REGIONS}; got {count}")
+            values: tuple[Hashable, ...] = tuple(range(count))
         elif isinstance(regions, Iterable) and not isinstance(regions, str | bytes):
             values = tuple(regions)
         else:
             raise InvalidTypeError(f"regions must be an int or the values the function may return; got {regions!r}")
+        if not all(isinstance(value, Hashable) for value in values):
+            raise InvalidTypeError(f"regions must be values that can be told apart, hashable ones; got {shown(values)}")
         if not values or len(set(values)) != len(values):
-            raise InvalidValueError(f"regions must be at least one value, none twice; got {values!r}")
+            raise InvalidValueError(f"regions must be at least one value, none twice; got {shown(values)}")
         return cls(function, values)
 
     @classmethod
@@ -58,17 +65,28 @@ class FunctionPartition(Partition):
     def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> IndexArray:
         """Call the function and check that it returned known regions, one per row."""
         if segments is not None:
-            raise InvalidTypeError("segments must be None: this partition was made without segments")
+            raise InvalidTypeError("segments must be None, for this partition was made without segments; got some")
         returned = as_array(self.function(inputs), "what the partition's function returned")
         if returned.ndim != 1:
             raise InvalidValueError(
                 f"the partition's function must return one region per row; got shape {returned.shape}"
             )
+        n_rows = _row_count(inputs)
+        if n_rows is not None and n_rows != returned.size:
+            raise InvalidValueError(
+                f"the partition's function must return one region per row, {n_rows}; got {returned.size}"
+            )
         numbers = {value: number for number, value in enumerate(self.values)}
-        kinds, inverse = np.unique(returned, return_inverse=True)
+        try:
+            kinds, inverse = np.unique(returned, return_inverse=True)
+        except TypeError:
+            names = ", ".join(sorted({type(value).__name__ for value in returned}))
+            raise InvalidTypeError(f"the partition's function must return regions of one kind; got {names}") from None
         unknown = [kind for kind in kinds.tolist() if kind not in numbers]
         if unknown:
-            raise InvalidValueError(f"the partition's function must return one of {self.values!r}; got {unknown[0]!r}")
+            raise InvalidValueError(
+                f"the partition's function must return one of {shown(self.values)}; got {unknown[0]!r}"
+            )
         return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
 
     def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
@@ -77,3 +95,11 @@ class FunctionPartition(Partition):
 
     def _key(self) -> tuple[Hashable, ...]:
         return (self.function, self.values)
+
+
+def _row_count(inputs: Any) -> int | None:
+    """How many rows the inputs have; None where they do not tell."""
+    shape = getattr(inputs, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return int(shape[0])
+    return len(inputs) if isinstance(inputs, list | tuple) else None

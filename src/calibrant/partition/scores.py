@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._input import as_scores, check_in_range
-from calibrant._params import check_int, check_score_range
+from calibrant._input import as_numbers, as_scores, check_in_range, shown
+from calibrant._params import check_bins, check_int, check_real, check_score_range, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.base import Partition
@@ -61,7 +61,7 @@ class ScorePartition(Partition):
         self.last_rank = None if last_rank is None else _frozen(last_rank)
         self.n_rows = n_rows
         self.atoms_only = atoms
-        after = np.nextafter(self.edges, np.inf)
+        after = _next_double(self.edges, np.inf)
         own_region = self.is_atom
         uncounted = np.zeros_like(own_region) if self.first_rank is None else ~own_region
         closed_in = uncounted & np.isin(
@@ -98,8 +98,8 @@ class ScorePartition(Partition):
         lowest = np.concatenate([[self.low], self._cuts])
         highest = np.concatenate([self._cuts, [self.high]])
         single = np.isin(lowest, self.edges[self.is_atom])
-        after_atom = np.isin(lowest, np.nextafter(self.edges[self.is_atom], np.inf)) & ~np.isin(lowest, self.edges)
-        lowest = np.where(after_atom, np.nextafter(lowest, -np.inf), lowest)
+        after_atom = np.isin(lowest, _next_double(self.edges[self.is_atom], np.inf)) & ~np.isin(lowest, self.edges)
+        lowest = np.where(after_atom, _next_double(lowest, -np.inf), lowest)
         return np.column_stack([lowest, np.where(single, lowest, highest)])
 
     def describe(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class ScorePartition(Partition):
     ) -> NDArray[Any]:
         """Check the scores: finite, one-dimensional, within the score range."""
         if segments is not None:
-            raise InvalidTypeError("segments must be None: this partition was made without segments")
+            raise InvalidTypeError("segments must be None, for this partition was made without segments; got some")
         scores = as_scores(inputs, positive_column=positive_column)
         check_in_range(scores, self.low, self.high)
         return scores
@@ -170,32 +170,33 @@ class ScorePartition(Partition):
     @classmethod
     def fixed_width(cls, n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> Self:
         """See `Partition.fixed_width`."""
-        n_bins = check_int("n_bins", n_bins, minimum=1)
+        n_bins = check_bins(n_bins)
         low, high = check_score_range(score_range)
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
             raise InvalidValueError(
-                f"n_bins={n_bins} is more than doubles can tell apart over score_range=({low}, {high})"
+                f"n_bins must be at most what doubles can tell apart over score_range=({low}, {high}); got {n_bins}"
             )
         return cls(edges, (low, high))
 
     @classmethod
     def from_edges(cls, edges: ArrayLike, score_range: tuple[float, float] | None = None) -> Self:
         """See `Partition.from_edges`."""
-        inner = as_scores(edges, name="edges").astype(np.float64)
-        if (np.diff(inner) <= 0).any():
-            raise InvalidValueError(f"edges must be strictly increasing; got {inner.tolist()}")
+        inner = as_numbers(edges, "edges")
+        if (inner[1:] <= inner[:-1]).any():
+            raise InvalidValueError(f"edges must be strictly increasing; got {shown(inner.tolist())}")
         if score_range is None:
             return cls(inner)
         low, high = check_score_range(score_range)
         if inner.size and not (low < inner[0] and inner[-1] <= high):
-            raise InvalidValueError(f"edges must lie inside score_range=({low:g}, {high:g}); got {inner.tolist()}")
+            got = shown(inner.tolist())
+            raise InvalidValueError(f"edges must lie inside score_range=({low:g}, {high:g}); got {got}")
         return cls(inner, (low, high))
 
     @classmethod
     def atoms(cls, values: ArrayLike) -> Self:
         """See `Partition.atoms`."""
-        return cls(np.unique(as_scores(values, name="values").astype(np.float64)), atoms=True)
+        return cls(np.unique(as_numbers(values, "values") + 0.0), atoms=True)
 
     @classmethod
     def uniform_mass(cls, scores: ArrayLike, n_bins: int) -> Self:
@@ -214,7 +215,7 @@ class ScorePartition(Partition):
         """
         ranks = edge_ranks(scores.size, n_bins)
         edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
-        cuts = _increasing(edges, np.nextafter(edges, np.inf))
+        cuts = _increasing(edges, _next_double(edges, np.inf))
         rows, positives = kernels.count(scores, codes, cuts, threads=threads)
         partition = cls._from_cells(edges, cuts, rows)
         return partition, *partition._gather(rows, positives)
@@ -228,7 +229,7 @@ class ScorePartition(Partition):
         ranks = edge_ranks(int(repeats.sum()), n_bins)
         at = np.searchsorted(np.cumsum(repeats[order]), ranks)
         edges = np.unique(scores[order][at].astype(np.float64) + 0.0)
-        cuts = _increasing(edges, np.nextafter(edges, np.inf))
+        cuts = _increasing(edges, _next_double(edges, np.inf))
         rows, positives = np.zeros((2, cuts.size + 1), dtype=np.int64)
         cells = kernels.assign(scores, cuts)
         np.add.at(rows, cells, repeats)
@@ -270,24 +271,38 @@ class ScorePartition(Partition):
 
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
+        check_state(state, ("edges", "low", "high", "first_rank", "last_rank", "n_rows", "atoms"))
+        low = -np.inf if state["low"] is None else check_real("low", state["low"], rule="a number or None")
+        high = np.inf if state["high"] is None else check_real("high", state["high"], rule="a number or None")
+        edges = cls.from_edges(state["edges"]).edges
         ranks = {
-            name: None if state[name] is None else np.asarray(state[name], dtype=np.int64)
+            name: None if state[name] is None else as_numbers(state[name], name).astype(np.int64)
             for name in ("first_rank", "last_rank")
         }
-        low = -np.inf if state["low"] is None else float(state["low"])
-        high = np.inf if state["high"] is None else float(state["high"])
-        edges = np.asarray(state["edges"], dtype=np.float64)
+        if any(values is not None and values.shape != edges.shape for values in ranks.values()):
+            raise InvalidValueError(f"first_rank and last_rank must have one entry per edge, {edges.size}; got others")
         return cls(edges, (low, high), n_rows=state["n_rows"], atoms=bool(state["atoms"]), **ranks)
 
 
 def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
     """Ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
+    check_enough_rows(n_rows, n_bins)
+    return -(-np.arange(1, n_bins, dtype=np.int64) * (n_rows + 1) // n_bins)
+
+
+def check_enough_rows(n_rows: int, n_bins: int) -> int:
+    """Return `n_bins`; refuse more bins than rows."""
     if n_rows < n_bins:
         raise InvalidValueError(
             f"n_bins must be at most the number of rows that cut the bins, {n_rows}; got {n_bins}: "
             'use fewer bins, or n_bins="auto"'
         )
-    return -(-np.arange(1, n_bins, dtype=np.int64) * (n_rows + 1) // n_bins)
+    return n_bins
+
+
+def _next_double(values: FloatArray, towards: float) -> FloatArray:
+    with np.errstate(all="ignore"):  # next to 0 and to the largest double numpy reports an underflow or an overflow
+        return np.nextafter(values, towards)
 
 
 def _increasing(*parts: FloatArray) -> FloatArray:

@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._input import as_array, as_scores, check_in_range
+from calibrant._input import as_array, as_scores, check_in_range, is_missing, missing_entry
+from calibrant._params import check_state
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.base import Partition
@@ -29,8 +30,10 @@ class SegmentedPartition(Partition):
     """A segment crossed with bins of the score; each segment may have bins of its own. See `Partition.by_segment`."""
 
     def __init__(self, parts: Mapping[Hashable, ScorePartition]) -> None:
-        if not isinstance(parts, Mapping) or not parts:
+        if not isinstance(parts, Mapping):
             raise InvalidTypeError(f"parts must be a mapping from segment to score bins; got {type(parts).__name__}")
+        if not parts:
+            raise InvalidValueError("parts must have at least one segment; got none")
         for segment, part in parts.items():
             if not isinstance(part, ScorePartition):
                 raise InvalidTypeError(f"parts[{segment!r}] must be bins of a score; got {type(part).__name__}")
@@ -53,7 +56,7 @@ class SegmentedPartition(Partition):
     ) -> SegmentedScores:
         """Check the scores and find each row's segment."""
         if segments is None:
-            raise InvalidTypeError("segments must be given: this partition was made with segments")
+            raise InvalidTypeError("segments must be given, for this partition was made with segments; got None")
         kinds, inverse = segment_kinds(segments)
         numbers = {segment: number for number, segment in enumerate(self.segments)}
         unknown = [kind for kind in kinds if kind not in numbers]
@@ -92,7 +95,10 @@ class SegmentedPartition(Partition):
 
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
+        check_state(state, ("segments", "parts"))
         parts = [ScorePartition._read(part) for part in state["parts"]]
+        if len(parts) != len(state["segments"]):
+            raise InvalidValueError(f"parts must be one per segment, {len(state['segments'])}; got {len(parts)}")
         return cls(dict(zip(state["segments"], parts, strict=True)))
 
 
@@ -103,10 +109,20 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
         values = values[:, 0]
     if values.ndim != 1:
         raise InvalidValueError(f"segments must have shape (n,); got shape {values.shape}")
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InvalidValueError(f"segments must have no missing entries; row {int(np.isnan(values).argmax())} is NaN")
+    missing = np.flatnonzero(_missing_segments(values))
+    if missing.size:
+        raise missing_entry("segments", int(missing[0]), missing.size, repr(values[missing[0]]))
     try:
         kinds, inverse = np.unique(values, return_inverse=True)
     except TypeError:
-        raise InvalidTypeError("segments must hold one kind of entry, with none missing; got kinds mixed") from None
+        names = sorted({type(value).__name__ for value in values})
+        raise InvalidTypeError(f"segments must hold one kind of entry; got {', '.join(names)}") from None
     return kinds.tolist(), inverse
+
+
+def _missing_segments(values: NDArray[Any]) -> Any:
+    if values.dtype.kind in "OT":
+        return [is_missing(value) for value in values]
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
+    return np.isnan(values) if values.dtype.kind in "fc" else []

@@ -1,0 +1,174 @@
+"""How well scores agree with labels, as numbers: for now the reliability table."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.errors import InvalidTypeError
+from calibrant.partition import Partition, ScorePartition
+
+_HISTOGRAM_CELLS = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReliabilityTable:
+    """Mean score, observed rate and simultaneous confidence limits of each bin.
+
+    Attributes
+    ----------
+    regions : tuple of str
+        Name of each bin.
+    bounds : float array of shape (n_regions, 2)
+        Where each bin begins and ends; infinite for open-ended bins.
+    counts : int array of shape (n_regions,)
+        Rows counted in each bin.
+    mean_score : float array of shape (n_regions,)
+        Mean score of the rows in each bin; NaN where there is none.
+    rate : float array of shape (n_regions,)
+        Share of positive labels; NaN where no row was counted.
+    lower, upper : float arrays of shape (n_regions,)
+        Confidence limits for the true rate, valid for all bins at once; 0 and 1 where no row was counted.
+    confidence_level : float
+        Confidence that all intervals hold.
+    method : str
+        Name of the interval.
+    positive_label : object
+        The label whose rate is meant.
+    histogram, histogram_edges : int array of shape (m,), float array of shape (m + 1,)
+        How the scores are spread, in cells of equal width.
+    """
+
+    regions: tuple[str, ...]
+    bounds: FloatArray
+    counts: IntArray
+    mean_score: FloatArray
+    rate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    confidence_level: float
+    method: str
+    positive_label: Any
+    histogram: IntArray
+    histogram_edges: FloatArray
+
+    @property
+    def gap(self) -> FloatArray:
+        """Observed rate minus mean score; NaN for an empty bin."""
+        return self.rate - self.mean_score
+
+    @property
+    def is_off(self) -> NDArray[np.bool_]:
+        """Whether the mean score lies outside the bin's interval.
+
+        With probability `confidence_level`, in every bin marked here the mean score of these rows differs from the
+        bin's true rate.
+        """
+        return (self.mean_score < self.lower) | (self.mean_score > self.upper)
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas frame, one row per bin."""
+        import pandas as pd
+
+        columns = {name: getattr(self, name) for name in ("counts", "mean_score", "rate", "lower", "upper")}
+        return pd.DataFrame({"region": self.regions, **columns})
+
+
+def reliability_table(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    n_bins: int | str = "auto",
+    strategy: str = "quantile",
+    confidence_level: float = 0.9,
+    interval: str = "clopper-pearson",
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+    partition: Partition | None = None,
+) -> ReliabilityTable:
+    """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
+
+    Claimed, for every distribution: with probability at least `confidence_level`, in every bin at once, the true rate
+    of the positive label lies between `lower` and `upper`. Assumed: the rows are independent draws from one
+    distribution, and the model behind the scores was not trained on them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, of two kinds.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Scores of these rows.
+    n_bins, strategy, confidence_level, interval, pos_label, classes
+        As in `BinningCalibrator`.
+    partition : Partition, default=None
+        Bins fixed beforehand, say those of a fitted calibrator, in place of `n_bins` and `strategy`.
+
+    Returns
+    -------
+    ReliabilityTable
+
+    Notes
+    -----
+    This is a `BinningCalibrator` fitted on the scores, read as a description of the model instead of a correction.
+    The mean is over the rows that a bin's value would be predicted for. With quantile bins that includes a row whose
+    score is an edge, which the interval does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import reliability_table
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=5_000)
+    >>> y = rng.uniform(size=5_000) < scores**2
+    >>> table = reliability_table(y, scores, n_bins=4)
+    >>> table.mean_score.round(2)
+    array([0.12, 0.37, 0.62, 0.88])
+    >>> table.rate.round(2)
+    array([0.02, 0.15, 0.42, 0.77])
+    >>> table.is_off
+    array([ True,  True,  True,  True])
+    """
+    calibrator = BinningCalibrator(
+        n_bins,
+        strategy=strategy,
+        confidence_level=confidence_level,
+        interval=interval,
+        pos_label=pos_label,
+        classes=classes,
+        partition=partition,
+    ).fit(scores, y)
+    bins, guarantee = calibrator.partition_, calibrator.guarantee_
+    if not isinstance(bins, ScorePartition):
+        raise InvalidTypeError(f"partition must be bins of one score; got {type(bins).__name__}")
+    checked = bins.prepare(scores, positive_column=calibrator._positive_index)
+    region = bins.assign(checked)
+    rows = np.bincount(region, minlength=bins.n_regions)
+    mean_score = np.full(bins.n_regions, np.nan)
+    np.divide(np.bincount(region, checked, minlength=bins.n_regions), rows, out=mean_score, where=rows > 0)
+    histogram, histogram_edges = _spread(checked)
+    return ReliabilityTable(
+        regions=guarantee.regions,
+        bounds=bins.bounds,
+        counts=guarantee.counts,
+        mean_score=mean_score,
+        rate=calibrator.tally_.rates,
+        lower=guarantee.lower,
+        upper=guarantee.upper,
+        confidence_level=guarantee.confidence_level,
+        method=guarantee.method,
+        positive_label=guarantee.positive_label,
+        histogram=histogram,
+        histogram_edges=histogram_edges,
+    )
+
+
+def _spread(scores: NDArray[Any]) -> tuple[IntArray, FloatArray]:
+    """Histogram over [0, 1] where the scores are probabilities, else over the range that was seen."""
+    low, high = float(scores.min()), float(scores.max())
+    limits = (0.0, 1.0) if low >= 0.0 and high <= 1.0 else (low, high)
+    counts, edges = np.histogram(scores, bins=_HISTOGRAM_CELLS, range=limits)
+    return counts.astype(np.int64), edges.astype(np.float64)

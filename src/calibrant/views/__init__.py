@@ -1,0 +1,1 @@
+"""Views receive numbers and draw them; they compute nothing."""

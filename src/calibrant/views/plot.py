@@ -1,0 +1,304 @@
+"""Reliability diagrams with simultaneous intervals, drawn by matplotlib."""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.errors import InvalidTypeError
+from calibrant.guarantee import Guarantee
+from calibrant.metrics import ReliabilityTable, reliability_table
+from calibrant.partition import ScorePartition
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Blue and vermilion of the Okabe-Ito palette: told apart with any kind of colour vision, and in grey.
+_PROMISED = "#0072B2"
+_OBSERVED = "#D55E00"
+_QUIET = "0.55"
+_STRIP = 0.16  # height of the histogram strip, as a share of the range of rates
+_MARGIN = 0.02
+
+
+class ReliabilityDisplay:
+    """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for all bins at once.
+
+    Make one with `from_predictions`, which shows how far a model's scores are from the truth, or with
+    `from_calibrator`, which shows what a fitted calibrator predicts and promises. The constructor takes the numbers.
+
+    Parameters
+    ----------
+    observed : ReliabilityTable, default=None
+        Observed rates: drawn as points, with their intervals as whiskers, over a strip that shows how the scores are
+        spread.
+    promised : Guarantee, default=None
+        Predicted values and promised intervals: drawn as steps in bands.
+    bounds : float array of shape (n_regions, 2), default=None
+        Where each region of `promised` begins and ends.
+    name : str, default=None
+        Name of the model, for the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on.
+    figure_ : matplotlib Figure
+        The figure around it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from calibrant import BinningCalibrator, ReliabilityDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=2_000)
+    >>> y = rng.uniform(size=2_000) < scores**2
+    >>> calibrator = BinningCalibrator(n_bins=8).fit(scores[:1_000], y[:1_000])
+    >>> ax = Figure().add_subplot()
+    >>> display = ReliabilityDisplay.from_calibrator(calibrator, y[1_000:], scores[1_000:], ax=ax)
+    >>> display.ax_.get_ylabel()
+    'rate of class True'
+    """
+
+    ax_: "Axes"
+    figure_: Any
+
+    def __init__(
+        self,
+        observed: ReliabilityTable | None = None,
+        promised: Guarantee | None = None,
+        bounds: FloatArray | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        if observed is None and promised is None:
+            raise InvalidTypeError("ReliabilityDisplay takes observed, promised with its bounds, or both; got neither")
+        if (promised is None) != (bounds is None):
+            raise InvalidTypeError("promised and bounds must be given together; got only one of them")
+        self.observed = observed
+        self.promised = promised
+        self.bounds = bounds
+        self.name = name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        n_bins: int | str = "auto",
+        strategy: str = "quantile",
+        confidence_level: float = 0.9,
+        interval: str = "clopper-pearson",
+        pos_label: Hashable | None = None,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw how far scores are from observed rates.
+
+        Parameters
+        ----------
+        y, scores, n_bins, strategy, confidence_level, interval, pos_label
+            As in `calibrant.metrics.reliability_table`.
+        name : str, default=None
+            Name of the model, for the legend.
+        ax : matplotlib Axes, default=None
+            What to draw on; None makes a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        table = reliability_table(
+            y,
+            scores,
+            n_bins=n_bins,
+            strategy=strategy,
+            confidence_level=confidence_level,
+            interval=interval,
+            pos_label=pos_label,
+        )
+        return cls(table, name=name).plot(ax)
+
+    @classmethod
+    def from_calibrator(
+        cls,
+        calibrator: BinningCalibrator,
+        y: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        *,
+        name: str | None = None,
+        ax: "Axes | None" = None,
+    ) -> Self:
+        """Draw what a fitted calibrator predicts and promises and, given further rows, what they show.
+
+        Parameters
+        ----------
+        calibrator : BinningCalibrator
+            Fitted, on bins of one score.
+        y, scores : array-like of shape (n,), default=None
+            Rows that the calibrator has not seen. Their rates are drawn with exact intervals of their own, at the
+            calibrator's confidence level: held-out rates are noisy too.
+        name : str, default=None
+            Name of those rows, for the legend.
+        ax : matplotlib Axes, default=None
+            What to draw on; None makes a new figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+        """
+        if (y is None) != (scores is None):
+            raise InvalidTypeError("y and scores must be given together; got only one of them")
+        guarantee = getattr(calibrator, "guarantee_", None)
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidTypeError(f"calibrator must be fitted; got {calibrator!r}")
+        partition = calibrator.partition_
+        if not isinstance(partition, ScorePartition):
+            raise InvalidTypeError(f"calibrator must have bins of one score; got a {type(partition).__name__}")
+        observed = None
+        if y is not None and scores is not None:
+            observed = reliability_table(
+                y,
+                scores,
+                confidence_level=guarantee.confidence_level,
+                pos_label=guarantee.positive_label,
+                classes=calibrator.classes_,
+                partition=partition,
+            )
+        return cls(observed, guarantee, partition.bounds, name=name).plot(ax)
+
+    def plot(self, ax: "Axes | None" = None, *, histogram: bool = True, legend: bool = True) -> Self:
+        """Draw the numbers.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            What to draw on; None makes a new figure. A given one is drawn on without a call to pyplot.
+        histogram : bool, default=True
+            Whether to draw the strip that shows how the scores are spread.
+        legend : bool, default=True
+            Whether to draw the legend.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display itself.
+        """
+        self.ax_ = _new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        left, right = self._score_limits()
+        top = self._highest_rate()
+        _draw_diagonal(self.ax_, left, right)
+        if self.promised is not None and self.bounds is not None:
+            _draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
+        if self.observed is not None:
+            _draw_observed(self.ax_, self.observed, self.name)
+            if histogram:
+                _draw_strip(self.ax_, self.observed, top)
+        self._finish(left, right, top, strip=histogram and self.observed is not None, legend=legend)
+        return self
+
+    @property
+    def _tables(self) -> list[ReliabilityTable | Guarantee]:
+        return [table for table in (self.observed, self.promised) if table is not None]
+
+    def _score_limits(self) -> tuple[float, float]:
+        """Where the axis of scores begins and ends."""
+        seen = [self.observed.histogram_edges] if self.observed is not None else []
+        if self.bounds is not None:
+            seen.append(self.bounds[np.isfinite(self.bounds)])
+        values = np.concatenate(seen)
+        if not values.size or (values.min() >= 0.0 and values.max() <= 1.0):
+            return 0.0, 1.0
+        return float(values.min()), float(values.max())
+
+    def _highest_rate(self) -> float:
+        """Where the axis of rates ends: at 1, or lower where every limit is small."""
+        highest = max(float(table.upper[table.counts > 0].max(initial=0.0)) for table in self._tables)
+        return 1.0 if highest == 0.0 or highest > 0.5 else 1.1 * highest
+
+    def _finish(self, left: float, right: float, top: float, *, strip: bool, legend: bool) -> None:
+        ax = self.ax_
+        margin = _MARGIN * (right - left)
+        ax.set_xlim(left - margin, right + margin)
+        ax.set_ylim(-top * (_STRIP + _MARGIN if strip else _MARGIN), top * (1 + _MARGIN))
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= top * (1 + _MARGIN)])
+        ax.set_xlabel("score")
+        ax.set_ylabel(f"rate of class {self._tables[0].positive_label!r}")
+        ax.spines[["top", "right"]].set_visible(False)
+        if legend:
+            ax.legend(loc="upper left", frameon=False, fontsize="small")
+
+
+def _new_axes() -> "Axes":
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "ReliabilityDisplay draws with matplotlib, which is not installed: install calibrant[plot]"
+        ) from error
+    return plt.subplots(figsize=(5.6, 5.6), layout="constrained")[1]
+
+
+def _draw_diagonal(ax: "Axes", left: float, right: float) -> None:
+    if left >= 0.0 and right <= 1.0:
+        ax.plot([0, 1], [0, 1], color=_QUIET, linewidth=1, linestyle=(0, (4, 3)), label="score taken at its word")
+
+
+def _draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:
+    """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
+    level = _percent(promised.confidence_level)
+    low, high = bounds.T
+    wide = high > low
+    bars: dict[str, Any] = {"align": "edge", "color": _PROMISED, "alpha": 0.22, "linewidth": 0}
+    ax.bar(
+        low[wide],
+        (promised.upper - promised.lower)[wide],
+        (high - low)[wide],
+        promised.lower[wide],
+        label=f"promised interval, {level}, all bins at once",
+        **bars,
+    )
+    ax.hlines(
+        promised.value[wide], low[wide], high[wide], color=_PROMISED, linewidth=1.8, label="calibrated probability"
+    )
+    single = ~wide
+    if single.any():
+        ax.vlines(low[single], promised.lower[single], promised.upper[single], color=_PROMISED, alpha=0.5, linewidth=2)
+        ax.plot(low[single], promised.value[single], color=_PROMISED, linestyle="none", marker="_", markersize=7)
+
+
+def _draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None) -> None:
+    seen = observed.counts > 0
+    rate = observed.rate[seen]
+    prefix = "observed rate" if name is None else f"{name}: observed rate"
+    ax.errorbar(
+        observed.mean_score[seen],
+        rate,
+        yerr=np.stack([rate - observed.lower[seen], observed.upper[seen] - rate]),
+        color=_OBSERVED,
+        linestyle="none",
+        marker="o",
+        markersize=3.6,
+        elinewidth=1.1,
+        label=f"{prefix}, {_percent(observed.confidence_level)}, all bins at once",
+        zorder=3,
+    )
+
+
+def _draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
+    """The spread of the scores, below the line of rate 0 and in its own scale."""
+    heights = observed.histogram * (top * (_STRIP - 0.04) / observed.histogram.max())
+    edges = observed.histogram_edges
+    ax.bar(edges[:-1], heights, np.diff(edges), -top * _STRIP, align="edge", color="0.75", linewidth=0)
+    ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
+    note: dict[str, Any] = {"color": _QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
+    ax.text(edges[-1], -top * 0.02, f"{observed.counts.sum():,} rows by score", **note)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.6g}%"

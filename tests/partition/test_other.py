@@ -1,0 +1,66 @@
+"""Functions, trees and segments as partitions."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from calibrant import BinningCalibrator, Partition
+
+
+def test_leaves_of_a_tree_are_regions() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+    tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
+    partition = Partition.from_tree(tree)
+    assert partition.n_regions == 5
+    leaves = tree.apply(X)
+    region = partition.assign(X)
+    assert [f"leaf {leaf}" for leaf in leaves[:20]] == [partition.describe()[r] for r in region[:20]]
+    calibrator = BinningCalibrator(partition=partition).fit(X, y)
+    for leaf, rate in zip(partition.values, calibrator.guarantee_.value, strict=True):
+        assert rate == pytest.approx(y[leaves == leaf].mean())
+
+
+def test_a_function_partition_names_what_it_does_not_know() -> None:
+    partition = Partition.from_function(lambda X: np.asarray(X), ["a", "b"])
+    assert partition.assign(["a", "b", "a"]).tolist() == [0, 1, 0]
+    with pytest.raises(ValueError, match="'c'"):
+        partition.assign(["a", "c"])
+    with pytest.raises(TypeError, match="can not be saved"):
+        partition.to_dict()
+
+
+def test_function_partitions_are_equal_when_function_and_regions_are() -> None:
+    def sign(X):
+        return np.asarray(X) > 0
+
+    assert Partition.from_function(sign, [False, True]) == Partition.from_function(sign, [False, True])
+    assert Partition.from_function(sign, [False, True]) != Partition.from_function(sign, [True, False])
+
+
+@pytest.mark.parametrize("options", [{}, {"split": 0.3, "random_state": 0}, {"strategy": "uniform"}])
+def test_each_segment_is_calibrated_on_its_own_rows_within_one_budget(options: dict) -> None:
+    rng = np.random.default_rng(1)
+    scores, segment = rng.uniform(size=3000), rng.choice(["north", "south"], size=3000)
+    y = (rng.uniform(size=3000) < np.where(segment == "north", scores, 1 - scores)).astype(int)
+    calibrator = BinningCalibrator(n_bins=4, **options).fit(scores, y, segments=segment)
+    assert calibrator.partition_.n_regions == 8
+    north = calibrator.predict(scores, segments=np.full(3000, "north"))
+    south = calibrator.predict(scores, segments=np.full(3000, "south"))
+    assert np.corrcoef(north, scores)[0, 1] > 0.9
+    assert np.corrcoef(south, scores)[0, 1] < -0.9
+    if not options:
+        alone = BinningCalibrator(n_bins=4).fit(scores[segment == "north"], y[segment == "north"])
+        np.testing.assert_array_equal(alone.predict(scores), north)
+        # one budget over eight regions is stricter than one over four
+        assert (alone.guarantee_.radius < calibrator.guarantee_.radius[:4]).all()
+
+
+def test_segments_survive_json_and_name_their_regions() -> None:
+    parts = {"a": Partition.fixed_width(2), "b": Partition.uniform_mass([0.1, 0.2, 0.3, 0.4, 0.5], 2)}
+    partition = Partition.by_segment(parts)
+    assert Partition.from_dict(json.loads(json.dumps(partition.to_dict()))) == partition
+    assert partition.describe()[0] == "a: [0, 0.5)"
+    assert partition.assign([0.1, 0.1], ["a", "b"]).tolist() == [0, 2]

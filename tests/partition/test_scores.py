@@ -1,0 +1,147 @@
+"""Bins of a score: every score has one region, edges are where they were said to be, and ties are exact."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrant import Partition
+from calibrant.partition.scores import ScorePartition, edge_ranks
+
+some_scores = st.lists(
+    st.one_of(
+        st.floats(-1e3, 1e3),
+        st.sampled_from([0.0, -0.0, 0.5, np.nextafter(0.5, 1), np.nextafter(0.5, 0), 1.0, 5e-324, -5e-324, 1.7e308]),
+    ),
+    min_size=4,
+    max_size=60,
+)
+
+
+@given(some_scores, st.integers(1, 4))
+def test_own_quantile_bins_follow_the_definition(values, n_bins) -> None:
+    scores = np.array(values)
+    ordered = np.sort(scores)
+    edges = {ordered[-(-b * (scores.size + 1) // n_bins) - 1] + 0.0 for b in range(1, n_bins)}
+    partition = Partition.uniform_mass(scores, n_bins)
+    assert set(partition.edges.tolist()) == edges
+    assert set(partition.edges[partition.is_atom].tolist()) == {e for e in edges if np.count_nonzero(scores == e) > 1}
+    region = partition._membership(scores)
+    for score, number in zip(scores, region, strict=True):
+        seen_once = score in edges and np.count_nonzero(scores == score) == 1
+        assert (number == -1) == seen_once
+    # two scores share a region exactly when no edge lies between them or at either of them, or when they are equal
+    for a, region_a in zip(scores, region, strict=True):
+        for b, region_b in zip(scores, region, strict=True):
+            if region_a >= 0 and region_b >= 0:
+                apart = any(min(a, b) <= edge <= max(a, b) for edge in edges) and a != b
+                assert (region_a != region_b) == apart
+
+
+@given(some_scores, st.integers(1, 4))
+def test_counts_of_the_cutting_sample_follow_from_the_ranks(values, n_bins) -> None:
+    scores = np.array(values)
+    codes = (np.arange(scores.size) % 2).astype(np.uint8)
+    partition, counts, positives, uncounted = ScorePartition.cut_and_count(scores, codes, n_bins)
+    region = partition._membership(scores)
+    np.testing.assert_array_equal(counts, np.bincount(region[region >= 0], minlength=partition.n_regions))
+    np.testing.assert_array_equal(
+        positives, np.bincount(region[(region >= 0) & (codes == 1)], minlength=partition.n_regions)
+    )
+    np.testing.assert_array_equal(partition.cut_counts(), counts)
+    assert uncounted == np.count_nonzero(region < 0)
+    recount = partition._count(scores, codes)
+    np.testing.assert_array_equal(recount[0], counts)
+    np.testing.assert_array_equal(recount[1], positives)
+    assert recount[2] == uncounted
+
+
+@given(some_scores, st.integers(1, 4))
+def test_repeats_equal_repeated_rows(values, n_bins) -> None:
+    scores = np.array(values)
+    codes = (np.arange(scores.size) % 3 == 0).astype(np.uint8)
+    repeats = np.arange(scores.size) % 4
+    repeats[0] = 4
+    short = ScorePartition.cut_and_count_repeated(scores, codes, repeats, n_bins)
+    long = ScorePartition.cut_and_count(np.repeat(scores, repeats), np.repeat(codes, repeats), n_bins)
+    assert short[0] == long[0]
+    np.testing.assert_array_equal(short[1], long[1])
+    np.testing.assert_array_equal(short[2], long[2])
+    assert short[3] == long[3]
+
+
+@given(some_scores, st.integers(1, 4))
+def test_every_score_counted_in_a_region_is_predicted_from_it(values, n_bins) -> None:
+    scores = np.array(values)
+    partition = Partition.uniform_mass(scores, n_bins)
+    member = partition._membership(scores)
+    assigned = partition.assign(scores)
+    np.testing.assert_array_equal(assigned[member >= 0], member[member >= 0])
+    assert ((assigned >= 0) & (assigned < partition.n_regions)).all()
+
+
+@given(some_scores, st.integers(1, 4))
+def test_json_round_trip(values, n_bins) -> None:
+    partition = Partition.uniform_mass(np.array(values), n_bins)
+    again = Partition.from_dict(json.loads(json.dumps(partition.to_dict())))
+    assert again == partition
+    assert hash(again) == hash(partition)
+    assert again.fingerprint == partition.fingerprint
+
+
+def test_bins_of_continuous_scores_hold_equal_numbers() -> None:
+    scores = np.random.default_rng(0).uniform(size=10_000)
+    counts = Partition.uniform_mass(scores, 10).cut_counts()
+    assert counts.min() >= 10_000 // 10 - 1
+    assert counts.max() <= 10_000 // 10 + 1
+    assert counts.sum() == 10_000 - 9
+
+
+def test_split_edges_merge_and_leave_no_bin_that_is_empty_by_construction() -> None:
+    assert ScorePartition.from_other_scores(np.full(100, 0.3), 10).n_regions == 1
+    two_point = np.repeat([0.2, 0.9], [70, 30])
+    assert ScorePartition.from_other_scores(two_point, 10).describe() == ("(-inf, 0.9)", "[0.9, inf)")
+
+
+def test_fixed_width_edges_belong_to_the_bin_on_their_right_and_the_last_bin_is_closed() -> None:
+    bins = Partition.fixed_width(10)
+    np.testing.assert_array_equal(bins.assign(np.arange(10) / 10), np.arange(10))
+    assert bins.assign([1.0]).tolist() == [9]
+    np.testing.assert_array_equal(bins.assign(np.nextafter(bins.edges, 0)), np.arange(9))
+
+
+def test_scores_outside_the_range_are_refused_and_open_ends_take_any() -> None:
+    with pytest.raises(ValueError, match=r"score_range=\(0, 1\); got 1\.5 in row 1"):
+        Partition.fixed_width(10).assign([0.2, 1.5])
+    assert Partition.from_edges([0.0]).assign([-1e300, 1e300]).tolist() == [0, 1]
+
+
+def test_partition_is_a_value() -> None:
+    assert Partition.fixed_width(10) == Partition.fixed_width(10)
+    assert Partition.fixed_width(10) != Partition.fixed_width(11)
+    assert Partition.fixed_width(10) != Partition.fixed_width(10, (0.0, 2.0))
+    assert len({Partition.fixed_width(3), Partition.fixed_width(3), Partition.from_edges([0.5])}) == 2
+
+
+def test_names_tell_atoms_and_open_ends() -> None:
+    scores = [0.1, 0.2, 0.3, 0.5, 0.5, 0.5, 0.7, 0.8, 0.9]
+    assert Partition.uniform_mass(scores, 2).describe() == ("(-inf, 0.5)", "{0.5}", "(0.5, inf)")
+
+
+def test_adjacent_doubles_as_edges_leave_no_empty_region() -> None:
+    low = 1.0
+    high = np.nextafter(low, 2)
+    scores = np.array([0.0, low, high, 2.0, 3.0])  # edges of rank 2, 3 and 4: the gap between the first two holds no double
+    partition = Partition.uniform_mass(scores, 4)
+    assert {low, high} <= set(partition.edges.tolist())
+    assert partition.assign(scores).max() < partition.n_regions
+    assert partition.n_regions == 3
+
+
+@pytest.mark.parametrize(("n", "b"), [(10_000, 10), (7, 7), (100, 3), (1, 1)])
+def test_edge_ranks_are_those_of_the_theory(n: int, b: int) -> None:
+    expected = [int(np.ceil(j * (n + 1) / b - 1e-12)) for j in range(1, b)]
+    assert edge_ranks(n, b).tolist() == expected
+    assert all(1 <= rank <= n for rank in expected)

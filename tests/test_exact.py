@@ -1,0 +1,43 @@
+"""Exact sums: equal to rational arithmetic, whatever the order, the split or the size of the numbers."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrant._exact import ExactSums
+
+finite = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-1e300, max_value=1e300)
+rows = st.lists(st.tuples(finite, st.integers(0, 2)), max_size=30)
+
+
+def sums(pairs) -> ExactSums:
+    values = np.array([value for value, _ in pairs], dtype=np.float64)
+    groups = np.array([group for _, group in pairs], dtype=np.intp)
+    return ExactSums.of(values, groups, 3)
+
+
+@given(rows)
+def test_equals_rational_arithmetic(pairs) -> None:
+    for group, expansion in enumerate(sums(pairs).to_list()):
+        truth = sum((Fraction(value) for value, g in pairs if g == group), Fraction(0))
+        assert sum(map(Fraction, expansion), Fraction(0)) == truth
+
+
+@given(rows, st.randoms(), st.integers(0, 30))
+def test_no_split_and_no_order_changes_the_sum(pairs, random, cut) -> None:
+    shuffled = pairs.copy()
+    random.shuffle(shuffled)
+    assert sums(shuffled[:cut]) + sums(shuffled[cut:]) == sums(pairs)
+
+
+@given(rows)
+def test_survives_the_round_trip_through_plain_numbers(pairs) -> None:
+    assert ExactSums.from_list(sums(pairs).to_list()) == sums(pairs)
+
+
+def test_rounding_is_to_the_nearest_double() -> None:
+    values = np.random.default_rng(0).lognormal(sigma=5, size=1000)
+    truth = float(sum(map(Fraction, values.tolist()), Fraction(0)))
+    assert ExactSums.of(values, np.zeros(1000, dtype=np.intp), 1).rounded()[0] == truth
