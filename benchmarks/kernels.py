@@ -116,7 +116,10 @@ def main() -> None:
         report["warm_up_seconds"] = warm_up()
         print("warm-up of numba, seconds:", ", ".join(f"{k} {v:.2f}" for k, v in report["warm_up_seconds"].items()))
     variants: dict[str, dict[str, Any]] = {
-        implementation + ("" if threads == 1 else f" x{threads}"): {"implementation": implementation, "threads": threads}
+        implementation + ("" if threads == 1 else f" x{threads}"): {
+            "implementation": implementation,
+            "threads": threads,
+        }
         for implementation in arguments.implementations
         for threads in arguments.threads
     }

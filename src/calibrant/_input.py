@@ -48,8 +48,8 @@ def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 
 def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
     """Refuse what numpy would turn into something else without an error."""
-    texts = sum(isinstance(value, str | bytes) for value in values)
-    if 0 < texts < len(values):  # numpy would turn every entry into text
+    kinds = {str if isinstance(value, str) else bytes if isinstance(value, bytes) else object for value in values}
+    if len(kinds) > 1:  # numpy would turn every entry into text
         raise InvalidTypeError(f"{name} must hold one kind of entry; got text and other kinds mixed")
     row = next((row for row, value in enumerate(values) if value is np.ma.masked), -1)
     if row >= 0:  # numpy would turn it into NaN
@@ -102,9 +102,9 @@ def _from_series(series: Any, name: str) -> NDArray[Any]:
 def column_count(values: ArrayLike) -> int:
     """Return how many columns `values` has, whatever holds them; 1 where it is flat."""
     if isinstance(values, list | tuple):
-        return len(values[0]) if values and isinstance(values[0], list | tuple | np.ndarray) else 1
-    shape = getattr(values, "shape", ())
-    return int(shape[1]) if len(shape) == 2 else 1
+        return len(values[0]) if values and isinstance(values[0], list | tuple) else 1
+    shape: Any = getattr(values, "shape", ())
+    return int(shape[1]) if isinstance(shape, tuple) and len(shape) == 2 else 1
 
 
 def as_scores(scores: ArrayLike, *, positive_column: Literal[0, 1] = 1, name: str = "scores") -> NDArray[Any]:

@@ -50,16 +50,14 @@ def encode_labels(
     labels = _of_one_kind(labels, "y")
     seen = _kinds(labels)
     known = _two_classes(seen, classes)
-    positive = _positive_index(known, pos_label, score_columns)
-    result = Classes(known, positive)
     if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
-        codes, bad = kernels.encode(labels, result.negative, result.positive)
+        codes, bad = kernels.encode(labels, *known.tolist())
+        if bad >= 0:
+            raise _too_many(np.unique(labels))
     else:
-        codes = np.asarray(labels == result.positive).astype(np.uint8)
-        bad = -1
-    if bad >= 0:
-        raise _too_many(np.unique(labels))
-    return codes, result
+        codes = np.asarray(labels == known[1]).astype(np.uint8)
+    positive = _positive_index(known, pos_label, score_columns)
+    return (codes if positive == 1 else 1 - codes), Classes(known, positive)
 
 
 def name_classes(classes: ArrayLike, pos_label: Any) -> Classes:

@@ -60,6 +60,11 @@ def check_open_unit(name: str, value: Any) -> float:
     return number
 
 
+def error_budget(confidence_level: Any) -> float:
+    """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below it errs on the safe side."""
+    return min(1.0 - check_open_unit("confidence_level", confidence_level), math.nextafter(1.0, 0.0))
+
+
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if not isinstance(value, str) or value not in choices:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, cross_val_predict
-from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
+from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -164,7 +164,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             or not {"classes", "pos_label"} <= self.calibrator.get_params(deep=False).keys()
         ):
             raise InvalidTypeError(
-                f"calibrator must be a calibrator of scores, as in BinningCalibrator(), or None; got {self.calibrator!r}"
+                f"calibrator must be one of scores, such as BinningCalibrator(), or None; got {self.calibrator!r}"
             )
 
     def _check_rows(self, X: Any, y: ArrayLike, params: dict[str, Any]) -> tuple[Any, NDArray[Any], dict[str, Any]]:
@@ -179,6 +179,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
             if np.unique(y).size < 2:
                 raise InvalidValueError("y must hold two classes among the rows with a positive sample_weight; got one")
+        assert_all_finite(np.asarray(y), input_name="y")
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":

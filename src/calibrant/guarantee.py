@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._params import check_choice, check_open_unit, check_real
+from calibrant._params import check_choice, check_real, error_budget
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval, get_method
@@ -114,7 +114,7 @@ class Guarantee:
     ) -> Self:
         """Derive the promise from a tally; `split` says that the edges were cut from other rows of the same sample."""
         method = get_method(interval)
-        alpha = 1.0 - check_open_unit("confidence_level", confidence_level)
+        alpha = error_budget(confidence_level)
         check_choice("value", value, VALUES)
         check_tally(partition, tally)
         limits = method.function(tally, alpha)
@@ -243,6 +243,35 @@ class Guarantee:
 
         columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
         return pd.DataFrame({"region": self.regions, **columns})
+
+
+@dataclass(frozen=True, slots=True)
+class NoGuarantee:
+    """What is said of a calibrator for which nothing can be promised without assumptions on the data.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is none.
+    advice : str
+        What to use for one.
+    """
+
+    reason: str
+    advice: str
+
+    @property
+    def epsilon(self) -> None:
+        """None: there is no bound."""
+        return
+
+    @property
+    def is_proved(self) -> bool:
+        """Always False."""
+        return False
+
+    def __str__(self) -> str:
+        return f"No distribution-free guarantee exists: {self.reason}. {self.advice}."
 
 
 def check_tally(partition: Partition, tally: Tally) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._params import check_bins, check_choice, check_int, check_open_unit
+from calibrant._params import check_bins, check_choice, check_int, check_open_unit, error_budget
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
@@ -143,7 +143,7 @@ class _Question:
         else:
             cutting = check_int("split", split, minimum=1, alternative=f", or {rule}")
         counting = n - cutting
-        log_term = math.log(2 * self.n_bins / (1 - self.confidence_level))
+        log_term = math.log(2 * self.n_bins / error_budget(self.confidence_level))
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))
         if counting <= 0 or cutting < needed:
             return 0
@@ -172,7 +172,7 @@ class _Question:
 
     def _radii(self, positives: IntArray, rows: int) -> FloatArray:
         """Radius for each number of positives, at the level that each of `n_bins` bins gets."""
-        alpha = 1 - self.confidence_level
+        alpha = error_budget(self.confidence_level)
         function = get_method(self.interval).function
         radii = np.empty(positives.size)
         counts = np.full(self.n_bins, rows, dtype=np.int64)

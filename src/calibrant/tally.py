@@ -221,11 +221,13 @@ class Tally:
             return NotImplemented
         if self.partition != other.partition or self.n_regions != other.n_regions:
             raise InvalidValueError(
-                "tallies can be added only over one partition: these were taken over different ones "
-                f"({self.n_regions} and {other.n_regions} regions). Fit the second with the first's partition_"
+                "tallies must be taken over one partition to be added; got different ones, of "
+                f"{self.n_regions} and {other.n_regions} regions: fit the second with the first's partition_"
             )
         if (self.weights is None) != (other.weights is None):
-            raise InvalidValueError("tallies can be added only when both have importance weights, or neither has")
+            raise InvalidValueError(
+                "tallies must both have importance weights to be added, or neither; got one with them"
+            )
         return Tally(
             self.counts + other.counts,
             self.positives + other.positives,

@@ -1,5 +1,6 @@
 """Histogram binning: the calibrator of the paper, with exact intervals and without the need to split."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -17,8 +18,8 @@ from calibrant._params import (
     thread_count,
 )
 from calibrant._typing import ArrayLike
-from calibrant.calibrators.base import RegionCalibrator
 from calibrant.calibrators.cutting import Rows, fixed_width, own_quantiles, split_quantiles
+from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import get_method
@@ -204,6 +205,11 @@ class BinningCalibrator(RegionCalibrator):
         calibrator._set_fitted(partition, tally, calibrator._guarantee(partition, tally, known), known)
         return calibrator
 
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        self._check_parameters()
+        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
+
     def _check_parameters(self) -> None:
         if not isinstance(self.n_bins, str) or self.n_bins != "auto":
             check_int("n_bins", self.n_bins, minimum=1, alternative=', or "auto"')
@@ -220,7 +226,9 @@ class BinningCalibrator(RegionCalibrator):
         if self.split is not None:
             self._check_split()
         if self.strategy == "quantile" and self.score_range is not None:
-            raise InvalidValueError('score_range must be None for strategy="quantile", which takes any finite score')
+            raise InvalidValueError(
+                f'score_range must be None for strategy="quantile", which takes any finite score; got {self.score_range!r}'
+            )
 
     def _check_split(self) -> None:
         rule = "None, a fraction strictly between 0 and 1, or a number of rows >= 1"
@@ -231,7 +239,7 @@ class BinningCalibrator(RegionCalibrator):
             check_int("split", self.split, minimum=1, alternative=", a fraction strictly between 0 and 1, or None")
         if self.strategy == "uniform" or self.partition is not None:
             raise InvalidValueError(
-                "split must be None for bins that are fixed beforehand: no row is needed to cut them"
+                f"split must be None for bins that are fixed beforehand, which no row has to cut; got {self.split!r}"
             )
 
     def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:

@@ -121,7 +121,7 @@ def split_quantiles(
 ) -> tuple[Partition, Tally]:
     """Bins between quantiles of a random part of the rows, which only cuts; the others are counted (the paper's way)."""
     if rows.repeats is not None:
-        raise InvalidValueError("sample_weight must be None when split is used: repeat the rows instead")
+        raise InvalidValueError("sample_weight must be None when split is used; got weights: repeat the rows instead")
     n_cutting = round(split * len(rows)) if isinstance(split, float | np.floating) else int(split)
     if not 1 <= n_cutting < len(rows):
         raise InvalidValueError(

@@ -26,7 +26,7 @@ def by_sorting(scores: NDArray[Any], ranks: IntArray) -> FloatArray:
 
 
 def sample(scores: NDArray[Any], size: int) -> FloatArray:
-    """One score from each of `size` equal stretches of rows, at scattered places, so that no period of the rows shows."""
+    """One score from each of `size` equal stretches of rows, at scattered places: the rows may be periodic."""
     stretch = scores.shape[0] // size
     index = np.arange(size, dtype=np.int64)
     index = index * stretch + ((index * 2654435761) >> 13) % stretch

@@ -21,8 +21,8 @@ from calibrant.kernels._numpy import code_type
 
 CONVERTED_ROWS = 1 << 15
 """Rows at a time where something has to be converted or copied out: few enough to stay in the cache."""
-LARGEST_PIECE = 1 << 30
-"""Rows at a time otherwise: their counts fit 32 bits."""
+LARGEST_PIECE = 1 << 20
+"""Rows at a time otherwise: enough that a call costs nothing, few enough that their counts fit 32 bits."""
 BLOCK = 256
 """Rows whose keys are computed together, which the compiler turns into vector instructions."""
 LANES = 2
@@ -86,6 +86,7 @@ def _parameters(grid: Grid) -> tuple[Any, ...]:
 
 @_compiled
 def _resolve(score: Any, key: Any, first: Any, padded: Any) -> Any:
+    """Cell of one score that shares its key with cuts."""
     low = first[key]
     high = first[key + ONE]
     while high - low > 4:
@@ -100,60 +101,73 @@ def _resolve(score: Any, key: Any, first: Any, padded: Any) -> Any:
 
 
 @_compiled
-def _locate(
-    scores: Any, bits: Any, parameters: Any, table: Any, first: Any, padded: Any, comparing: Any, cells: Any
-) -> None:
-    """Cells of a block of scores."""
-    top = np.int64(table.shape[0] - 1)
-    mark = SMALL_MARK if table.itemsize == 1 else MARK
-    _fill(scores, bits, parameters, top, cells)
-    if comparing:
-        for row in range(np.uint64(scores.shape[0])):
-            score = scores[row]
-            cell = np.uint64(table[np.uint64(cells[row])])
-            cells[row] = cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
-    else:
-        for row in range(np.uint64(scores.shape[0])):
-            cell = np.uint64(table[np.uint64(cells[row])])
-            if cell == mark:
-                cell = _resolve(scores[row], np.uint64(cells[row]), first, padded)
-            cells[row] = cell
+def _compare(scores: Any, table: Any, padded: Any, keys: Any, cells: Any) -> None:
+    """Cells of a block of scores, where no key has more than two cuts."""
+    for row in range(np.uint64(scores.shape[0])):
+        score = scores[row]
+        cell = np.uint64(table[np.uint64(keys[row])])
+        cells[row] = cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
 
 
 @_compiled
 def _count(
-    scores: Any,
-    bits: Any,
-    labels: Any,
-    parameters: Any,
-    table: Any,
-    first: Any,
-    padded: Any,
-    comparing: Any,
-    totals: Any,
+    scores: Any, bits: Any, labels: Any, parameters: Any, table: Any, first: Any, padded: Any, totals: Any
 ) -> None:
+    top = np.int64(table.shape[0] - 1)
+    mark = SMALL_MARK if table.itemsize == 1 else MARK
     n_codes = np.uint64(totals.shape[0] // LANES)
-    cells = np.empty(BLOCK, np.uint32)
+    keys = np.empty(BLOCK, np.uint32)
     for start in range(0, scores.shape[0], BLOCK):
         stop = min(start + BLOCK, scores.shape[0])
-        part = labels[start:stop]
-        _locate(scores[start:stop], bits[start:stop], parameters, table, first, padded, comparing, cells)
+        block, part = scores[start:stop], labels[start:stop]
+        _fill(block, bits[start:stop], parameters, top, keys)
+        for row in range(np.uint64(stop - start)):
+            cell = np.uint64(table[np.uint64(keys[row])])
+            if cell == mark:
+                cell = _resolve(block[row], np.uint64(keys[row]), first, padded)
+            lane = (row & np.uint64(LANES - 1)) * n_codes
+            totals[lane + np.uint64(2) * cell + np.uint64(part[row])] += 1
+
+
+@_compiled
+def _count_compared(
+    scores: Any, bits: Any, labels: Any, parameters: Any, table: Any, first: Any, padded: Any, totals: Any
+) -> None:
+    # Not a branch within `_count`: both in one function take a quarter longer.
+    top = np.int64(table.shape[0] - 1)
+    n_codes = np.uint64(totals.shape[0] // LANES)
+    keys = np.empty(BLOCK, np.uint32)
+    for start in range(0, scores.shape[0], BLOCK):
+        stop = min(start + BLOCK, scores.shape[0])
+        block, part = scores[start:stop], labels[start:stop]
+        _fill(block, bits[start:stop], parameters, top, keys)
+        _compare(block, table, padded, keys, keys)
         for row in range(np.uint64(stop - start)):
             lane = (row & np.uint64(LANES - 1)) * n_codes
-            totals[lane + np.uint64(2) * np.uint64(cells[row]) + np.uint64(part[row])] += 1
+            totals[lane + np.uint64(2) * np.uint64(keys[row]) + np.uint64(part[row])] += 1
 
 
 @_compiled
 def _look_up(
     scores: Any, bits: Any, values: Any, parameters: Any, table: Any, first: Any, padded: Any, comparing: Any, out: Any
 ) -> None:
-    cells = np.empty(BLOCK, np.uint32)
+    top = np.int64(table.shape[0] - 1)
+    mark = SMALL_MARK if table.itemsize == 1 else MARK
+    keys = np.empty(BLOCK, np.uint32)
     for start in range(0, scores.shape[0], BLOCK):
         stop = min(start + BLOCK, scores.shape[0])
-        part = out[start:stop]
-        _locate(scores[start:stop], bits[start:stop], parameters, table, first, padded, comparing, cells)
-        for row in range(np.uint64(stop - start)):
-            part[row] = values[np.uint64(cells[row])]
+        block, part = scores[start:stop], out[start:stop]
+        _fill(block, bits[start:stop], parameters, top, keys)
+        if comparing:
+            _compare(block, table, padded, keys, keys)
+            for row in range(np.uint64(stop - start)):
+                part[row] = values[np.uint64(keys[row])]
+        else:
+            for row in range(np.uint64(stop - start)):
+                cell = np.uint64(table[np.uint64(keys[row])])
+                if cell == mark:
+                    cell = _resolve(block[row], np.uint64(keys[row]), first, padded)
+                part[row] = values[cell]
 
 
 @_compiled
@@ -170,15 +184,25 @@ def _scan(
     kept: Any,
     codes: Any,
 ) -> Any:
+    top = np.int64(table.shape[0] - 1)
+    mark = SMALL_MARK if table.itemsize == 1 else MARK
     n_codes = np.uint64(totals.shape[0] // LANES)
-    cells = np.empty(BLOCK, np.uint32)
+    keys = np.empty(BLOCK, np.uint32)
     filled = np.uint64(0)
     for start in range(0, scores.shape[0], BLOCK):
         stop = min(start + BLOCK, scores.shape[0])
         block = scores[start:stop]
-        _locate(block, bits[start:stop], parameters, table, first, padded, comparing, cells)
+        _fill(block, bits[start:stop], parameters, top, keys)
+        if comparing:
+            _compare(block, table, padded, keys, keys)
+        else:
+            for row in range(np.uint64(stop - start)):
+                cell = np.uint64(table[np.uint64(keys[row])])
+                if cell == mark:
+                    cell = _resolve(block[row], np.uint64(keys[row]), first, padded)
+                keys[row] = cell
         for row in range(np.uint64(stop - start)):
-            code = np.uint64(names[np.uint64(cells[row])])
+            code = np.uint64(names[np.uint64(keys[row])])
             totals[(row & np.uint64(LANES - 1)) * n_codes + code] += 1
             # Written always and kept if odd: cheaper than a branch that cannot be foreseen.
             kept[filled] = block[row]
@@ -202,16 +226,21 @@ def _histogram(scores: Any, bits: Any, parameters: Any, totals: Any) -> None:
 def _extract(scores: Any, bits: Any, parameters: Any, marks: Any, kept: Any, found: Any) -> Any:
     top = np.int64(marks.shape[0] - 1)
     keys = np.empty(BLOCK, np.uint32)
+    places = np.empty(BLOCK + 1, np.uint32)
     filled = np.uint64(0)
     for start in range(0, scores.shape[0], BLOCK):
         stop = min(start + BLOCK, scores.shape[0])
         block = scores[start:stop]
         _fill(block, bits[start:stop], parameters, top, keys)
+        n_places = np.uint64(0)
         for row in range(np.uint64(stop - start)):
-            mark = marks[np.uint64(keys[row])]
-            kept[filled] = block[row]
-            found[filled] = mark
-            filled += np.uint64(mark != 0)
+            places[n_places] = row
+            n_places += np.uint64(marks[np.uint64(keys[row])] != 0)
+        for place in range(n_places):
+            chosen = np.uint64(places[place])
+            kept[filled] = block[chosen]
+            found[filled] = marks[np.uint64(keys[chosen])]
+            filled += ONE
     return filled
 
 
@@ -268,10 +297,11 @@ def look_up_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid, table: Floa
 def count(scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid) -> tuple[IntArray, IntArray]:
     """Rows and positives in each cell."""
     n_cells = cuts.shape[0] + 1
-    tables = _tables(grid)
+    *tables, comparing = _tables(grid)
+    kernel = _count_compared if comparing else _count
     totals = np.zeros(LANES * 2 * n_cells, np.int64)
     for part, piece, bits in _pieces(scores, _rows_at_once(scores, labels)):
-        _count(piece, bits, _read_only(np.ascontiguousarray(labels[part])), *tables, totals)
+        kernel(piece, bits, _read_only(np.ascontiguousarray(labels[part])), *tables, totals)
     result = totals.reshape(LANES, n_cells, 2).sum(axis=0)
     return result.sum(axis=1), result[:, 1].copy()
 
@@ -282,7 +312,7 @@ def scan(scores: NDArray[Any], grid: Grid, names: IndexArray) -> tuple[IntArray,
     n_codes = int(names[-1]) + 1
     totals = np.zeros(LANES * n_codes, np.int64)
     found = _Found()
-    for _, piece, bits in _pieces(scores, CONVERTED_ROWS):
+    for _, piece, bits in _pieces(scores, _rows_at_once(scores)):
         found.add(_scan(piece, bits, names, *tables, totals, *found.room(piece.shape[0])))
     return totals.reshape(LANES, n_codes).sum(axis=0), *found.result()
 
@@ -301,7 +331,7 @@ def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tupl
     """Scores whose key is marked, and their marks."""
     small = marks.astype(np.uint8) if int(marks.max()) < 0xFF else marks
     found = _Found()
-    for _, piece, bits in _pieces(scores, CONVERTED_ROWS):
+    for _, piece, bits in _pieces(scores, _rows_at_once(scores)):
         found.add(_extract(piece, bits, _parameters(grid), small, *found.room(piece.shape[0])))
     return found.result()
 
@@ -318,8 +348,9 @@ class _Found:
         """Space for so many rows more, and one that is written and not kept."""
         needed = self._filled + rows + 1
         if needed > self._values.shape[0]:
-            self._values = np.concatenate((self._values[: self._filled], np.empty(needed)))
-            self._codes = np.concatenate((self._codes[: self._filled], np.empty(needed, np.uint16)))
+            values, codes = np.empty(2 * needed), np.empty(2 * needed, np.uint16)
+            values[: self._filled], codes[: self._filled] = self.result()
+            self._values, self._codes = values, codes
         return self._values[self._filled :], self._codes[self._filled :]
 
     def add(self, rows: int) -> None:

@@ -1,0 +1,46 @@
+# Each target sets up .venv by itself; all it needs is make and Python 3.11 or newer.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.ready-demo ## Calibrate a model of flight delays, print the promise, draw out/reliability.png
+	@$(BIN)/python examples/flights.py
+
+test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings, README and docs
+	@$(BIN)/python -m pytest -n 2
+
+lint: $(VENV)/.ready-lint ## Check style, types and which module may import which
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+docs: $(VENV)/.ready-docs ## Build the documentation into site/; warnings are errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Built site/index.html"
+
+bench: $(VENV)/.ready-bench ## Time the kernels against textbook numpy
+	@$(BIN)/python benchmarks/kernels.py
+
+clean: ## Remove everything that make has made
+	rm -rf $(VENV) site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@echo "Setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# One stamp for each extra: installed once, and again when the dependencies change.
+$(VENV)/.ready-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what 'make $*' needs; the first time takes a minute or two"
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]'
+	@touch $@

@@ -1,0 +1,808 @@
+"""The checks that every calibrator of scores must pass: one function, one invariant, said in one sentence.
+
+`CALIBRATORS` lists the calibrators of the package and `CHECKS` the invariants; `test_checks.py` runs every pair that
+fits. A check that is about one ability (intervals, ranks, counts) names the ability it `needs`, so that a calibrator
+without it has no such test, rather than a skipped one.
+"""
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from calibrant import BinningCalibrator, Partition, Tally
+from calibrant.intervals import METHODS
+from calibrant.kernels import _chunks
+
+CALIBRATORS: dict[str, Any] = {
+    "default": BinningCalibrator(),
+    "ten-bins": BinningCalibrator(n_bins=10),
+    "one-bin": BinningCalibrator(n_bins=1),
+    "uniform": BinningCalibrator(n_bins=8, strategy="uniform"),
+    "uniform-range": BinningCalibrator(n_bins=5, strategy="uniform", score_range=(-1.0, 2.0)),
+    "split": BinningCalibrator(n_bins=5, split=0.2, random_state=0),
+    "split-rows": BinningCalibrator(n_bins=5, split=50, random_state=0),
+    "midpoint": BinningCalibrator(n_bins=6, value="midpoint"),
+    "partition": BinningCalibrator(partition=Partition.from_edges([0.2, 0.5, 0.9])),
+    **{name: BinningCalibrator(n_bins=6, interval=name) for name in METHODS if name != "clopper-pearson"},
+}
+
+INPUT_PATHS = {name: CALIBRATORS[name] for name in ("default", "uniform", "split", "partition")}
+"""One calibrator for each way that inputs take through the code: the forms of input are tried on these."""
+
+LIMIT_ACCURACY = 1e-9  # what the package promises of its limits (issue 2, item 3)
+N_ROWS = 300
+
+
+def draws_rows(calibrator: Any) -> bool:
+    """Whether which rows do what is drawn at random, so that the order of rows matters."""
+    return getattr(calibrator, "split", None) is not None
+
+
+ABILITIES: dict[str, Callable[[Any], bool]] = {
+    "interval": lambda calibrator: hasattr(calibrator, "predict_interval"),
+    "set": lambda calibrator: hasattr(calibrator, "predict_set"),
+    "tally": lambda calibrator: hasattr(calibrator, "from_tally"),
+    "confidence_level": lambda calibrator: "confidence_level" in calibrator.get_params(),
+    "n_jobs": lambda calibrator: "n_jobs" in calibrator.get_params(),
+    "classes": lambda calibrator: "classes" in calibrator.get_params(),
+    "pos_label": lambda calibrator: "pos_label" in calibrator.get_params(),
+    "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
+    "ignores order": lambda calibrator: not draws_rows(calibrator),
+    "draws rows": draws_rows,
+    "ranks only": lambda calibrator: (
+        getattr(calibrator, "strategy", None) == "quantile" and getattr(calibrator, "partition", None) is None
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    run: Callable[[Any], None]
+    needs: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__.removeprefix("check_")
+
+    def applies_to(self, calibrator: Any) -> bool:
+        return all(ABILITIES[need](calibrator) for need in self.needs)
+
+
+CHECKS: list[Check] = []
+
+
+def check(*needs: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    def register(function: Callable[[Any], None]) -> Callable[[Any], None]:
+        CHECKS.append(Check(function, needs))
+        return function
+
+    return register
+
+
+# Data, and what is compared
+
+
+def make_data(n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Scores with some ties, and labels that follow them; many more rows than any calibrator here has bins."""
+    generator = np.random.default_rng(seed)
+    scores = generator.beta(0.8, 0.8, size=n_rows)
+    scores[::7] = np.round(scores[::7], 1)
+    return scores, (generator.uniform(size=n_rows) < scores).astype(np.int64)
+
+
+def probe(calibrator: Any) -> np.ndarray:
+    """Scores to predict for: calibration scores, the edges if there are any, their neighbours, and others."""
+    edges = np.asarray(getattr(getattr(calibrator, "partition_", None), "edges", []), dtype=np.float64)
+    around = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)])
+    return np.clip(np.concatenate([make_data()[0], np.linspace(0, 1, 101), around]), 0.0, 1.0)
+
+
+def answers(calibrator: Any, scores: Any = None) -> dict[str, np.ndarray]:
+    """Everything that a fitted calibrator answers."""
+    scores = probe(calibrator) if scores is None else scores
+    methods = ["predict", "predict_proba", "predict_interval", "predict_set"]
+    return {name: getattr(calibrator, name)(scores) for name in methods if hasattr(calibrator, name)}
+
+
+def assert_same(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> None:
+    """Same answers, to the last bit."""
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name], err_msg=name)
+
+
+def fitted(calibrator: Any, scores: Any = None, y: Any = None, **options: Any) -> Any:
+    default_scores, default_y = make_data()
+    return clone(calibrator).fit(default_scores if scores is None else scores, default_y if y is None else y, **options)
+
+
+def assert_fits_same(calibrator: Any, *variants: tuple[Any, Any], **options: Any) -> None:
+    """All variants of the data give one model."""
+    models = [fitted(calibrator, scores, y, **options) for scores, y in variants]
+    for model in models[1:]:
+        assert_same(answers(models[0]), answers(model, probe(models[0])))
+
+
+# Every form in which the same scores and labels may come
+
+SCORE_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "list": lambda scores: scores.tolist(),
+    "tuple": lambda scores: tuple(scores.tolist()),
+    "list of numpy scalars": lambda scores: list(scores),
+    "read-only": lambda scores: _frozen(scores),
+    "every second row": lambda scores: np.repeat(scores, 2)[::2],
+    "reversed twice": lambda scores: scores[::-1].copy()[::-1],
+    "column of C matrix": lambda scores: np.column_stack([scores, -scores, scores])[:, 2],
+    "row of Fortran matrix": lambda scores: np.asfortranarray(np.vstack([scores, -scores]))[0],
+    "unaligned": lambda scores: _unaligned(scores),
+    "big-endian": lambda scores: scores.astype(">f8"),
+    "long double": lambda scores: scores.astype(np.longdouble),
+    "object": lambda scores: scores.astype(object),
+    "unmasked masked array": lambda scores: np.ma.masked_array(scores, mask=False),
+    "memoryview": lambda scores: memoryview(scores.copy()),
+    "(n, 1)": lambda scores: scores[:, None],
+    "(n, 1) Fortran": lambda scores: np.asfortranarray(np.column_stack([scores, scores]))[:, :1],
+    "pandas": pd.Series,
+    "pandas, shuffled index": lambda scores: pd.Series(scores, index=np.random.default_rng(1).permutation(scores.size)),
+    "pandas, duplicate index": lambda scores: pd.Series(scores, index=np.zeros(scores.size, dtype=int)),
+    "pandas, text index": lambda scores: pd.Series(scores, index=[f"row {i}" for i in range(scores.size)][::-1]),
+    "pandas Float64": lambda scores: pd.Series(scores, dtype="Float64"),
+    "pandas Arrow": lambda scores: pd.Series(scores, dtype=pd.ArrowDtype(pa.float64())),
+    "pandas category": lambda scores: pd.Series(scores, dtype="category"),
+    "pandas sparse": lambda scores: pd.Series(scores, dtype=pd.SparseDtype("float64", 0.0)),
+    "pandas array": lambda scores: pd.array(scores, dtype="Float64"),
+    "pandas Index": pd.Index,
+    "pandas frame": lambda scores: pd.DataFrame({"score": scores}),
+    "pandas frame, unnamed column": lambda scores: pd.DataFrame(scores),
+    "polars": lambda scores: pl.Series("score", scores),
+    "polars, chunked": lambda scores: pl.concat([pl.Series(scores[:100]), pl.Series(scores[100:])], rechunk=False),
+    "polars frame": lambda scores: pl.DataFrame({"score": scores}),
+    "pyarrow": pa.array,
+    "pyarrow, chunked": lambda scores: pa.chunked_array([scores[:100], scores[100:]]),
+    "pyarrow, sliced": lambda scores: pa.array(np.concatenate([[0.0], scores]))[1:],
+    "pyarrow dictionary": lambda scores: pa.array(scores).dictionary_encode(),
+    "pyarrow table": lambda scores: pa.table({"score": scores}),
+}
+
+PROBABILITY_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "(n, 2)": lambda p: p,
+    "(n, 2) Fortran": np.asfortranarray,
+    "(n, 2) lists": lambda p: p.tolist(),
+    "(n, 2) tuples": lambda p: tuple(map(tuple, p.tolist())),
+    "(n, 2) pandas": lambda p: pd.DataFrame(p, columns=["no", "yes"], index=np.zeros(len(p), dtype=int)),
+    "(n, 2) pandas, unnamed columns": pd.DataFrame,
+    "(n, 2) pandas, one name twice": lambda p: pd.DataFrame(p, columns=["p", "p"]),
+    "(n, 2) pandas Float64": lambda p: pd.DataFrame(p, columns=["no", "yes"]).astype("Float64"),
+    "(n, 2) polars": lambda p: pl.DataFrame(p, schema=["no", "yes"]),
+    "(n, 2) pyarrow": lambda p: pa.table({"no": p[:, 0], "yes": p[:, 1]}),
+}
+
+LABEL_FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "list": lambda y: y.tolist(),
+    "tuple of bools": lambda y: tuple((y == 1).tolist()),
+    "bool": lambda y: y == 1,
+    "uint8": lambda y: y.astype(np.uint8),
+    "int8": lambda y: y.astype(np.int8),
+    "float": lambda y: y.astype(np.float64),
+    "float16": lambda y: y.astype(np.float16),
+    "big-endian": lambda y: y.astype(">i4"),
+    "read-only": lambda y: _frozen(y),
+    "every second row": lambda y: np.repeat(y, 2)[::2],
+    "object": lambda y: y.astype(object),
+    "object bools": lambda y: (y == 1).astype(object),
+    "minus one and one": lambda y: 2 * y - 1,
+    "minus one and one, float32": lambda y: (2 * y - 1).astype(np.float32),
+    "(n, 1)": lambda y: y[:, None],
+    "unmasked masked array": lambda y: np.ma.masked_array(y, mask=False),
+    "pandas, shuffled index": lambda y: pd.Series(y, index=np.random.default_rng(2).permutation(y.size)),
+    "pandas, duplicate index": lambda y: pd.Series(y, index=np.zeros(y.size, dtype=int)),
+    "pandas Int64": lambda y: pd.Series(y, dtype="Int64"),
+    "pandas boolean": lambda y: pd.Series(y == 1, dtype="boolean"),
+    "pandas Float64": lambda y: pd.Series(y, dtype="Float64"),
+    "pandas category": lambda y: pd.Series(y, dtype="category"),
+    "pandas Categorical": pd.Categorical,
+    "pandas frame": lambda y: pd.DataFrame({"y": y}),
+    "polars": lambda y: pl.Series("y", y),
+    "polars bool": lambda y: pl.Series("y", y == 1),
+    "polars frame": lambda y: pl.DataFrame({"y": y}),
+    "pyarrow": pa.array,
+    "pyarrow bool": lambda y: pa.array(y == 1),
+    "pyarrow, chunked": lambda y: pa.chunked_array([y[:100], y[100:]]),
+    "pyarrow bool, chunked": lambda y: pa.chunked_array([(y == 1)[:100], (y == 1)[100:]]),
+}
+
+NAMED_LABEL_FORMS: dict[str, tuple[Callable[[np.ndarray], Any], Any]] = {
+    "text list": (lambda y: np.where(y == 1, "yes", "no").tolist(), "yes"),
+    "text": (lambda y: np.where(y == 1, "yes", "no"), "yes"),
+    "text, positive sorts first": (lambda y: np.where(y == 1, "bad", "good"), "bad"),
+    "bytes": (lambda y: np.where(y == 1, b"yes", b"no"), b"yes"),
+    "object text": (lambda y: np.where(y == 1, "yes", "no").astype(object), "yes"),
+    "pandas text": (lambda y: pd.Series(np.where(y == 1, "yes", "no"), index=y[::-1]), "yes"),
+    "pandas category": (lambda y: pd.Series(np.where(y == 1, "yes", "no"), dtype="category"), "yes"),
+    "pandas ordered category": (lambda y: _ordered(np.where(y == 1, "low", "high")), "low"),
+    "polars text": (lambda y: pl.Series(np.where(y == 1, "yes", "no")), "yes"),
+    "polars categorical": (lambda y: pl.Series(np.where(y == 1, "yes", "no"), dtype=pl.Categorical), "yes"),
+    "polars enum": (lambda y: pl.Series(np.where(y == 1, "yes", "no"), dtype=pl.Enum(["yes", "no"])), "yes"),
+    "pyarrow text": (lambda y: pa.array(np.where(y == 1, "yes", "no")), "yes"),
+    "pyarrow dictionary": (lambda y: pa.array(np.where(y == 1, "yes", "no")).dictionary_encode(), "yes"),
+    "one and two": (lambda y: y + 1, 2),
+    "one and two, positive is one": (lambda y: 2 - y, 1),
+    "zero is positive": (lambda y: 1 - y, 0),
+    "minus one is positive": (lambda y: 1 - 2 * y, -1),
+    "False is positive": (lambda y: y == 0, False),
+    "floats": (lambda y: np.where(y == 1, 0.25, -3.5), 0.25),
+    "int and float pos_label": (lambda y: y + 1, 2.0),
+    "large ints": (lambda y: y + 2**60, 2**60 + 1),
+}
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _unaligned(array: np.ndarray) -> np.ndarray:
+    raw = np.zeros(array.nbytes + 1, dtype=np.uint8)
+    view = raw[1:].view(array.dtype)
+    view[:] = array
+    return view
+
+
+def _ordered(labels: np.ndarray) -> pd.Series:
+    return pd.Series(pd.Categorical(labels, categories=["never", "low", "high"], ordered=True))
+
+
+# scikit-learn's contract
+
+
+@check()
+def check_clone_has_equal_parameters_and_no_fitted_state(calibrator: Any) -> None:
+    copied = clone(fitted(calibrator))
+    assert repr(copied.get_params()) == repr(calibrator.get_params())
+    try:
+        copied.predict([0.5])
+    except NotFittedError:
+        return
+    raise AssertionError("a clone is not fitted")
+
+
+@check()
+def check_set_params_takes_what_get_params_gave(calibrator: Any) -> None:
+    params = calibrator.get_params()
+    other = type(calibrator)().set_params(**params)
+    for name, value in params.items():
+        assert getattr(other, name) is value, name
+
+
+@check()
+def check_constructor_stores_parameters_as_given(calibrator: Any) -> None:
+    params = calibrator.get_params()
+    made = type(calibrator)(**params)
+    for name, value in params.items():
+        assert getattr(made, name) is value, name
+
+
+@check()
+def check_fit_and_predict_leave_parameters_untouched(calibrator: Any) -> None:
+    model = clone(calibrator)
+    before = model.get_params()
+    shown = repr(before)
+    answers(model.fit(*make_data()))
+    assert all(getattr(model, name) is value for name, value in before.items())
+    assert repr(model.get_params()) == shown
+
+
+@check()
+def check_fit_returns_self(calibrator: Any) -> None:
+    model = clone(calibrator)
+    assert model.fit(*make_data()) is model
+
+
+@check()
+def check_everything_learned_ends_in_an_underscore_or_begins_with_one(calibrator: Any) -> None:
+    learned = vars(fitted(calibrator)).keys() - vars(clone(calibrator)).keys()
+    assert learned
+    assert all(name.endswith("_") or name.startswith("_") for name in learned)
+
+
+@check()
+def check_refit_equals_a_fresh_fit(calibrator: Any) -> None:
+    model = fitted(calibrator, *make_data(N_ROWS // 2, seed=5))
+    assert_same(answers(model.fit(*make_data())), answers(fitted(calibrator)))
+
+
+@check()
+def check_refused_refit_leaves_the_model_as_it_was(calibrator: Any) -> None:
+    scores, y = make_data()
+    model = fitted(calibrator)
+    before, held = answers(model), dict(vars(model))
+    bad_scores = scores.copy()
+    bad_scores[-1] = np.nan
+    three_kinds = y.copy()
+    three_kinds[-1] = 2
+    for bad in [(bad_scores, y), (scores, three_kinds), (scores, y[:-1]), (scores[:0], y[:0]), (None, y)]:
+        try:
+            model.fit(*bad)
+        except (ValueError, TypeError):
+            assert vars(model).keys() == held.keys()
+            assert all(getattr(model, name) is value for name, value in held.items())
+            assert_same(answers(model), before)
+        else:
+            raise AssertionError("bad data was taken")
+
+
+@check()
+def check_predict_before_fit_raises_not_fitted(calibrator: Any) -> None:
+    methods = [name for name in dir(calibrator) if name.startswith("predict")]
+    assert {"predict", "predict_proba"} <= set(methods)
+    for name in methods:
+        try:
+            getattr(clone(calibrator), name)([0.5])
+        except NotFittedError:
+            continue
+        raise AssertionError(f"{name} answered before fit")
+
+
+@check()
+def check_pickle_round_trip_answers_the_same(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert_same(answers(pickle.loads(pickle.dumps(model, protocol))), answers(model))
+
+
+@check()
+def check_deep_copy_answers_the_same_and_is_independent(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    before = answers(model)
+    copied = copy.deepcopy(model)
+    assert_same(answers(copied), before)
+    copied.fit(*make_data(seed=9))
+    assert_same(answers(model), before)
+
+
+@check()
+def check_repr_shows_the_class_and_can_be_made(calibrator: Any) -> None:
+    assert repr(fitted(calibrator)).startswith(type(calibrator).__name__)
+
+
+# Nothing of the caller's is touched
+
+
+@check()
+def check_arrays_of_the_caller_are_unchanged(calibrator: Any) -> None:
+    scores, y = make_data()
+    weights = np.ones(scores.size)
+    given = [scores, y, np.column_stack([1 - scores, scores])]
+    copies = [array.copy() for array in given]
+    answers(fitted(calibrator, scores, y), scores)
+    answers(fitted(calibrator, given[2], y), given[2])
+    if not draws_rows(calibrator):
+        fitted(calibrator, scores, y, sample_weight=weights)
+    for array, before in zip(given, copies, strict=True):
+        np.testing.assert_array_equal(array, before)
+        assert array.flags.writeable
+    np.testing.assert_array_equal(weights, np.ones(scores.size))
+
+
+@check()
+def check_later_changes_of_the_arrays_do_not_reach_the_model(calibrator: Any) -> None:
+    scores, y = make_data()
+    model = fitted(calibrator, scores, y)
+    before = answers(model)
+    scores[:] = 0.0
+    y[:] = 0
+    assert_same(answers(model), before)
+
+
+@check()
+def check_changes_of_an_answer_do_not_reach_the_model(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    before = answers(model)
+    for array in answers(model).values():
+        array[:] = 0
+    assert_same(answers(model), before)
+
+
+@check()
+def check_global_random_state_is_unchanged(calibrator: Any) -> None:
+    before = np.random.get_state()  # noqa: NPY002
+    answers(fitted(calibrator))
+    unseeded = clone(calibrator)
+    if "random_state" in unseeded.get_params():
+        unseeded.set_params(random_state=None)
+    answers(unseeded.fit(*make_data()))
+    after = np.random.get_state()  # noqa: NPY002
+    assert before[0] == after[0]
+    np.testing.assert_array_equal(before[1], after[1])
+    assert before[2:] == after[2:]
+
+
+@check()
+def check_numpy_error_state_and_warning_filters_are_unchanged(calibrator: Any) -> None:
+    errors, filters = np.geterr(), list(warnings.filters)
+    answers(fitted(calibrator))
+    assert np.geterr() == errors
+    assert warnings.filters == filters
+
+
+@check()
+def check_strict_numpy_error_state_changes_nothing(calibrator: Any) -> None:
+    expected = answers(fitted(calibrator))
+    with np.errstate(all="raise"):
+        assert_same(answers(fitted(calibrator)), expected)
+
+
+# The same data in another form is the same data
+
+
+@check()
+def check_float32_scores_are_compared_in_float64(calibrator: Any) -> None:
+    scores, y = make_data()
+    single = scores.astype(np.float32)
+    assert_fits_same(calibrator, (single.astype(np.float64), y), (single, y))
+    model = fitted(calibrator)
+    assert_same(answers(model, single), answers(model, single.astype(np.float64)))
+
+
+@check()
+def check_float16_scores_equal_their_float64_values(calibrator: Any) -> None:
+    scores, y = make_data()
+    half = scores.astype(np.float16)
+    assert_fits_same(calibrator, (half.astype(np.float64), y), (half, y))
+
+
+@check("ties")
+def check_whole_number_and_bool_scores_equal_their_float64_values(calibrator: Any) -> None:
+    scores, y = make_data()
+    two_point = scores > 0.5
+    forms = [two_point.astype(kind) for kind in (np.float64, np.int64, np.int8, np.uint64, bool)]
+    forms += [pd.Series(two_point, dtype="boolean"), pd.Series(forms[1], dtype="Int64"), two_point.tolist()]
+    assert_fits_same(calibrator, *((form, y) for form in forms))
+
+
+@check()
+def check_probability_columns_equal_the_positive_column(calibrator: Any) -> None:
+    scores, y = make_data()
+    columns = np.column_stack([1 - scores, scores])
+    assert_fits_same(calibrator, (scores, y), (scores[:, None], y), (columns, y))
+    model = fitted(calibrator)
+    assert_same(answers(model, scores), answers(model, columns))
+    assert_same(answers(model, scores), answers(model, scores[:, None]))
+
+
+@check("ignores order")
+def check_order_of_calibration_rows_does_not_matter(calibrator: Any) -> None:
+    scores, y = make_data()
+    order = np.random.default_rng(3).permutation(scores.size)
+    assert_fits_same(calibrator, (scores, y), (scores[order], y[order]), (scores[::-1], y[::-1]))
+
+
+@check()
+def check_each_answer_depends_on_its_own_score_alone(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    scores = probe(model)
+    together = answers(model, scores)
+    order = np.random.default_rng(4).permutation(scores.size)
+    assert_same(answers(model, scores[order]), {name: array[order] for name, array in together.items()})
+    for row in range(0, scores.size, 40):
+        assert_same(answers(model, scores[row : row + 1]), {k: a[row : row + 1] for k, a in together.items()})
+
+
+@check("ties")
+def check_minus_zero_is_zero(calibrator: Any) -> None:
+    scores, y = make_data()
+    scores[:60] = 0.0
+    mixed = scores.copy()
+    mixed[:60:2] = -0.0
+    assert_fits_same(calibrator, (scores, y), (mixed, y))
+    model = fitted(calibrator, scores, y)
+    assert_same(answers(model, [-0.0]), answers(model, [0.0]))
+
+
+# Determinism and threads
+
+
+@check()
+def check_same_data_and_random_state_give_the_same_answers(calibrator: Any) -> None:
+    assert_same(answers(fitted(calibrator)), answers(fitted(calibrator)))
+
+
+@check("draws rows")
+def check_every_kind_of_random_state_repeats_itself(calibrator: Any) -> None:
+    for make in (lambda: 7, lambda: np.random.default_rng(7), lambda: np.random.RandomState(7)):  # noqa: NPY002
+        models = [clone(calibrator).set_params(random_state=make()).fit(*make_data()) for _ in range(2)]
+        assert_same(answers(models[0]), answers(models[1], probe(models[0])))
+
+
+@check("draws rows")
+def check_another_random_state_draws_other_rows(calibrator: Any) -> None:
+    models = [clone(calibrator).set_params(random_state=seed).fit(*make_data()) for seed in range(5)]
+    assert len({model.predict(probe(models[0])).tobytes() for model in models}) > 1
+
+
+@check("n_jobs")
+def check_number_of_threads_never_changes_an_answer(calibrator: Any) -> None:
+    expected = answers(fitted(calibrator))
+    with mock.patch.object(_chunks, "THREAD_ROWS", 50):
+        for n_jobs in (2, 3, 7, -1):
+            assert_same(answers(fitted(clone(calibrator).set_params(n_jobs=n_jobs))), expected)
+
+
+@check()
+def check_many_threads_may_predict_at_once(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    expected = answers(model)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: answers(model), range(24)):
+            assert_same(found, expected)
+
+
+# Labels
+
+
+@check("pos_label")
+def check_other_class_as_positive_mirrors_the_columns(calibrator: Any) -> None:
+    scores, y = make_data()
+    plain = fitted(calibrator, scores, y)
+    mirrored = fitted(clone(calibrator).set_params(pos_label=0), scores, 1 - y)
+    np.testing.assert_array_equal(plain.classes_, mirrored.classes_)
+    left, right = answers(plain), answers(mirrored, probe(plain))
+    np.testing.assert_array_equal(left["predict"], right["predict"])
+    for name in left.keys() & {"predict_proba", "predict_set"}:
+        np.testing.assert_array_equal(left[name], right[name][:, ::-1])
+    if "predict_interval" in left:
+        np.testing.assert_array_equal(left["predict_interval"], right["predict_interval"])
+
+
+@check("pos_label")
+def check_of_two_columns_the_positive_label_picks_its_own(calibrator: Any) -> None:
+    scores, y = make_data()
+    expected = fitted(calibrator, scores, y)
+    names = np.where(y == 1, "bad", "good")  # "bad" sorts first, so its probabilities stand in the first column
+    model = fitted(clone(calibrator).set_params(pos_label="bad"), np.column_stack([scores, 1 - scores]), names)
+    points = make_data(seed=6)[0]
+    np.testing.assert_array_equal(model.predict(np.column_stack([points, 1 - points])), expected.predict(points))
+
+
+@check("classes")
+def check_classes_in_any_order_are_sorted(calibrator: Any) -> None:
+    for classes in [(0, 1), (1, 0), [1, 0], np.array([0, 1])]:
+        model = fitted(clone(calibrator).set_params(classes=classes))
+        np.testing.assert_array_equal(model.classes_, [0, 1])
+        assert_same(answers(model), answers(fitted(calibrator)))
+
+
+# Numbers
+
+
+@check()
+def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    scores = probe(model)
+    values, columns = model.predict(scores), model.predict_proba(scores)
+    assert values.shape == scores.shape
+    assert columns.shape == (scores.size, 2)
+    assert values.dtype == columns.dtype == np.float64
+    assert ((columns >= 0) & (columns <= 1)).all()
+    np.testing.assert_array_equal(columns.sum(axis=1), np.ones(scores.size))
+    np.testing.assert_array_equal(columns[:, list(model.classes_).index(1)], values)
+
+
+@check()
+def check_empty_batch_gives_an_empty_answer(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    for empty in ([], np.empty(0), np.empty((0, 1)), np.empty((0, 2)), pd.Series([], dtype=float), pl.Series([])):
+        assert {name: array.shape for name, array in answers(model, empty).items()} == {
+            name: (0,) if name == "predict" else (0, 2) for name in answers(model)
+        }
+
+
+@check("interval")
+def check_intervals_lie_in_the_unit_interval_and_hold_the_value(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    lower, upper = model.predict_interval(probe(model)).T
+    value = model.predict(probe(model))
+    assert (lower >= 0.0).all()
+    assert (upper <= 1.0).all()
+    assert (lower <= value).all()
+    assert (value <= upper).all()
+    assert (lower < upper).all()
+
+
+@check("interval", "confidence_level")
+def check_higher_confidence_contains_lower(calibrator: Any) -> None:
+    levels = [0.01, 0.5, 0.8, 0.9, 0.99, 0.999999, 1 - 1e-12]
+    models = [fitted(clone(calibrator).set_params(confidence_level=level)) for level in levels]
+    limits = np.array([model.predict_interval(probe(models[0])) for model in models])
+    assert (np.diff(limits[:, :, 0], axis=0) <= 0).all()
+    assert (np.diff(limits[:, :, 1], axis=0) >= 0).all()
+
+
+@check("interval")
+def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
+    scores, y = make_data()
+    model, flipped = fitted(calibrator, scores, y), fitted(calibrator, scores, 1 - y)
+    points = probe(model)
+    np.testing.assert_allclose(flipped.predict(points), 1 - model.predict(points), rtol=0, atol=LIMIT_ACCURACY)
+    mirrored = 1 - model.predict_interval(points)[:, ::-1]
+    np.testing.assert_allclose(flipped.predict_interval(points), mirrored, rtol=0, atol=LIMIT_ACCURACY)
+
+
+@check("interval", "classes")
+def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
+    scores, y = make_data()
+    model = clone(calibrator).set_params(classes=(0, 1))
+    all_positive = model.fit(scores, np.ones_like(y)).predict_interval(scores)
+    assert (all_positive[:, 1] == 1.0).all()
+    assert all_positive[:, 0].max() > 0.0
+    all_negative = model.fit(scores, np.zeros_like(y)).predict_interval(scores)
+    assert (all_negative[:, 0] == 0.0).all()
+    assert all_negative[:, 1].min() < 1.0
+
+
+@check("set", "ties")
+def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
+    scores, y = make_data()
+    sure = np.concatenate([np.zeros(2000), np.ones(2000)])
+    model = fitted(calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)]))
+    points = np.concatenate([scores, [0.0, 1.0]])
+    sets = [model.predict_set(points, coverage=coverage) for coverage in (0.5, 0.9, 0.99)]
+    assert all(found.shape == (points.size, 2) and found.dtype == np.bool_ for found in sets)
+    assert all(found.any(axis=1).all() for found in sets)
+    assert all((larger >= smaller).all() for smaller, larger in zip(sets, sets[1:], strict=False))
+
+
+@check("interval", "set", "ties")
+def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
+    scores, y = make_data()
+    sure = np.concatenate([np.zeros(2000), np.ones(2000)])
+    model = fitted(calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)]))
+    points = probe(model)
+    lower, upper = model.predict_interval(points).T
+    sets = model.predict_set(points, coverage=0.75)  # 0.75 and 0.25 are doubles
+    np.testing.assert_array_equal(sets[:, 0], ~(lower >= 0.75))
+    np.testing.assert_array_equal(sets[:, 1], ~(upper <= 0.25))
+
+
+@check("ignores order", "ties")
+def check_doubled_data_equals_weight_two(calibrator: Any) -> None:
+    scores, y = make_data()
+    doubled = fitted(calibrator, np.concatenate([scores, scores]), np.concatenate([y, y]))
+    weighted = fitted(calibrator, scores, y, sample_weight=np.full(scores.size, 2))
+    assert_same(answers(doubled), answers(weighted, probe(doubled)))
+
+
+@check("ignores order", "ties")
+def check_weights_equal_repeated_rows_and_zero_equals_removal(calibrator: Any) -> None:
+    scores, y = make_data()
+    weights = np.random.default_rng(8).integers(0, 4, size=scores.size)
+    repeated = fitted(calibrator, np.repeat(scores, weights), np.repeat(y, weights))
+    for form in (
+        weights,
+        weights.astype(float),
+        weights.tolist(),
+        pd.Series(weights, index=-weights),
+        weights[:, None],
+    ):
+        weighted = fitted(calibrator, scores, y, sample_weight=form)
+        assert_same(answers(repeated), answers(weighted, probe(repeated)))
+
+
+@check("draws rows")
+def check_weights_are_refused_where_rows_are_drawn(calibrator: Any) -> None:
+    scores, y = make_data()
+    try:
+        fitted(calibrator, scores, y, sample_weight=np.full(scores.size, 2))
+    except ValueError as error:
+        assert "sample_weight" in str(error)  # noqa: PT017 - a check raises for itself, it is not run by pytest alone
+    else:
+        raise AssertionError("which copies of a row would cut, and which count, was guessed")
+
+
+@check("ranks only")
+def check_monotone_rescale_of_scores_changes_nothing(calibrator: Any) -> None:
+    scores, y = make_data()
+    model = fitted(calibrator, scores, y)
+    # exact in doubles, so that ties stay ties; far outside [0, 1], like logits
+    for rescale in (lambda s: 1024 * s, lambda s: s * 2.0**-40, lambda s: 2.0**900 * s):
+        rescaled = fitted(calibrator, rescale(scores), y)
+        points = probe(model)
+        assert_same(answers(model, points), answers(rescaled, rescale(points)))
+
+
+@check("ranks only")
+def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    low, high = make_data()[0].min(), make_data()[0].max()
+    largest = np.finfo(np.float64).max
+    assert_same(answers(model, [-largest, -5.0]), answers(model, [low, low]))
+    assert_same(answers(model, [5.0, largest]), answers(model, [high, high]))
+
+
+# Regions and what was seen in them
+
+
+@check("tally", "ties")
+def check_fit_and_predict_agree_on_the_side_of_every_edge(calibrator: Any) -> None:
+    scores, y = make_data()
+    scores = np.round(scores, 2)  # many scores lie on edges
+    model = fitted(calibrator, scores, y)
+    if draws_rows(calibrator):
+        model = type(calibrator).from_tally(
+            model.partition_, Tally.from_data(model.partition_, scores, y), interval=calibrator.interval
+        )
+    regions = model.partition_.assign(scores)
+    partition = model.partition_
+    single = partition.edges[~partition.is_atom] if partition.cuts_own_sample else []
+    counted = ~np.isin(scores, single)
+    counts = np.bincount(regions[counted], minlength=partition.n_regions)
+    positives = np.bincount(regions[counted], weights=y[counted], minlength=partition.n_regions)
+    np.testing.assert_array_equal(model.tally_.counts, counts)
+    np.testing.assert_array_equal(model.tally_.positives, positives)
+    assert model.tally_.uncounted == np.count_nonzero(~counted)
+
+
+@check("tally")
+def check_prediction_is_the_value_of_the_assigned_region(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    points = probe(model)
+    regions = model.partition_.assign(points)
+    guarantee = model.guarantee_
+    np.testing.assert_array_equal(model.predict(points), guarantee.value[regions])
+    np.testing.assert_array_equal(
+        model.predict_interval(points), np.column_stack([guarantee.lower, guarantee.upper])[regions]
+    )
+
+
+@check("tally")
+def check_from_tally_equals_fit(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    names = ("interval", "value", "confidence_level")
+    params = {name: getattr(calibrator, name) for name in names}
+    assert_same(answers(type(calibrator).from_tally(model.partition_, model.tally_, **params)), answers(model))
+
+
+@check("tally")
+def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
+    scores, y = make_data()
+    partition = fitted(calibrator).partition_
+    whole = Tally.from_data(partition, scores, y)
+    parts = [
+        Tally.from_data(partition, scores[rows], y[rows]) for rows in (slice(0, 7), slice(7, 200), slice(200, None))
+    ]
+    assert parts[2] + parts[0] + parts[1] == whole
+    assert sum(parts) == whole
+
+
+@check("tally", "ties")
+def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator: Any) -> None:
+    partition = Partition.fixed_width(3)
+    tally = Tally.from_counts([50, 0, 50], [5, 0, 45], partition=partition)
+    names = ("interval", "value", "confidence_level")
+    model = type(calibrator).from_tally(partition, tally, **{name: getattr(calibrator, name) for name in names})
+    np.testing.assert_array_equal(model.predict([0.5]), [0.5])
+    np.testing.assert_array_equal(model.predict_interval([0.5]), [[0.0, 1.0]])
+    np.testing.assert_array_equal(model.predict_set([0.5]), [[True, True]])
+    assert model.guarantee_.epsilon == 0.5
+
+
+@check("tally")
+def check_every_row_is_counted_once(calibrator: Any) -> None:
+    model = fitted(calibrator)
+    cutting = 0
+    if draws_rows(calibrator):
+        cutting = round(calibrator.split * N_ROWS) if isinstance(calibrator.split, float) else calibrator.split
+    assert model.tally_.n_rows == N_ROWS - cutting

@@ -1,0 +1,307 @@
+"""Both implementations equal the textbook definition, bit for bit, on every shape of scores we could think of."""
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from calibrant import kernels
+from calibrant.kernels import _brackets, _chunks, _grid, _numpy, _select
+
+IMPLEMENTATIONS = ["numpy", "numba"]
+DENORMAL = 5e-324
+LARGEST = float(np.finfo(np.float64).max)
+EXTREMES = [0.0, -0.0, DENORMAL, -DENORMAL, 1e-310, 1.0, np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0), -1.0]
+EXTREMES += [1e300, -1e300, LARGEST, -LARGEST, 0.5, 0.1]
+
+SHAPES: dict[str, Any] = {
+    "uniform": lambda generator, rows: generator.random(rows),
+    "rare": lambda generator, rows: generator.beta(0.05, 50.0, rows),
+    "tiny": lambda generator, rows: 1e-6 * generator.random(rows),
+    "near one": lambda generator, rows: 1.0 - 1e-9 * generator.random(rows),
+    "two decimals": lambda generator, rows: np.round(generator.random(rows), 2),
+    "half zero": lambda generator, rows: np.maximum(generator.random(rows) - 0.5, 0.0),
+    "constant": lambda generator, rows: np.full(rows, 0.3),
+    "sorted": lambda generator, rows: np.sort(generator.random(rows)),
+    "reversed": lambda generator, rows: np.sort(generator.random(rows))[::-1],
+    "periodic": lambda generator, rows: np.resize(generator.random(64), rows),
+    "logits": lambda generator, rows: generator.normal(0.0, 3.0, rows),
+    "negative": lambda generator, rows: -np.exp(generator.uniform(-300.0, 300.0, rows)),
+    "cauchy": lambda generator, rows: generator.standard_cauchy(rows),
+    "outliers": lambda generator, rows: np.where(generator.random(rows) < 0.001, 1e300, generator.normal(size=rows)),
+    "signed zeros": lambda generator, rows: generator.choice([0.0, -0.0, 1.0, -1.0], rows),
+    "denormals": lambda generator, rows: DENORMAL * generator.integers(0, 50, rows),
+    "all magnitudes": lambda generator, rows: (
+        generator.choice([-1.0, 1.0], rows) * np.exp(generator.uniform(-700.0, 700.0, rows))
+    ),
+    "largest": lambda generator, rows: generator.choice([-LARGEST, LARGEST, 0.0], rows),
+    "extremes": lambda generator, rows: generator.choice(EXTREMES, rows),
+    "float32": lambda generator, rows: generator.random(rows, dtype=np.float32),
+    "big integers": lambda generator, rows: generator.integers(-(10**15), 10**15, rows).astype(float),
+}
+
+finite = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(EXTREMES), st.integers(-3, 3).map(float)
+)
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def doubled(cuts: Any) -> Any:
+    """Cuts around every value, so that it becomes a cell of its own."""
+    with np.errstate(over="ignore"):
+        both = np.unique(np.concatenate((cuts, np.nextafter(cuts, np.inf))))
+    return both[np.isfinite(both)]
+
+
+def check_cells(scores: Any, labels: Any, cuts: Any, **options: Any) -> None:
+    """All functions of cuts agree with searchsorted."""
+    cells = np.searchsorted(cuts, scores.astype(np.float64), side="right")
+    size = cuts.shape[0] + 1
+    assigned = kernels.assign(scores, cuts, **options)
+    assert assigned.dtype == np.intp
+    np.testing.assert_array_equal(assigned, cells)
+    rows, positives = kernels.count(scores, labels, cuts, **options)
+    assert rows.dtype == positives.dtype == np.int64
+    np.testing.assert_array_equal(rows, np.bincount(cells, minlength=size))
+    np.testing.assert_array_equal(positives, np.bincount(cells[labels.astype(bool)], minlength=size))
+    table = np.cos(np.arange(3.0 * size)).reshape(size, 3)
+    np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, 0], **options), table[cells, 0])
+    np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, :2], **options), table[cells, :2])
+
+
+def check_ranks(scores: Any, ranks: Any, **options: Any) -> None:
+    result = kernels.order_statistics(scores, ranks, **options)
+    np.testing.assert_array_equal(result, np.sort(scores.astype(np.float64))[ranks - 1])
+    assert not np.signbit(result[result == 0.0]).any()
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@quick
+@given(data=st.data())
+def test_cells_equal_searchsorted(implementation: str, data: st.DataObject) -> None:
+    cuts = np.array(sorted(set(data.draw(st.lists(finite, max_size=20)))), dtype=float)
+    if data.draw(st.booleans()):
+        cuts = doubled(cuts)
+    pool = data.draw(st.lists(finite, min_size=1, max_size=30)) + list(cuts) + list(np.nextafter(cuts, 0.0))
+    generator = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    rows = data.draw(st.sampled_from([0, 1, 2, 300, 5000]))
+    scores = generator.choice(np.array(pool), rows)
+    check_cells(scores, generator.random(rows) < 0.4, cuts, implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@quick
+@given(data=st.data())
+def test_order_statistics_equal_a_sort(implementation: str, data: st.DataObject) -> None:
+    pool = np.array(data.draw(st.lists(finite, min_size=1, max_size=60)))
+    generator = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    rows = data.draw(st.sampled_from([1, 2, 50, 3000]))
+    scores = generator.choice(pool, rows)
+    ranks = np.array(sorted(data.draw(st.lists(st.integers(1, rows), min_size=1, max_size=20))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_select, "SORT_ROWS", 16)
+        check_ranks(scores, ranks, implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_of_scores(implementation: str, shape: str) -> None:
+    generator = np.random.default_rng(5)
+    rows = 80_001
+    scores = SHAPES[shape](generator, rows)
+    labels = (generator.random(rows) < 0.3).astype(np.uint8)
+    known = np.sort(scores.astype(np.float64))
+    for n_bins in (2, 15, 300):
+        ranks = np.ceil(np.arange(1, n_bins) * rows / n_bins).astype(np.int64)
+        check_ranks(scores, ranks, implementation=implementation)
+        cuts = np.unique(known[ranks - 1] + 0.0)
+        check_cells(scores, labels, cuts, implementation=implementation)
+        check_cells(scores, labels, doubled(cuts), implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_order_statistics_by_brackets(implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_select, "_fine_grid", lambda scores, wanted: None)
+    scores = SHAPES[shape](np.random.default_rng(6), 100_000)
+    check_ranks(scores, np.array([1, 2, 7, 50_000, 50_000, 99_999, 100_000]), implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_a_misleading_sample_costs_time_only(implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def smallest(scores: Any, size: int) -> Any:
+        return np.sort(scores)[:size]
+
+    scores = np.random.default_rng(7).random(60_000)
+    ranks = np.array([1, 20_000, 40_000, 59_000, 60_000])
+    monkeypatch.setattr(_select, "sample", smallest)
+    check_ranks(scores, ranks, implementation=implementation)
+    monkeypatch.setattr(_select, "_fine_grid", lambda scores, wanted: None)
+    monkeypatch.setattr(_brackets, "sample", smallest)
+    check_ranks(scores, ranks, implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("kind", [_grid.POSITIVE_BITS, _grid.LINEAR, _grid.SIGNED_BITS])
+def test_every_kind_of_key(implementation: str, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(8)
+    scores = np.concatenate((generator.normal(0.5, 0.3, 9_000), generator.choice(EXTREMES, 1_000)))
+    for cuts in (np.array([0.0, DENORMAL, 0.3, 0.9]), doubled(np.linspace(0.1, 0.9, 9)), np.array([0.5])):
+        grid = _grid._try(cuts, kind, 1 << 10)
+        assert grid is not None
+        monkeypatch.setattr(kernels, "build", lambda cuts, scores, *_, grid=grid: grid)
+        check_cells(scores, scores > 0.4, cuts, implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_many_cuts(implementation: str) -> None:
+    generator = np.random.default_rng(9)
+    scores = generator.random(20_000)
+    for n_cuts in (126, 127, 254, 255, 70_000):
+        check_cells(scores, scores > 0.5, np.unique(generator.random(n_cuts)), implementation=implementation)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("step", [1, 3, -1])
+def test_strided_read_only_input_is_read_and_left_alone(implementation: str, dtype: Any, step: int) -> None:
+    generator = np.random.default_rng(10)
+    base = generator.random(150_000).astype(dtype)
+    base_labels = generator.random(150_000) < 0.3
+    before, before_labels = base.copy(), base_labels.copy()
+    base.flags.writeable = base_labels.flags.writeable = False
+    scores, labels = base[::step], base_labels[::step]
+    cuts, ranks = np.linspace(0.05, 0.95, 19), np.array([3, 10_000, 49_000])
+    cuts.flags.writeable = ranks.flags.writeable = False
+    check_cells(scores, labels, cuts, implementation=implementation)
+    check_cells(scores, labels.view(np.uint8), cuts, implementation=implementation)
+    check_ranks(scores, ranks, implementation=implementation)
+    assert kernels.first_nonfinite(scores) == -1
+    np.testing.assert_array_equal(base, before)
+    np.testing.assert_array_equal(base_labels, before_labels)
+
+
+def test_float32_scores_are_compared_in_float64() -> None:
+    scores = np.full(10_000, 0.1, np.float32)
+    cut = np.array([np.nextafter(float(scores[0]), 1.0)])
+    for implementation in IMPLEMENTATIONS:
+        assert not kernels.assign(scores, cut, implementation=implementation).any()
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("shape", ["uniform", "two decimals", "logits", "float32"])
+def test_threads_never_change_a_result(implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_chunks, "THREAD_ROWS", 1)
+    generator = np.random.default_rng(11)
+    scores = SHAPES[shape](generator, 90_001)
+    cuts = doubled(np.unique(np.quantile(scores.astype(float), np.arange(1, 15) / 15)))
+    for threads in (2, 3):
+        options = {"implementation": implementation, "threads": threads}
+        check_cells(scores, generator.random(90_001) < 0.2, cuts, **options)
+        check_ranks(scores, np.array([1, 5_000, 45_000, 90_001]), **options)
+    assert kernels.first_nonfinite(scores, threads=3) == -1
+    spoiled = scores.copy()
+    spoiled[[70_000, 80_000]] = np.nan
+    assert kernels.first_nonfinite(spoiled, threads=3) == 70_000
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_a_table_may_hold_nan(implementation: str) -> None:
+    scores = np.random.default_rng(12).random(10_000)
+    cuts, table = np.array([0.25, 0.5]), np.array([np.nan, 1.0, 2.0])
+    result = kernels.look_up(scores, cuts, table, implementation=implementation)
+    np.testing.assert_array_equal(result, table[np.searchsorted(cuts, scores, side="right")])
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_empty_input(implementation: str) -> None:
+    for cuts in (np.empty(0), np.array([0.5])):
+        check_cells(np.empty(0), np.empty(0, np.uint8), cuts, implementation=implementation)
+    check_cells(np.array([0.2, 0.7]), np.array([True, False]), np.empty(0), implementation=implementation)
+    nothing = kernels.order_statistics(np.array([0.5]), np.empty(0, np.int64), implementation=implementation)
+    assert nothing.shape == (0,)
+    assert kernels.first_nonfinite(np.empty(0)) == -1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("place", [0, 131_071, 131_072, 199_999])
+def test_first_nonfinite(bad: float, dtype: Any, place: int) -> None:
+    scores = np.random.default_rng(13).normal(size=200_000).astype(dtype)
+    scores[place] = scores[-1] = bad
+    assert kernels.first_nonfinite(scores) == place
+    assert kernels.first_nonfinite(np.repeat(scores, 2)[::2]) == place
+
+
+def test_huge_finite_scores_are_finite() -> None:
+    assert kernels.first_nonfinite(np.full(1000, LARGEST)) == -1
+    assert kernels.first_nonfinite(np.array([LARGEST, LARGEST, -np.inf])) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int64, np.float32, np.float64])
+def test_encode(dtype: Any) -> None:
+    labels = np.random.default_rng(14).integers(0, 2, 70_000).astype(dtype)
+    before = labels.copy()
+    for view in (labels, labels[::2], labels[::-1], labels[:0]):
+        codes, bad = kernels.encode(view, 0, 1)
+        assert codes.dtype == np.uint8
+        assert bad == -1
+        np.testing.assert_array_equal(codes, view.astype(np.uint8))
+        flipped, bad = kernels.encode(view, 1, 0)
+        assert bad == -1
+        np.testing.assert_array_equal(flipped, 1 - view.astype(np.uint8))
+    np.testing.assert_array_equal(labels, before)
+    if labels.dtype.itemsize == 1 and dtype is not np.int8:
+        assert np.shares_memory(kernels.encode(labels, 0, 1)[0], labels)
+    if dtype is not np.bool_:
+        labels[[3, 66_000]] = 2
+        assert kernels.encode(labels, 0, 1)[1] == 3
+        assert kernels.encode(labels[4:], 0, 1)[1] == 65_996
+        assert kernels.encode(labels, 0, 2)[1] == int(np.argmax(labels == 1))
+
+
+def test_encode_refuses_nan() -> None:
+    assert kernels.encode(np.array([0.0, 1.0, np.nan]), 0.0, 1.0)[1] == 2
+    codes, bad = kernels.encode(np.array([-1, 1, 1]), -1, 1)
+    assert bad == -1
+    np.testing.assert_array_equal(codes, [0, 1, 1])
+
+
+def test_importing_the_kernels_does_not_import_numba() -> None:
+    code = (
+        "import sys, numpy as np; from calibrant import kernels; kernels.assign(np.ones(9), np.zeros(1));"
+        "kernels.count(np.ones(9999), np.ones(9999, bool), np.zeros(1)); print('numba' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_numba_is_used_from_its_threshold_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from calibrant.kernels import _numba
+
+    assert kernels._compiled(kernels.NUMBA_ROWS - 1, None) is None
+    assert kernels._compiled(kernels.NUMBA_ROWS, None) is _numba
+    assert kernels._compiled(kernels.NUMBA_ROWS, "numpy") is None
+    monkeypatch.setattr(kernels, "_numba_installed", lambda: False)
+    assert kernels._compiled(kernels.NUMBA_ROWS, None) is None
+    assert _numpy is not _numba
+
+
+def test_nothing_is_compiled_again_for_other_input() -> None:
+    from calibrant.kernels import _numba
+
+    scores = np.random.default_rng(15).random(40_000)
+    cuts = np.linspace(0.1, 0.9, 9)
+    kernels.look_up(scores, cuts, np.zeros(10), implementation="numba")
+    compiled = len(_numba._look_up.signatures)
+    frozen = scores.copy()
+    frozen.flags.writeable = False
+    frozen_table = np.zeros(10)
+    frozen_table.flags.writeable = False
+    for other in (frozen, scores[::2], scores.astype(np.float32)):
+        kernels.look_up(other, cuts, frozen_table, implementation="numba")
+    assert len(_numba._look_up.signatures) == compiled

@@ -1,0 +1,215 @@
+"""CalibratedClassifier in scikit-learn's world."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from calibrant import BinningCalibrator, CalibratedClassifier
+
+X, Y = make_classification(n_samples=3000, n_features=6, flip_y=0.2, random_state=0)
+
+
+@parametrize_with_checks(
+    [
+        CalibratedClassifier(LogisticRegression()),
+        CalibratedClassifier(DecisionTreeClassifier(max_depth=3, random_state=0)),
+        CalibratedClassifier(LogisticRegression(), cv=3),
+    ]
+)
+def test_scikit_learns_own_checks(estimator, check) -> None:
+    check(estimator)
+
+
+def test_held_out_rows_are_those_counted_and_are_never_stratified() -> None:
+    model = CalibratedClassifier(LogisticRegression(), calibration_size=0.2, random_state=0).fit(X, Y)
+    assert model.calibrator_.tally_.n_rows == 600
+    positives = [
+        CalibratedClassifier(LogisticRegression(), random_state=seed).fit(X, Y).calibrator_.tally_.positives.sum()
+        for seed in range(8)
+    ]
+    assert len(set(positives)) > 1  # a stratified draw would hold the same number each time
+
+
+def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
+    fitted = LogisticRegression().fit(X[:1000], Y[:1000])
+    coefficients = fitted.coef_.copy()
+    model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[1000:], Y[1000:])
+    assert model.calibrator_.tally_.n_rows == 2000
+    np.testing.assert_array_equal(fitted.coef_, coefficients)
+    alone = BinningCalibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
+    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1]))
+
+
+def test_predictions_intervals_and_sets_follow_the_classes() -> None:
+    labels = np.where(Y == 1, "yes", "no")
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, labels)
+    numeric = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y)
+    assert model.classes_.tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(model.predict_proba(X), numeric.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X) == "yes", numeric.predict(X) == 1)
+    interval = model.predict_interval(X)
+    probability = model.predict_proba(X)[:, 1]
+    assert ((interval[:, 0] <= probability) & (probability <= interval[:, 1])).all()
+    assert model.predict_set(X, coverage=0.6).shape == (3000, 2)
+    assert "class 'yes'" in str(model.guarantee_)
+
+
+def test_decision_function_serves_where_there_are_no_probabilities() -> None:
+    model = CalibratedClassifier(LinearSVC(random_state=0), random_state=0).fit(X, Y)
+    assert ((model.predict_proba(X) >= 0) & (model.predict_proba(X) <= 1)).all()
+    with pytest.raises(TypeError, match="must have predict_proba; got LinearSVC"):
+        CalibratedClassifier(LinearSVC(), method="predict_proba").fit(X, Y)
+
+
+def test_out_of_fold_scores_come_without_a_proof() -> None:
+    model = CalibratedClassifier(LogisticRegression(), cv=5, random_state=0).fit(X, Y)
+    assert model.calibrator_.tally_.n_rows == 3000
+    assert not model.guarantee_.is_proved
+    assert str(model.guarantee_).startswith("Nothing is proved: the scores came from models fitted on parts")
+
+
+def test_works_in_pipeline_grid_search_and_cross_validation() -> None:
+    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=5), random_state=0)
+    pipeline = make_pipeline(StandardScaler(), model).set_output(transform="pandas")
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    pipeline.fit(frame, Y)
+    assert pipeline[-1].feature_names_in_.tolist() == list("abcdef")
+    grid = {"estimator__C": [0.1, 1.0], "calibrator__n_bins": [3, 6]}
+    search = GridSearchCV(model, grid, scoring="neg_log_loss", cv=3).fit(X, Y)
+    assert search.best_estimator_.calibrator_.partition_.n_regions in (3, 6)
+    assert (cross_val_score(model, X, Y, cv=3) > 0.7).all()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_give_what_arrays_give(frame) -> None:
+    columns = {name: X[:, i] for i, name in enumerate("abcdef")}
+    tree = HistGradientBoostingClassifier(max_iter=10, random_state=0)
+    from_array = CalibratedClassifier(tree, random_state=0).fit(X, Y)
+    table = frame(columns)
+    from_frame = CalibratedClassifier(tree, random_state=0).fit(table, Y)
+    np.testing.assert_array_equal(from_frame.predict_proba(table), from_array.predict_proba(X))
+    assert from_frame.feature_names_in_.tolist() == list("abcdef")
+
+
+def test_nan_and_sparse_are_taken_where_the_inner_model_takes_them() -> None:
+    holes = X.copy()
+    holes[::7, 0] = np.nan
+    CalibratedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0).fit(holes, Y).predict(holes)
+    with pytest.raises(ValueError, match="NaN"):
+        CalibratedClassifier(LogisticRegression(), random_state=0).fit(holes, Y)
+    CalibratedClassifier(LogisticRegression(), random_state=0).fit(sparse.csr_matrix(X), Y).predict(sparse.csr_matrix(X))
+
+
+def test_texts_reach_a_pipeline_untouched() -> None:
+    texts = np.array(["good fine", "bad awful", "fine good good", "awful"] * 50)
+    labels = np.array([1, 0, 1, 0] * 50)
+    model = CalibratedClassifier(make_pipeline(CountVectorizer(), LogisticRegression()), random_state=0)
+    assert model.fit(texts, labels).predict(["good fine", "awful"]).tolist() == [1, 0]
+
+
+def test_clone_pickle_and_repr() -> None:
+    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=4), random_state=0)
+    fitted = clone(model).fit(X, Y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_interval(X), fitted.predict_interval(X))
+    assert not hasattr(model, "calibrator_")
+    assert model.calibrator.n_bins == 4
+    assert "CalibratedClassifier" in repr(model)
+    assert "BinningCalibrator" in model._repr_html_()
+
+
+def test_two_runs_with_one_seed_are_identical_and_other_seeds_differ() -> None:
+    runs = [
+        CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=seed).fit(X, Y).predict_proba(X)
+        for seed in (1, 1, 2)
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_segments_reach_the_calibrator() -> None:
+    segment = np.where(X[:, 0] > 0, "high", "low")
+    model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=3), random_state=0)
+    model.fit(X, Y, segments=segment)
+    assert model.calibrator_.partition_.n_regions == 6
+    assert model.predict_proba(X, segments=segment).shape == (3000, 2)
+    with pytest.raises(TypeError, match="segments must be given"):
+        model.predict_proba(X)
+
+
+def test_weights_go_to_the_model_and_rows_of_weight_zero_take_part_in_nothing() -> None:
+    weight = np.where(np.arange(3000) % 3 == 0, 0.0, 1.5)
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y, sample_weight=weight)
+    kept = weight > 0
+    without = CalibratedClassifier(LogisticRegression(C=1.5), random_state=0).fit(X[kept], Y[kept])
+    assert model.calibrator_.tally_.n_rows == without.calibrator_.tally_.n_rows == 500
+    np.testing.assert_allclose(model.estimator_.coef_, without.estimator_.coef_, rtol=1e-3)
+    with pytest.raises(TypeError, match="frozen"):
+        frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
+        CalibratedClassifier(frozen).fit(X, Y, sample_weight=np.ones(3000))
+
+
+def test_metadata_routing_follows_requests() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CalibratedClassifier(
+            LogisticRegression().set_fit_request(sample_weight=True),
+            BinningCalibrator(n_bins=3).set_fit_request(segments=True, sample_weight=False),
+            random_state=0,
+        )
+        segment = np.where(X[:, 0] > 0, "high", "low")
+        model.fit(X, Y, sample_weight=np.ones(3000), segments=segment)
+        assert model.calibrator_.partition_.n_regions == 6
+
+
+def test_frozen_model_with_other_classes_is_refused() -> None:
+    frozen = FrozenEstimator(LogisticRegression().fit(X, np.where(Y == 1, "a", "b")))
+    with pytest.raises(ValueError, match="classes of the frozen estimator"):
+        CalibratedClassifier(frozen).fit(X, Y)
+
+
+def test_a_refused_fit_leaves_the_fitted_model_as_it_was() -> None:
+    model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="Only binary"):
+        model.fit(X, np.arange(3000) % 3)
+    with pytest.raises(ValueError, match="n_bins"):
+        model.set_params(calibrator=BinningCalibrator(n_bins=5000)).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@pytest.mark.slow
+def test_promise_holds_for_the_whole_classifier() -> None:
+    # a world in which the truth is known: the label depends on the first feature, which takes 40 values
+    rng = np.random.default_rng(0)
+    values = np.linspace(-2, 2, 40)
+    truth = 1 / (1 + np.exp(-3 * np.sin(values)))
+    misses, draws = 0, 400
+    for _ in range(draws):
+        kind = rng.integers(0, 40, 1500)
+        labels = (rng.uniform(size=1500) < truth[kind]).astype(int)
+        model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=4), random_state=rng)
+        model.fit(values[kind, None], labels)
+        region = model.calibrator_.partition_.assign(model.estimator_.predict_proba(values[:, None])[:, 1])
+        counts = np.bincount(region, minlength=model.calibrator_.partition_.n_regions)
+        rate = np.bincount(region, truth, counts.size)[counts > 0] / counts[counts > 0]
+        guarantee = model.guarantee_
+        lower, upper = guarantee.lower[counts > 0], guarantee.upper[counts > 0]
+        misses += bool(((rate < lower) | (rate > upper)).any())
+    assert stats.binomtest(misses, draws, 0.1, alternative="greater").pvalue > 1e-3

@@ -1,0 +1,84 @@
+"""Plans: what is planned is what a fit then delivers."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibrant import BinningCalibrator, Tally, plan
+from calibrant.intervals import get_method
+
+
+def worst_radius(rows: int, n_bins: int, interval: str, alpha: float = 0.1) -> float:
+    """Every count of positives, one by one."""
+    worst = 0.0
+    for k in range(rows + 1):
+        limits = get_method(interval).function(Tally.from_counts([rows] * n_bins, [k] * n_bins), alpha)
+        worst = max(worst, limits.upper[0] - k / rows, k / rows - limits.lower[0])
+    return worst
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize("rows", [7, 60, 301])
+def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str) -> None:
+    planned = plan(n=3 * (rows + 1) - 1, n_bins=3, interval=interval)
+    assert planned.rows_per_bin == rows
+    assert planned.epsilon == pytest.approx(worst_radius(rows, 3, interval), rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.05, 0.01])
+@pytest.mark.parametrize("n_bins", [1, 10])
+def test_planned_number_is_enough_and_one_less_is_not(epsilon: float, n_bins: int) -> None:
+    planned = plan(epsilon=epsilon, n_bins=n_bins)
+    assert planned.epsilon <= epsilon
+    assert plan(n=planned.n - 1, n_bins=n_bins).epsilon > epsilon
+    assert plan(n=planned.n, n_bins=n_bins) == planned
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fit_of_planned_size_delivers_the_planned_epsilon(seed: int) -> None:
+    planned = plan(epsilon=0.08, n_bins=5)
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=planned.n)
+    y = rng.uniform(size=planned.n) < 0.5
+    assert BinningCalibrator(n_bins=5).fit(scores, y).guarantee_.epsilon <= 0.08
+
+
+def test_rare_events_need_fewer_labels() -> None:
+    worst = plan(epsilon=0.01, n_bins=10)
+    rare = plan(epsilon=0.01, n_bins=10, base_rate=0.001)
+    assert rare.n < worst.n / 5
+    assert plan(epsilon=0.01, n_bins=10, base_rate=0.999).n == rare.n
+    # ten bins of equal mass can hold all positives of a 20 % base rate in four of them: the worst case again, nearly
+    assert plan(epsilon=0.01, n_bins=10, base_rate=0.2).n == pytest.approx(worst.n, rel=0.01)
+
+
+def test_split_counts_on_the_papers_bound_for_the_emptiest_bin() -> None:
+    planned = plan(n=100_000, n_bins=10, split=0.2)
+    expected = 80_000 / 20 - np.sqrt(80_000 * np.log(200) / 2)
+    assert planned.rows_per_bin == int(expected)
+    assert plan(n=1200, n_bins=10, split=0.2).rows_per_bin == 0  # vacuous for so few rows
+    assert plan(n=1200, n_bins=10, split=0.2).epsilon == 0.5
+
+
+def test_papers_bound_on_the_emptiest_bin_holds() -> None:
+    n_bins, n, alpha, draws = 10, 40_000, 0.1, 300
+    planned = plan(n=n, n_bins=n_bins, split=0.2)
+    rng = np.random.default_rng(0)
+    misses = 0
+    for _ in range(draws):
+        scores = rng.uniform(size=n)
+        fitted = BinningCalibrator(n_bins=n_bins, split=0.2, random_state=rng).fit(scores, scores < 0.5)
+        misses += fitted.tally_.counts.min() < planned.rows_per_bin
+    assert stats.binomtest(misses, draws, alpha, alternative="greater").pvalue > 1e-3
+
+
+def test_the_answer_is_a_sentence() -> None:
+    assert str(plan(n=10_000, n_bins=10)) == (
+        "10,000 labels, in 10 bins of at least 999, give epsilon 0.04098 at 90% confidence, whatever the rates."
+    )
+
+
+@pytest.mark.parametrize("arguments", [{}, {"epsilon": 0.1, "n": 100}])
+def test_either_epsilon_or_n_is_given(arguments: dict) -> None:
+    with pytest.raises(TypeError, match="epsilon or n must be given, not both"):
+        plan(**arguments)
