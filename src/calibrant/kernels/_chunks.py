@@ -23,7 +23,7 @@ THREAD_ROWS = 10_000_000
 def chunks(scores: NDArray[Any], rows: int = CHUNK_ROWS) -> Iterator[tuple[int, int, FloatArray]]:
     """Yield (start, stop, scores[start:stop] as contiguous float64), in one reused buffer where they are converted."""
     total = scores.shape[0]
-    direct = scores.dtype == np.float64 and scores.dtype.isnative and scores.flags.c_contiguous and scores.flags.aligned
+    direct = scores.dtype == np.float64 and scores.flags.c_contiguous and scores.flags.aligned
     buffer = np.empty(0 if direct else min(rows, total))
     for start in range(0, total, rows):
         stop = min(start + rows, total)
