@@ -42,5 +42,5 @@ $(BIN)/python:
 # One stamp for each extra: installed once, and again when the dependencies change.
 $(VENV)/.ready-%: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what 'make $*' needs; the first time takes a minute or two"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]'
+	@$(BIN)/python -m pip install -qq -c constraints.txt -e '.[$*]'
 	@touch $@

@@ -18,6 +18,9 @@ from calibrant.tally import Tally
 VALUES = ("mean", "midpoint")
 _MASS_SHARE = 0.1  # of alpha, spent on the mass limits by statements that leave regions out
 _SENTENCE_MASS = 0.99
+_NO_DIFFERENCE = "that made no difference"
+_SAME_POPULATION = "whatever the distribution of the data, as long as future rows are drawn like the calibration rows"
+_ONE_SAMPLE = "over the draw of the {n:,} calibration rows"
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
 
@@ -77,6 +80,12 @@ class Guarantee:
         The label whose rate is meant.
     caveat : str or None
         Why the promise is not proved, where it is not; the numbers are then what they would be without the caveat.
+    supposition : str
+        What would have to be true for the numbers to hold in spite of the caveat.
+    basis : str
+        The part of the sentence that says for which future rows the promise is made.
+    occasion : str
+        The part of the sentence that says what the confidence is about; `{n}` stands for the number of rows.
 
     Notes
     -----
@@ -98,6 +107,9 @@ class Guarantee:
     upper: FloatArray
     positive_label: Any = 1
     caveat: str | None = None
+    supposition: str = _NO_DIFFERENCE
+    basis: str = _SAME_POPULATION
+    occasion: str = _ONE_SAMPLE
     _spare: _Spare | None = field(default=None, repr=False)
 
     @classmethod
@@ -140,6 +152,27 @@ class Guarantee:
             _spare=spare,
         )
 
+    @classmethod
+    def from_limits(
+        cls, partition: Partition, tally: Tally, limits: Interval, *, value: str = "mean", **statement: Any
+    ) -> Self:
+        """Derive the promise from limits that hold for all regions at once, made by other means than a tally's method.
+
+        `statement` holds the fields that say what is promised: confidence_level, method, theorem, assumptions, remarks
+        and, where they differ from the usual, the others.
+        """
+        check_choice("value", value, VALUES)
+        check_tally(partition, tally)
+        return cls(
+            regions=partition.describe(),
+            counts=tally.counts,
+            positives=tally.positives,
+            value=_values(tally, limits, value),
+            lower=limits.lower,
+            upper=limits.upper,
+            **statement,
+        )
+
     @property
     def interval(self) -> Interval:
         """The limits of all regions."""
@@ -160,9 +193,12 @@ class Guarantee:
         """Whether the promise follows from the stated assumptions alone."""
         return self.caveat is None
 
-    def with_caveat(self, caveat: str) -> "Guarantee":
-        """Return the same numbers, withdrawn as a promise for the stated reason."""
-        return replace(self, caveat=caveat)
+    def with_caveat(self, caveat: str, *, supposition: str = _NO_DIFFERENCE) -> "Guarantee":
+        """Return the same numbers, withdrawn as a promise for the stated reason; a caveat it has already is kept."""
+        if self.caveat is not None:
+            caveat = f"{self.caveat}; and {caveat}"
+            supposition = self.supposition if supposition == self.supposition else f"{self.supposition} and {supposition}"
+        return replace(self, caveat=caveat, supposition=supposition)
 
     @property
     def is_vacuous(self) -> bool:
@@ -205,14 +241,11 @@ class Guarantee:
         sentence = self._sentence()
         if self.caveat is None:
             return sentence
-        return f"Nothing is proved: {self.caveat}. If that made no difference: {sentence[0].lower()}{sentence[1:]}"
+        return f"Nothing is proved: {self.caveat}. If {self.supposition}: {sentence[0].lower()}{sentence[1:]}"
 
     def _sentence(self) -> str:
         n_regions = len(self.regions)
-        opening = (
-            f"With {_percent(self.confidence_level)} confidence over the draw of the {self.n_rows:,} calibration rows"
-        )
-        basis = "whatever the distribution of the data, as long as future rows are drawn like the calibration rows"
+        opening = f"With {_percent(self.confidence_level)} confidence {self.occasion.format(n=self.n_rows)}"
         everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions} regions at once"
         claim = f"the true rate of class {self.positive_label!r} is within {{}} of the predicted probability"
         partial = self.restricted_to(_SENTENCE_MASS)
@@ -222,8 +255,8 @@ class Guarantee:
                 f"{_percent(_SENTENCE_MASS)} of the population"
             )
             rest = f"; over all {n_regions} regions the bound is {_rounded_up(self.epsilon)}"
-            return f"{opening}, {where}, {claim.format(_rounded_up(partial.epsilon))}, {basis}{rest}."
-        sentence = f"{opening}, {everywhere}, {claim.format(_rounded_up(self.epsilon))}, {basis}"
+            return f"{opening}, {where}, {claim.format(_rounded_up(partial.epsilon))}, {self.basis}{rest}."
+        sentence = f"{opening}, {everywhere}, {claim.format(_rounded_up(self.epsilon))}, {self.basis}"
         if self.is_vacuous:
             worst = int(self.radius.argmax())
             sentence += (

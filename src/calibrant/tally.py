@@ -279,6 +279,6 @@ def _as_counts(values: ArrayLike, name: str) -> IntArray:
     array = as_array(values, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidTypeError(f"{name} must be one whole number per region; got {array.dtype}, {array.shape}")
-    if array.size and not (0 <= int(array.min()) and int(array.max()) <= _MOST_ROWS):
+    if array.size and (int(array.min()) < 0 or int(array.max()) > _MOST_ROWS):
         raise InvalidValueError(f"{name} must lie between 0 and 2**53; got {array.min()} to {array.max()}")
     return np.array(array, dtype=np.int64)

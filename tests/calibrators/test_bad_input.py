@@ -1,8 +1,9 @@
 """A battery of bad and edge inputs: each is refused with one clear error, or works exactly.
 
-An error names the parameter, says the rule ("must") and what was "got", and is one of ours, so never numpy's or pandas'.
+An error names the parameter, says the rule ("must") and what was "got", and is one of ours, never numpy's or pandas'.
 """
 
+import copy
 import subprocess
 import sys
 from collections import deque
@@ -16,6 +17,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
@@ -484,6 +487,20 @@ refuse(
     lambda: Tally.from_data(HALVES, S, Y, importance_weight=np.ones(N)) + Tally.from_data(HALVES, S, Y),
 )
 refuse("counts", "add: beyond 2**53 rows", lambda: Tally.from_counts([2**53], [0]) + Tally.from_counts([2**53], [0]))
+TREES = [DecisionTreeClassifier(max_leaf_nodes=2).fit(X[:, :1], cut < S) for cut in (0.3, 0.6)]
+refuse(
+    "tallies",
+    "add: of two trees",
+    lambda: sum(Tally.from_data(Partition.from_tree(tree), X[:, :1], Y) for tree in TREES),
+)
+refuse(
+    "tally",
+    "from_tally: of another function",
+    lambda: BinningCalibrator.from_tally(
+        Partition.from_function(lambda X: np.asarray(X)[:, 0] > 0.7, [False, True]),
+        Tally.from_data(Partition.from_function(lambda X: np.asarray(X)[:, 0] > 0.2, [False, True]), X, Y),
+    ),
+)
 refuse("schema", "Tally.from_dict: empty", lambda: Tally.from_dict({}))
 refuse("schema", "Tally.from_dict: other schema", lambda: Tally.from_dict({"schema": "calibrant.tally/99"}))
 refuse("state", "Tally.from_dict: None", lambda: Tally.from_dict(None))
@@ -493,6 +510,17 @@ refuse(
     lambda: Tally.from_dict({"schema": "calibrant.tally/1", "counts": [1]}),
 )
 refuse("positives", "Tally.from_dict: tampered", lambda: Tally.from_dict({**COUNTS.to_dict(), "positives": [99, 0]}))
+
+refuse("schema", "calibrator from_dict: empty", lambda: BinningCalibrator.from_dict({}))
+refuse("state", "calibrator from_dict: None", lambda: BinningCalibrator.from_dict(None))
+refuse("schema", "calibrator from_dict: a tally", lambda: BinningCalibrator.from_dict(COUNTS.to_dict()))
+refuse("type", "calibrator from_dict: unknown", lambda: BinningCalibrator.from_dict({**MODEL.to_dict(), "type": "X"}))
+for key in ("type", "parameters", "classes", "positive_index", "state"):
+    refuse(
+        key,
+        f"calibrator from_dict: no {key}",
+        lambda key=key: BinningCalibrator.from_dict({k: v for k, v in MODEL.to_dict().items() if k != key}),
+    )
 
 # Partitions
 
@@ -742,7 +770,7 @@ sys.exit(bool(faults))
 """
 
 
-def test_the_same_refusals_under_python_O():
+def test_the_same_refusals_under_python_without_asserts():
     done = subprocess.run(
         [sys.executable, "-O", "-c", _UNDER_O, str(Path(__file__))], capture_output=True, text=True, check=False
     )
@@ -806,32 +834,38 @@ ODD = {
 def test_odd_scores_work(scores, parameters):
     model = fit(scores, Y, **parameters)
     plain = np.asarray(scores, dtype=np.float64).ravel()
+    assert_counted_where_predicted(model, plain, Y)
+    np.testing.assert_array_equal(model.predict(scores), model.predict(plain))
+    assert Partition.from_dict(model.partition_.to_dict()) == model.partition_
+    assert str(model.guarantee_).endswith(".")
+
+
+def assert_counted_where_predicted(model, plain, y):
     partition, tally = model.partition_, model.tally_
-    # fit and predict agree: each row counts in the region it is predicted by, except edge values seen once
+    # each row counts in the region it is predicted by, except edge values seen once
     regions = partition.assign(plain)
     values, seen = np.unique(plain, return_counts=True)
     edges = partition.edges if partition.cuts_own_sample else np.empty(0)
     counted = ~np.isin(plain, np.intersect1d(edges, values[seen == 1]))
     np.testing.assert_array_equal(tally.counts, np.bincount(regions[counted], minlength=partition.n_regions))
     np.testing.assert_array_equal(
-        tally.positives, np.bincount(regions[counted], weights=Y[counted], minlength=partition.n_regions)
+        tally.positives, np.bincount(regions[counted], weights=y[counted], minlength=partition.n_regions)
     )
-    assert tally.n_rows == N
+    assert tally.n_rows == plain.size
     # regions follow the order of scores
     assert (np.diff(regions[np.argsort(plain, kind="stable")]) >= 0).all()
     # predictions: the rate of the region, 1/2 where nothing was counted; the interval around it
     rates = np.where(tally.counts > 0, tally.positives / np.maximum(tally.counts, 1), 0.5)
-    np.testing.assert_array_equal(model.predict(scores), rates[regions])
-    lower, upper = model.predict_interval(scores).T
-    assert ((lower >= 0) & (lower <= model.predict(scores)) & (model.predict(scores) <= upper) & (upper <= 1)).all()
+    value = model.predict(plain)
+    np.testing.assert_array_equal(value, rates[regions])
+    lower, upper = model.predict_interval(plain).T
+    assert ((lower >= 0) & (lower <= value) & (value <= upper) & (upper <= 1)).all()
     empty = tally.counts[regions] == 0
     np.testing.assert_array_equal(lower[empty], 0.0)
     np.testing.assert_array_equal(upper[empty], 1.0)
     assert len(partition.describe()) == partition.n_regions
     low, high = partition.bounds[regions].T
     assert ((low <= plain) & (plain <= high)).all()
-    assert Partition.from_dict(partition.to_dict()) == partition
-    assert str(model.guarantee_).endswith(".")
 
 
 def test_one_row_and_one_bin():
@@ -889,7 +923,7 @@ def test_segments_of_any_kind_and_container_agree():
 
 def test_each_segment_is_calibrated_by_its_own_rows():
     for group in ("a", "b"):
-        rows = GROUPS == group
+        rows = group == GROUPS
         alone = fit(S[rows], Y[rows], n_bins=4)
         np.testing.assert_array_equal(GROUPED.predict(S[rows], segments=GROUPS[rows]), alone.predict(S[rows]))
 
@@ -917,6 +951,61 @@ def test_any_confidence_level_strictly_between_0_and_1_works(level):
     model = fit(confidence_level=level, n_bins=4)
     lower, upper = model.predict_interval(S).T
     assert ((lower >= 0) & (lower <= model.predict(S)) & (model.predict(S) <= upper) & (upper <= 1)).all()
+
+
+@pytest.mark.parametrize("kind", [np.uint8, bool, np.int8, np.float16])
+def test_one_class_of_a_small_type_is_compared_with_any_classes(kind):
+    model = fit(S, np.ones(N, dtype=kind), classes=(-1, 1), n_bins=2)
+    assert model.classes_.tolist() == [-1, 1]
+    assert model.predict(S).tolist() == [1.0] * N
+
+
+def test_tree_partition_equals_its_copy():
+    bins = Partition.from_tree(TREES[0])
+    copied = copy.deepcopy(bins)
+    assert copied == bins
+    assert copied.fingerprint == bins.fingerprint
+    assert bins != Partition.from_tree(TREES[1])
+
+
+def test_refused_refit_leaves_the_classifier_as_it_was():
+    model = classify()
+    before, held = model.predict_proba(X), dict(vars(model))
+    for bad in [(X[:, :2], np.arange(N) % 3), (X[:, :2], Y[:-1]), (with_entry(X, 3, np.nan)[:, :2], Y)]:
+        with pytest.raises(ValueError):
+            model.fit(*bad)
+    with pytest.raises(ValueError):
+        model.set_params(calibrator__n_bins=N).fit(X[:, :2], Y)
+    model.set_params(calibrator__n_bins=2)
+    assert vars(model) == held
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_ranks_do_not_overflow_on_huge_weights():
+    scores = np.arange(3000.0)
+    weighted = fit(scores, np.arange(3000) % 2, n_bins=1500, sample_weight=np.full(3000, 2**41))
+    small = fit(scores, np.arange(3000) % 2, n_bins=1500, sample_weight=np.full(3000, 2**4))
+    np.testing.assert_array_equal(weighted.partition_.edges, small.partition_.edges)
+
+
+def awkward_doubles():
+    """Scores with ties, neighbours, zeros of both signs, denormals and huge values among them."""
+    special = [0.0, -0.0, TINY, -TINY, 1.0, ONE_UP, np.nextafter(1.0, 0.0), 1e300, -1e300, LARGEST, -LARGEST]
+    entries = st.one_of(st.sampled_from(special), st.floats(allow_nan=False, allow_infinity=False))
+    return st.lists(entries, min_size=2, max_size=40)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(scores=awkward_doubles(), data=st.data())
+def test_any_finite_scores_are_counted_where_they_are_predicted(scores, data):
+    n_bins = data.draw(st.integers(1, len(scores)))
+    weights = data.draw(st.lists(st.integers(1, 3), min_size=len(scores), max_size=len(scores)))
+    y = np.arange(len(scores)) % 2
+    model = fit(np.repeat(scores, weights), np.repeat(y, weights), n_bins=n_bins)
+    weighted = fit(scores, y, n_bins=n_bins, sample_weight=weights)
+    assert weighted.partition_ == model.partition_
+    assert weighted.tally_ == model.tally_
+    assert_counted_where_predicted(model, np.repeat(scores, weights), np.repeat(y, weights))
 
 
 def test_scalar_parameters_of_numpy_kinds_work():

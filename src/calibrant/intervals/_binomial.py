@@ -54,7 +54,7 @@ def _quadrature() -> tuple[FloatArray, FloatArray]:
     return (nodes + 1.0) / 2.0, weights / 2.0
 
 
-def _stirling_error(n: FloatArray) -> FloatArray:
+def stirling_error(n: FloatArray) -> FloatArray:
     """Return log(n!) minus Stirling's formula, for whole n >= 1."""
     inverse = 1.0 / np.maximum(n, 16.0)
     square = inverse * inverse
@@ -65,7 +65,7 @@ def _stirling_error(n: FloatArray) -> FloatArray:
 def log_pmf(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
     """Return log P(X = k) for X ~ Binomial(n, p), 1 <= k <= n and q = 1 - p (Loader's saddle-point form)."""
     rest = n - k
-    constant = _stirling_error(n) - _stirling_error(k) - _stirling_error(rest)
+    constant = stirling_error(n) - stirling_error(k) - stirling_error(rest)
     spread = np.where(rest > 0.0, 2.0 * np.pi * k * (rest / n), 1.0)
     return constant - deviance(k, n, p, q) - 0.5 * np.log(spread)
 
@@ -188,6 +188,19 @@ def outward(neg_log_p: FloatArray) -> tuple[FloatArray, FloatArray]:
     p, q = split(neg_log_p * (1.0 + _OUTWARD))
     lower = np.where(p < _TINY, 0.0, np.nextafter(p, 0.0))
     return lower, np.nextafter(q, 1.0)
+
+
+def within_deviance(k: FloatArray, n: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest q with ``n kl(k / n, q) <= bound``, and the mirrored largest q for n - k in n."""
+    lower, upper = np.zeros_like(k), np.ones_like(k)
+    some = k > 0.0
+    if some.any():
+        k, n, bound = k[some], n[some], bound[some]
+        solution = bound / n
+        inner = k < n
+        solution[inner] = invert_deviance(k[inner], n[inner], bound[inner])
+        lower[some], upper[some] = outward(solution)
+    return lower, upper
 
 
 def lower_limit(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> FloatArray:

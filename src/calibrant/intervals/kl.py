@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant._params import check_open_unit
-from calibrant._typing import FloatArray
-from calibrant.intervals._binomial import outward
-from calibrant.intervals._deviance import invert_deviance
+from calibrant.intervals._binomial import within_deviance
 from calibrant.intervals.base import Interval
 
 if TYPE_CHECKING:
@@ -51,20 +49,7 @@ def kl(tally: Tally, alpha: float) -> Interval:
     [0.0134] [0.1215]
     """
     alpha = check_open_unit("alpha", alpha)
-    bound = float(np.log(2.0 * tally.n_regions) - np.log(alpha))
     n = tally.counts.astype(np.float64)
     k = tally.positives.astype(np.float64)
-    return Interval(_lower(k, n, bound)[0], _lower(n - k, n, bound)[1])
-
-
-def _lower(k: FloatArray, n: FloatArray, bound: float) -> tuple[FloatArray, FloatArray]:
-    """Return a lower limit for the mean of k in n, and the mirrored upper limit for n - k in n."""
-    lower, upper = np.zeros_like(k), np.ones_like(k)
-    some = k > 0.0
-    if some.any():
-        k, n = k[some], n[some]
-        solution = bound / n
-        inner = k < n
-        solution[inner] = invert_deviance(k[inner], n[inner], np.full(int(inner.sum()), bound))
-        lower[some], upper[some] = outward(solution)
-    return lower, upper
+    bound = np.full(n.size, np.log(2.0 * tally.n_regions) - np.log(alpha))
+    return Interval(within_deviance(k, n, bound)[0], within_deviance(n - k, n, bound)[1])

@@ -1,5 +1,6 @@
 """Regions named by any function of the inputs: a tree's leaves, a rule, a cluster."""
 
+import hashlib
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Self
 
@@ -18,11 +19,16 @@ class FunctionPartition(Partition):
     """A finite partition given by a function of the inputs; see `Partition.from_function` and `Partition.from_tree`."""
 
     def __init__(
-        self, function: Callable[[Any], ArrayLike], values: tuple[Hashable, ...], noun: str = "region"
+        self,
+        function: Callable[[Any], ArrayLike],
+        values: tuple[Hashable, ...],
+        noun: str = "region",
+        content: str | None = None,
     ) -> None:
         self.function = function
         self.values = values
         self._noun = noun
+        self._content = content
 
     @classmethod
     def from_function(cls, function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> Self:
@@ -51,7 +57,10 @@ class FunctionPartition(Partition):
         if structure is None or not hasattr(tree, "apply"):
             raise InvalidTypeError(f"tree must be a fitted scikit-learn decision tree; got {type(tree).__name__}")
         leaves = np.flatnonzero(structure.children_left == -1)
-        return cls(tree.apply, tuple(leaves.tolist()), "leaf")
+        content = hashlib.sha256()
+        for name in ("children_left", "children_right", "feature", "threshold"):
+            content.update(np.ascontiguousarray(getattr(structure, name)).tobytes())
+        return cls(tree.apply, tuple(leaves.tolist()), "leaf", content.hexdigest())
 
     @property
     def n_regions(self) -> int:
@@ -94,7 +103,22 @@ class FunctionPartition(Partition):
         return regions
 
     def _key(self) -> tuple[Hashable, ...]:
-        return (self.function, self.values)
+        # a copy of a tree has another `apply`, but the same splits
+        return (self.function if self._content is None else self._content, self.values)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name of the content: a tree's splits, or what can be told of a function in any process."""
+        content = _function_mark(self.function) if self._content is None else self._content
+        return hashlib.sha256(repr((content, self.describe())).encode()).hexdigest()[:16]
+
+
+def _function_mark(function: Any) -> tuple[str, ...]:
+    """Name and constants of a function: not all of it, but enough to tell most functions apart."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(function, "__code__", None)
+    constants = () if code is None else (value for value in code.co_consts if not isinstance(value, type(code)))
+    return (str(getattr(function, "__module__", "")), name, *getattr(code, "co_names", ()), *map(repr, constants))
 
 
 def _row_count(inputs: Any) -> int | None:

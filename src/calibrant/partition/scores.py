@@ -287,7 +287,10 @@ class ScorePartition(Partition):
 def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
     """Ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
     check_enough_rows(n_rows, n_bins)
-    return -(-np.arange(1, n_bins, dtype=np.int64) * (n_rows + 1) // n_bins)
+    # b (n + 1) itself may be more than 64 bits hold
+    whole, rest = divmod(n_rows + 1, n_bins)
+    numbers = np.arange(1, n_bins, dtype=np.int64)
+    return numbers * whole - (-numbers * rest // n_bins)
 
 
 def check_enough_rows(n_rows: int, n_bins: int) -> int:

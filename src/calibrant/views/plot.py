@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PROMISED = "#0072B2"
 _OBSERVED = "#D55E00"
 _QUIET = "0.55"
-_STRIP = 0.16  # height of the histogram strip, as a share of the range of rates
+_STRIP = 0.18  # height of the histogram strip, as a share of the range of rates
 _MARGIN = 0.02
 
 
@@ -231,7 +231,7 @@ class ReliabilityDisplay:
         ax.set_ylabel(f"rate of class {self._tables[0].positive_label!r}")
         ax.spines[["top", "right"]].set_visible(False)
         if legend:
-            ax.legend(loc="upper left", frameon=False, fontsize="small")
+            ax.legend(loc="best", frameon=False, fontsize="small")
 
 
 def _new_axes() -> "Axes":
@@ -276,6 +276,8 @@ def _draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None) -> 
     seen = observed.counts > 0
     rate = observed.rate[seen]
     prefix = "observed rate" if name is None else f"{name}: observed rate"
+    empty = int(np.count_nonzero(~seen))
+    left_out = f" ({empty} of {seen.size} bins empty)" if empty else ""
     ax.errorbar(
         observed.mean_score[seen],
         rate,
@@ -285,19 +287,19 @@ def _draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None) -> 
         marker="o",
         markersize=3.6,
         elinewidth=1.1,
-        label=f"{prefix}, {_percent(observed.confidence_level)}, all bins at once",
+        label=f"{prefix}, {_percent(observed.confidence_level)}, all bins at once{left_out}",
         zorder=3,
     )
 
 
 def _draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
     """The spread of the scores, below the line of rate 0 and in its own scale."""
-    heights = observed.histogram * (top * (_STRIP - 0.04) / observed.histogram.max())
+    heights = observed.histogram * (top * (_STRIP - 0.06) / observed.histogram.max())
     edges = observed.histogram_edges
     ax.bar(edges[:-1], heights, np.diff(edges), -top * _STRIP, align="edge", color="0.75", linewidth=0)
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
     note: dict[str, Any] = {"color": _QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
-    ax.text(edges[-1], -top * 0.02, f"{observed.counts.sum():,} rows by score", **note)
+    ax.text(edges[-1], -top * 0.01, f"{observed.counts.sum():,} rows by score", **note)
 
 
 def _percent(share: float) -> str:

@@ -1,0 +1,401 @@
+"""Calibration of a stream: intervals that hold at every moment, whatever rule decides to look, to stop or to go on."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._input import as_array, as_scores, check_same_length, column_count
+from calibrant._labels import Classes, encode_labels
+from calibrant._params import check_choice, check_int, check_open_unit, check_real, thread_count
+from calibrant._typing import ArrayLike, CodeArray, FloatArray
+from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee import VALUES, Guarantee
+from calibrant.intervals import Interval
+from calibrant.partition import Partition, ScorePartition
+from calibrant.sequences import Sequence, get_sequence
+from calibrant.tally import Tally
+
+_DEFAULT_CLASSES = (0, 1)
+_ASSUMPTIONS = (
+    "within a region labels are independent draws with one rate, today as on the first day",
+    "the scores come from a model that was not trained on these rows",
+)
+_BASIS = (
+    "whatever the distribution of the data and whatever rule decides when to look, to stop or what to label next, as "
+    "long as rows keep coming from one population"
+)
+
+
+class OnlineCalibrator(RegionCalibrator):
+    """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
+
+    Claimed, for every distribution: with probability at least `confidence_level`, after every label and in every region
+    at once, the true rate of the positive label lies in the region's interval. So one may look whenever one likes, stop
+    when the interval is narrow enough, and choose from what was seen which region to label next. Assumed: within a
+    region labels are independent draws with one rate (`calibrant.DriftMonitor` watches over that), and the regions do
+    not depend on the labels that are counted.
+
+    Parameters
+    ----------
+    partition : Partition, default=None
+        The regions. None cuts `n_bins` quantile bins from the first `warmup` rows, which are then discarded: the
+        paper's split, in a stream.
+    confidence_level : float, default=0.9
+        Confidence that no interval ever misses.
+    sequence : {"beta-binomial", "stitched", "paper", "betting"}, default="beta-binomial"
+        How the limits are made; see `calibrant.sequences`. The default needs only counts, so that order does not matter
+        and streams can be merged.
+    running : bool, default=False
+        Intersect each interval with those after every earlier batch, so that it never widens. It then depends on when
+        the batches came, and such calibrators can not be merged.
+    n_bins : int, default=10
+        Number of bins to cut, when no partition is given.
+    warmup : int, default=1000
+        Number of rows that cut them.
+    value : {"mean", "midpoint"}, default="mean"
+        What is predicted in a region, as in `BinningCalibrator`.
+    pos_label, classes : optional
+        The positive label, and both labels, as in `BinningCalibrator`. They are those of the first batch; if it may
+        hold one kind only, and that is neither 0 nor 1, name them.
+    n_jobs : int or None, default=None
+        Threads for very large batches; results never depend on it.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What is promised now.
+    partition_, tally_, classes_ :
+        As in `BinningCalibrator`.
+    phase_ : str
+        "warming up" or "counting".
+
+    Notes
+    -----
+    Time is constant per label, and memory does not grow with the stream.
+
+    References
+    ----------
+    Gupta, Podkopaev and Ramdas (2020), section "Distribution-free calibration in the online setting".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import OnlineCalibrator, Partition
+    >>> rng = np.random.default_rng(0)
+    >>> online = OnlineCalibrator(Partition.fixed_width(5))
+    >>> while True:  # label until the promise is good enough; looking each time costs nothing
+    ...     scores = rng.uniform(size=100)
+    ...     _ = online.partial_fit(scores, rng.uniform(size=100) < scores)
+    ...     if online.enough(epsilon=0.1):
+    ...         break
+    >>> online.tally_.n_rows
+    1800
+    """
+
+    _stream: "_Stream"
+    _promise: Guarantee | None
+
+    def __init__(
+        self,
+        partition: Partition | None = None,
+        *,
+        confidence_level: float = 0.9,
+        sequence: str = "beta-binomial",
+        running: bool = False,
+        n_bins: int = 10,
+        warmup: int = 1000,
+        value: str = "mean",
+        pos_label: Any = None,
+        classes: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.partition = partition
+        self.confidence_level = confidence_level
+        self.sequence = sequence
+        self.running = running
+        self.n_bins = n_bins
+        self.warmup = warmup
+        self.value = value
+        self.pos_label = pos_label
+        self.classes = classes
+        self.n_jobs = n_jobs
+
+    def fit(self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None) -> Self:
+        """Forget everything and take a first batch."""
+        fresh = self._fresh()
+        fresh.partial_fit(scores, y, segments=segments)
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _fresh(self) -> Self:
+        return type(self)(**self.get_params(deep=False))
+
+    def partial_fit(self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None) -> Self:
+        """Take a batch of any size, in the order in which the rows came.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+            Scores of rows the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        segments : array-like of shape (n,), optional
+            For a partition with segments.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        codes, known = self._encode(y, column_count(scores))
+        state = self._stream if self.__sklearn_is_fitted__() else _Stream.start(self)
+        state.check_unchanged(self)
+        if state.partition is None:
+            checked = as_scores(scores, positive_column=known.positive_index)
+            check_same_length(checked, codes)
+            if segments is not None:
+                raise InvalidTypeError("segments must be None while bins are cut from the stream: give a partition")
+            used = state.warm_up(checked, self.n_bins, self.warmup)
+            scores, codes = checked[used:], codes[used:]
+        if state.partition is not None:
+            prepared = state.partition.prepare(scores, segments, positive_column=known.positive_index)
+            check_same_length(prepared, codes)
+            state.count(prepared, codes, thread_count(self.n_jobs))
+        self._stream = state
+        self._promise = None
+        self._set_classes(known)
+        return self
+
+    def _encode(self, y: ArrayLike, score_columns: int) -> tuple[CodeArray, Classes]:
+        """Code labels by the classes of the first batch; zeros alone, or ones alone, are taken for labels 0 and 1."""
+        if self.__sklearn_is_fitted__():
+            known = Classes(self.classes_, self._positive_index)
+            return encode_labels(y, classes=known.labels, pos_label=known.positive, score_columns=1)
+        classes = self.classes
+        if classes is None:
+            labels = as_array(y, "y")
+            if labels.size and labels.dtype.kind in "biuf" and np.isin(labels, _DEFAULT_CLASSES).all():
+                classes = _DEFAULT_CLASSES
+        return encode_labels(y, classes=classes, pos_label=self.pos_label, score_columns=score_columns)
+
+    def update(self, score: float, label: Any, *, segment: Any = None) -> Self:
+        """Take one score and its label."""
+        return self.partial_fit([score], [label], segments=None if segment is None else [segment])
+
+    def merge(self, other: "OnlineCalibrator") -> Self:
+        """Take over what another stream over the same partition has counted; it stays as it was.
+
+        The promise then holds for both streams together, at every moment. Refused where limits depend on more than
+        counts.
+        """
+        if not isinstance(other, OnlineCalibrator):
+            raise InvalidTypeError(f"other must be an OnlineCalibrator; got {type(other).__name__}")
+        for stream in (self, other):
+            if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
+                raise InvalidValueError("other must have seen data beyond its start-up window, and so must this one")
+        mine, theirs = self._stream, other._stream
+        if not mine.sequence.order_free:
+            raise InvalidTypeError(
+                f"streams with sequence={mine.sequence.name!r} can not be merged: {mine.sequence.why_not_mergeable}"
+            )
+        if mine.lower is not None or theirs.lower is not None:
+            raise InvalidTypeError(
+                "streams with running=True can not be merged: they remember when they were looked at"
+            )
+        if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
+            raise InvalidValueError("other must be over the same partition, with the same sequence")
+        if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
+            raise InvalidValueError("other must have the same confidence_level and classes")
+        mine.sequence.add_counts(theirs.sequence.counts, theirs.sequence.positives)
+        mine.uncounted += theirs.uncounted
+        self._promise = None
+        return self
+
+    def enough(self, epsilon: float) -> bool:
+        """Return whether the promise is as good as `epsilon` by now; stopping by this rule keeps it valid."""
+        target = check_real("epsilon", epsilon, rule="a number in (0, 1)")
+        return self.guarantee_.epsilon <= target
+
+    def next_region(self) -> int:
+        """Return the region whose next label would shrink epsilon most: the one with the widest interval.
+
+        Asking for labels by this rule keeps every interval valid, for it looks only at the past.
+        """
+        guarantee = self.guarantee_
+        widest = np.flatnonzero(guarantee.radius == guarantee.radius.max())
+        return int(widest[guarantee.counts[widest].argmin()])
+
+    @property
+    def phase_(self) -> str:
+        """Return "warming up" while bins are cut from the stream, then "counting"."""
+        return "warming up" if self._fitted_stream().partition is None else "counting"
+
+    @property
+    def partition_(self) -> Partition:  # type: ignore[override]
+        """The regions; while warming up, the whole line."""
+        return self._fitted_stream().partition or ScorePartition(np.empty(0))
+
+    @property
+    def tally_(self) -> Tally:  # type: ignore[override]
+        """What was counted so far."""
+        return self._fitted_stream().tally()
+
+    @property
+    def guarantee_(self) -> Guarantee:  # type: ignore[override]
+        """What is promised now."""
+        stream = self._fitted_stream()
+        if self._promise is None:
+            remarks = []
+            if stream.partition is None:
+                remarks.append(f"still warming up: {stream.window.size} of {self.warmup} rows seen, none counted")
+            if stream.contradicts:
+                remarks.append("intervals of different moments contradict each other: a rate has changed")
+            self._promise = Guarantee.from_limits(
+                self.partition_,
+                stream.tally(),
+                stream.limits(),
+                method=stream.sequence.name,
+                theorem=stream.sequence.theorem,
+                confidence_level=stream.confidence_level,
+                value=self.value,
+                positive_label=Classes(self.classes_, self._positive_index).positive,
+                assumptions=_ASSUMPTIONS,
+                remarks=tuple(remarks),
+                basis=_BASIS,
+                occasion="at every moment of the stream, now after {n:,} labels",
+            )
+        return self._promise
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_stream")
+
+    def _fitted_stream(self) -> "_Stream":
+        if not self.__sklearn_is_fitted__():
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError("this OnlineCalibrator has seen no data yet: call partial_fit or update first")
+        return self._stream
+
+    def _check_parameters(self) -> None:
+        check_open_unit("confidence_level", self.confidence_level)
+        get_sequence(self.sequence)
+        check_choice("value", self.value, VALUES)
+        thread_count(self.n_jobs)
+        if not isinstance(self.running, bool | np.bool_):
+            raise InvalidTypeError(f"running must be a bool; got {self.running!r}")
+        if self.partition is None:
+            n_bins = check_int("n_bins", self.n_bins, minimum=1)
+            check_int("warmup", self.warmup, minimum=n_bins)
+        elif not isinstance(self.partition, Partition):
+            raise InvalidTypeError(f"partition must be a Partition or None; got {type(self.partition).__name__}")
+
+    def _state(self) -> dict[str, Any]:
+        return self._stream.to_dict()
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        self._stream = _Stream.from_dict(state, self)
+        if self._stream.partition is not None:
+            self.partition = self._stream.partition
+        self.classes = tuple(classes.labels.tolist())
+        self._promise = None
+        self._set_classes(classes)
+
+
+class _Stream:
+    """Everything a stream remembers: its regions, or the scores that will cut them, and its confidence sequence."""
+
+    def __init__(self, settings: OnlineCalibrator) -> None:
+        self.confidence_level, self._running = float(settings.confidence_level), bool(settings.running)
+        self._kind = get_sequence(settings.sequence)
+        self.partition: Partition | None = None
+        self.window = np.empty(0)
+        self.sequence: Sequence = self._kind(1, 1.0 - self.confidence_level)
+        self.uncounted = 0
+        self.lower: FloatArray | None = None
+        self.upper: FloatArray | None = None
+        self.contradicts = False
+
+    @classmethod
+    def start(cls, settings: OnlineCalibrator) -> "_Stream":
+        stream = cls(settings)
+        if settings.partition is not None:
+            stream.set_partition(settings.partition)
+        return stream
+
+    def check_unchanged(self, settings: OnlineCalibrator) -> None:
+        """Refuse to go on under another promise than the one the stream began with."""
+        began = (self.confidence_level, self._kind.name, self._running)
+        now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
+        if began != now or (settings.partition is not None and settings.partition != self.partition):
+            raise InvalidValueError(
+                "partition, confidence_level, sequence and running must stay as they were in the first batch; got "
+                "other ones: call fit to begin anew"
+            )
+
+    def set_partition(self, partition: Partition) -> None:
+        self.partition = partition
+        self.sequence = self._kind(partition.n_regions, 1.0 - self.confidence_level)
+        if self._running:
+            self.lower, self.upper = np.zeros(partition.n_regions), np.ones(partition.n_regions)
+
+    def warm_up(self, scores: FloatArray, n_bins: int, warmup: int) -> int:
+        """Take scores into the start-up window; return how many it took."""
+        used = min(scores.size, warmup - self.window.size)
+        self.window = np.concatenate([self.window, scores[:used]])
+        if self.window.size == warmup:
+            self.set_partition(ScorePartition.from_other_scores(self.window, n_bins))
+            self.window = np.empty(0)
+        return used
+
+    def count(self, prepared: Any, codes: Any, threads: int) -> None:
+        if self.partition is None or len(codes) == 0:
+            return
+        if self.sequence.order_free:
+            counts, positives, uncounted = self.partition._count(prepared, codes, threads=threads)
+            self.sequence.add_counts(counts, positives)
+        else:
+            regions = self.partition._membership(prepared, threads=threads)
+            self.sequence.update(regions, codes)
+            uncounted = int(np.count_nonzero(regions < 0))
+        self.uncounted += uncounted
+        if self.lower is not None and self.upper is not None:
+            now = self.sequence.limits()
+            lower, upper = np.maximum(self.lower, now.lower), np.minimum(self.upper, now.upper)
+            self.contradicts |= bool((lower > upper).any())
+            # where no rate agrees with all moments, keep what lies between the limits that contradict each other
+            self.lower, self.upper = np.minimum(lower, upper), np.maximum(lower, upper)
+
+    def limits(self) -> Interval:
+        if self.lower is not None and self.upper is not None:
+            return Interval(self.lower.copy(), self.upper.copy())
+        return self.sequence.limits()
+
+    def tally(self) -> Tally:
+        fingerprint = None if self.partition is None else self.partition.fingerprint
+        return Tally(self.sequence.counts, self.sequence.positives, self.uncounted, fingerprint)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "partition": None if self.partition is None else self.partition.to_dict(),
+            "window": self.window.tolist(),
+            "sequence": self.sequence.state(),
+            "uncounted": self.uncounted,
+            "running": None if self.lower is None or self.upper is None else [self.lower.tolist(), self.upper.tolist()],
+            "contradicts": self.contradicts,
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], settings: OnlineCalibrator) -> "_Stream":
+        stream = cls(settings)
+        if state["partition"] is not None:
+            stream.set_partition(Partition.from_dict(state["partition"]))
+        stream.window = np.array(state["window"], dtype=np.float64)
+        stream.sequence.restore(state["sequence"])
+        stream.uncounted = int(state["uncounted"])
+        if state["running"] is not None:
+            stream.lower, stream.upper = (np.array(limits, dtype=np.float64) for limits in state["running"])
+        stream.contradicts = bool(state["contradicts"])
+        return stream

@@ -1,0 +1,176 @@
+"""What every confidence sequence does: take labels region by region, and give limits that hold at every moment."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from calibrant._params import check_open_unit
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals import Interval
+
+Implementation: TypeAlias = Literal["numpy", "numba"] | None
+"""None chooses; the others force one, for tests and benchmarks."""
+
+_COMPILED_FROM = 300_000  # labels from which loading numba, once compiled, is repaid
+
+
+def worth_compiling(n_labels: int, implementation: Implementation) -> bool:
+    """Return whether the compiled loops should be used: where numba is installed and the labels are many."""
+    if implementation is not None:
+        return implementation == "numba"
+    return n_labels >= _COMPILED_FROM and find_spec("numba") is not None
+
+
+class Sequence(ABC):
+    """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at once.
+
+    Claimed: with probability at least 1 - alpha the limits hold after every label, in every region, whatever rule
+    decides when to look, when to stop, and which region's label is asked for next. Assumed: within a region the labels
+    are independent draws with one rate.
+
+    Parameters
+    ----------
+    n_regions : int
+        Number of regions B, among which alpha is shared equally.
+    alpha : float in (0, 1)
+        Probability with which any limit may ever miss.
+    """
+
+    name: ClassVar[str]
+    theorem: ClassVar[str]
+    order_free: ClassVar[bool]
+    """Whether the limits depend on the counts alone, so that two streams can be merged."""
+    why_not_mergeable: ClassVar[str] = ""
+
+    counts: IntArray
+    positives: IntArray
+
+    def __init__(self, n_regions: int, alpha: float) -> None:
+        self.alpha = check_open_unit("alpha", alpha)
+        self.n_regions = n_regions
+        self.counts, self.positives = np.zeros((2, n_regions), dtype=np.int64)
+
+    @property
+    def log_share(self) -> float:
+        """Return log(B / alpha), what it takes to rule a rate out in one region."""
+        return float(np.log(self.n_regions) - np.log(self.alpha))
+
+    def update(self, regions: IndexArray, codes: CodeArray) -> None:
+        """Take labels (0 or 1) in the order in which they came; `regions` says where each one belongs."""
+        for region, labels in by_region(regions, codes):
+            self._append(region, labels)
+            self.counts[region] += labels.size
+            self.positives[region] += int(np.count_nonzero(labels))
+
+    def add_counts(self, counts: IntArray, positives: IntArray) -> None:
+        """Take labels that are only known by their counts."""
+        if not self.order_free:
+            raise InvalidTypeError(f"sequence={self.name!r} can not take counts: {self.why_not_mergeable}")
+        self.counts += counts
+        self.positives += positives
+
+    @abstractmethod
+    def _append(self, region: int, labels: CodeArray) -> None:
+        """Take the labels of one region, before they are added to its counts."""
+
+    @abstractmethod
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+
+    @classmethod
+    @abstractmethod
+    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+        """Return the limits after each label of a single stream: what a look after every label would have shown."""
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that is remembered, as plain JSON values."""
+        return {"counts": self.counts.tolist(), "positives": self.positives.tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+        counts, positives = (np.array(state[name], dtype=np.int64) for name in ("counts", "positives"))
+        if counts.shape != (self.n_regions,) or positives.shape != counts.shape:
+            raise InvalidValueError(f"counts must have one entry per region, {self.n_regions}; got {counts.size}")
+        if (positives < 0).any() or (positives > counts).any():
+            raise InvalidValueError("positives must lie between 0 and counts in every region")
+        self.counts, self.positives = counts, positives
+
+
+class HalfWidthSequence(Sequence):
+    """A sequence whose limits are the rate plus and minus a half-width that depends on the summed squared surprises.
+
+    It remembers V = sum over i of (Y_i - mean of the labels before i)², the mean before the first being 1/2.
+    """
+
+    order_free = False
+    why_not_mergeable = "its width depends on how well each label was foretold by those before it, so on their order"
+
+    def __init__(self, n_regions: int, alpha: float) -> None:
+        super().__init__(n_regions, alpha)
+        self.surprise = np.zeros(n_regions)
+
+    @staticmethod
+    @abstractmethod
+    def half_width(counts: FloatArray, surprise: FloatArray, log_share: float) -> FloatArray:
+        """Return the half-width for given counts, V = max(1, surprise), and log(B / alpha)."""
+
+    def _append(self, region: int, labels: CodeArray) -> None:
+        terms = squared_surprises(labels, int(self.counts[region]), int(self.positives[region]))
+        # one by one from what was there, so that no batch size changes a bit of the sum
+        self.surprise[region] = np.cumsum(np.concatenate([self.surprise[region : region + 1], terms]))[-1]
+
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+        return self._around(self.counts, self.positives, self.surprise, self.log_share)
+
+    @classmethod
+    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+        """Return the limits after each label of a single stream."""
+        log_share = -float(np.log(check_open_unit("alpha", alpha)))
+        counts = np.arange(1, labels.size + 1)
+        surprise = np.cumsum(squared_surprises(labels, 0, 0))
+        return cls._around(counts, np.cumsum(labels, dtype=np.int64), surprise, log_share)
+
+    @classmethod
+    def _around(cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float) -> Interval:
+        seen = counts > 0
+        n = np.where(seen, counts, 1).astype(np.float64)
+        width = cls.half_width(n, np.maximum(surprise, 1.0), log_share)
+        rate = positives / n
+        # one ulp outwards, so that rounding can not make the interval narrower than its formula
+        lower = np.where(seen, np.maximum(np.nextafter(rate - width, -np.inf), 0.0), 0.0)
+        upper = np.where(seen, np.minimum(np.nextafter(rate + width, np.inf), 1.0), 1.0)
+        return Interval(lower, upper)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that is remembered, as plain JSON values."""
+        return {**super().state(), "surprise": self.surprise.tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+        super().restore(state)
+        self.surprise = np.array(state["surprise"], dtype=np.float64)
+        if self.surprise.shape != (self.n_regions,) or not (self.surprise >= 0).all():
+            raise InvalidValueError("surprise must be one number >= 0 per region")
+
+
+def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:
+    """Return (Y_i - mean of the labels before i)² for labels that follow `n_before` with `k_before` positives."""
+    seen = n_before + np.arange(labels.size)
+    hits = k_before + np.concatenate([[0], np.cumsum(labels[:-1], dtype=np.int64)]) if labels.size else np.empty(0)
+    mean = np.where(seen > 0, hits / np.maximum(seen, 1), 0.5)
+    return np.asarray(np.square(labels - mean))
+
+
+def by_region(regions: IndexArray, codes: CodeArray) -> Iterator[tuple[int, CodeArray]]:
+    """Yield each region with its labels, in the order in which they came; -1 is no region."""
+    order = np.argsort(regions, kind="stable")
+    ordered = regions[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-2))
+    for piece in np.split(order, starts[1:]):
+        if piece.size and regions[piece[0]] >= 0:
+            yield int(regions[piece[0]]), codes[piece]

@@ -1,0 +1,189 @@
+"""Confidence sequences: their widths are those of the theory, and no label, batch or order changes what it should not."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, Paper, Stitched
+from calibrant.sequences.base import squared_surprises
+
+labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(lambda bits: np.array(bits, dtype=np.uint8))
+each = pytest.mark.parametrize("kind", SEQUENCES.values(), ids=SEQUENCES.keys())
+
+
+def fed(kind, codes, n_regions: int = 1, alpha: float = 0.1):
+    sequence = kind(n_regions, alpha)
+    sequence.update(np.zeros(codes.size, dtype=np.intp), codes)
+    return sequence
+
+
+def alternating(n: int) -> np.ndarray:
+    return (np.arange(n) % 2).astype(np.uint8)
+
+
+@each
+@given(codes=labels)
+def test_the_path_shows_what_a_look_after_every_label_would(kind, codes) -> None:
+    path = kind.path(codes, 0.1)
+    for n in range(1, codes.size + 1):
+        now = fed(kind, codes[:n]).limits()
+        assert (path.lower[n - 1], path.upper[n - 1]) == pytest.approx((now.lower[0], now.upper[0]), abs=1e-12)
+
+
+@each
+@given(codes=labels, cuts=st.lists(st.integers(0, 60), max_size=4))
+def test_no_batch_size_changes_a_bit_of_the_state(kind, codes, cuts) -> None:
+    pieces = kind(1, 0.1)
+    bounds = [0, *sorted(min(cut, codes.size) for cut in cuts), codes.size]
+    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        pieces.update(np.zeros(stop - start, dtype=np.intp), codes[start:stop])
+    assert json.dumps(pieces.state()) == json.dumps(fed(kind, codes).state())
+
+
+@each
+@given(codes=labels)
+def test_regions_do_not_disturb_each_other(kind, codes) -> None:
+    both = kind(2, 0.2)  # twice the error for twice the regions: each keeps its share
+    both.update(np.repeat([0, 1], codes.size)[np.argsort(np.tile(np.arange(codes.size), 2), kind="stable")], np.repeat(codes, 2))
+    alone = fed(kind, codes, alpha=0.1).limits()
+    np.testing.assert_allclose(both.limits().lower, alone.lower[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(both.limits().upper, alone.upper[0], rtol=0, atol=1e-12)
+
+
+@each
+@given(codes=labels)
+def test_state_goes_on_elsewhere_bit_for_bit(kind, codes) -> None:
+    first = fed(kind, codes, 3)
+    second = kind(3, 0.1)
+    second.restore(json.loads(json.dumps(first.state())))
+    for sequence in (first, second):
+        sequence.update(np.array([0, 1, 0, 2]), np.array([1, 0, 0, 1], dtype=np.uint8))
+    assert json.dumps(first.state()) == json.dumps(second.state())
+    assert first.limits() == second.limits()
+
+
+@each
+@given(codes=labels)
+def test_flipped_labels_mirror_the_limits(kind, codes) -> None:
+    path, mirrored = kind.path(codes, 0.1), kind.path(1 - codes, 0.1)
+    np.testing.assert_allclose(path.lower, 1 - mirrored.upper, atol=1e-12)
+    np.testing.assert_allclose(path.upper, 1 - mirrored.lower, atol=1e-12)
+
+
+@each
+def test_nothing_seen_is_everything_possible(kind) -> None:
+    limits = kind(3, 0.1).limits()
+    assert limits.lower.tolist() == [0, 0, 0]
+    assert limits.upper.tolist() == [1, 1, 1]
+
+
+@given(st.integers(1, 10**6), st.data())
+def test_beta_binomial_limits_solve_their_equation(n, data) -> None:
+    k = data.draw(st.integers(0, n))
+    sequence = BetaBinomial(4, 0.1)
+    sequence.add_counts(np.array([n, 0, 0, 0]), np.array([k, 0, 0, 0]))
+    limits = sequence.limits()
+
+    def evidence(q: float) -> float:
+        mixture = special.betaln(k + 0.5, n - k + 0.5) - special.betaln(0.5, 0.5)
+        return float(mixture - special.xlogy(k, q) - special.xlog1py(n - k, -q))
+
+    rounding = 1e-12 * n * 30  # of the large terms in the textbook form used here
+    for q, inside in ((limits.lower[0], k > 0), (limits.upper[0], k < n)):
+        if inside:
+            assert evidence(q) == pytest.approx(np.log(40), abs=1e-6 + rounding)
+    assert limits.lower[0] <= k / n <= limits.upper[0]
+    assert (limits.lower[0] == 0) == (k == 0)
+    assert (limits.upper[0] == 1) == (k == n)
+
+
+def test_half_widths_of_the_theory() -> None:
+    # written out once more from the formulas, with B = 10 and alpha = .1
+    codes = alternating(1000)
+    v = max(1.0, float(squared_surprises(codes, 0, 0).sum()))
+    level = 1.4 * np.log(1 + np.log(v)) + np.log(6.211 * 100)
+    stitched = (np.sqrt(1.4586**2 * v * level + 1.3244**2 * level**2) + 1.3244 * level) / 1000
+    paper = (7 * np.sqrt(v * np.log(1 + np.log(v))) + 5.3 * np.log(6.3 * 100)) / 1000
+    assert fed(Stitched, codes, 10).limits().radius[0] == pytest.approx(stitched, rel=1e-12)
+    assert fed(Paper, codes, 10).limits().radius[0] == pytest.approx(paper, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(100_000, 2.4), (100, 4.0)])
+def test_the_default_is_several_times_narrower_than_the_papers(n: int, ratio: float) -> None:
+    codes = alternating(n)
+    v = np.maximum(1.0, squared_surprises(codes, 0, 0).sum())
+    paper = Paper.half_width(np.array([float(n)]), np.array([v]), float(np.log(100)))[0]
+    assert paper / fed(BetaBinomial, codes, 10).limits().radius[0] >= ratio
+
+
+def test_surprises_start_from_one_half() -> None:
+    assert squared_surprises(np.array([1, 1, 0], dtype=np.uint8), 0, 0).tolist() == [0.25, 0.0, 1.0]
+    assert squared_surprises(np.array([0], dtype=np.uint8), 2, 1).tolist() == [0.25]
+
+
+def test_paper_refuses_where_it_is_not_valid() -> None:
+    with pytest.raises(ValueError, match="below 2.5e25"):
+        Paper(10, 1e-25)
+    Paper(10, 1e-20)
+
+
+def test_only_the_order_free_one_takes_counts() -> None:
+    for name, kind in SEQUENCES.items():
+        if kind.order_free:
+            assert name == "beta-binomial"
+            continue
+        with pytest.raises(TypeError, match=f"sequence='{name}' can not take counts: "):
+            kind(1, 0.1).add_counts(np.array([1]), np.array([1]))
+
+
+def test_betting_never_widens_and_forgets_rates_that_are_ruled_out() -> None:
+    codes = (np.random.default_rng(0).uniform(size=5000) < 0.3).astype(np.uint8)
+    path = Betting.path(codes, 0.1)
+    assert (np.diff(path.lower) >= 0).all()
+    assert (np.diff(path.upper) <= 0).all()
+    assert len(fed(Betting, codes).state()["gamblers"][0]["too_low"]) < 100
+
+
+def test_betting_survives_labels_that_no_rate_can_explain() -> None:
+    codes = np.repeat([0, 1], 4000).astype(np.uint8)
+    limits = fed(Betting, codes).limits()
+    assert 0 <= limits.lower[0] <= limits.upper[0] <= 1
+
+
+@settings(deadline=None)
+@given(rate=st.sampled_from([0.0, 0.001, 0.3, 0.5, 1.0]), seed=st.integers(0, 100))
+def test_compiled_paths_equal_the_others(rate, seed) -> None:
+    codes = (np.random.default_rng(seed).uniform(size=700) < rate).astype(np.uint8)
+    assert Betting.path(codes, 0.1, implementation="numba") == Betting.path(codes, 0.1, implementation="numpy")
+    fast, slow = (BetaBinomial.path(codes, 0.1, implementation=one) for one in ("numba", "numpy"))
+    np.testing.assert_allclose(fast.lower, slow.lower, rtol=1e-9)
+    np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
+
+
+@pytest.mark.slow
+@each
+@pytest.mark.parametrize("rate", [0.5, 0.2, 0.05, 0.01])
+def test_a_look_after_every_label_misses_no_more_than_alpha(kind, rate: float) -> None:
+    rng = np.random.default_rng(7)
+    n, runs, alpha = 2000, 400, 0.1
+    misses = 0
+    for _ in range(runs):
+        path = kind.path((rng.uniform(size=n) < rate).astype(np.uint8), alpha)
+        misses += bool(((path.lower > rate) | (path.upper < rate)).any())
+    assert stats.binomtest(misses, runs, alpha, alternative="greater").pvalue > 1e-3
+
+
+def test_looking_again_and_again_at_a_fixed_sample_interval_fails() -> None:
+    from calibrant.intervals._binomial import lower_limit, upper_limit
+
+    rng = np.random.default_rng(8)
+    misses = 0
+    for _ in range(100):
+        k = np.cumsum(rng.integers(0, 2, 2000))
+        n = np.arange(1, 2001)
+        misses += bool(((lower_limit(k, n, 0.05) > 0.5) | (upper_limit(k, n, 0.05) < 0.5)).any())
+    assert misses > 30  # of 100, at a nominal 10
