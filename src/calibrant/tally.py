@@ -19,7 +19,8 @@ from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
 
 _SCHEMA = "calibrant.tally/1"
-_MOST_ROWS = 2**53  # beyond it a count is no double
+_MOST_ROWS = 2**53  # of a region: beyond it a count is no double
+_MOST_ROWS_IN_ALL = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,8 +138,8 @@ class Tally:
                 f"positives must lie between 0 and counts; got {hits[region]} of {rows[region]} in region {region}"
             )
         object.__setattr__(self, "uncounted", check_int("uncounted", self.uncounted, minimum=0))
-        if self.n_rows > _MOST_ROWS:
-            raise InvalidValueError(f"counts must add up to at most 2**53 rows; got {self.n_rows}")
+        if self.n_rows > _MOST_ROWS_IN_ALL:
+            raise InvalidValueError(f"counts must add up to at most 2**62 rows; got {self.n_rows}")
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
@@ -207,7 +208,7 @@ class Tally:
     @property
     def n_rows(self) -> int:
         """How many rows were seen, in regions or in none."""
-        return int(self.counts.sum()) + self.uncounted
+        return sum(self.counts.tolist()) + self.uncounted
 
     @property
     def rates(self) -> FloatArray:

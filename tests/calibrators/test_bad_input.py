@@ -440,7 +440,7 @@ BAD_COUNTS = {
     "other lengths": ([1, 2], [0]),
     "beyond 2**53": ([2**60, 1], [0, 0]),
     "wrapping around": (np.array([2**63 + 5, 1], dtype=np.uint64), [0, 0]),
-    "sum beyond 2**53": ([2**53, 2**53], [0, 0]),
+    "sum beyond 2**62": ([2**53] * 513, [0] * 513),
     "pandas with NA": (pd.Series([1, None], dtype="Int64"), [0, 0]),
 }
 for name, (counts, positives) in BAD_COUNTS.items():

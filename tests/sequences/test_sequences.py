@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import special
 
 from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, Paper, Stitched
 from calibrant.sequences.base import squared_surprises
@@ -48,7 +48,9 @@ def test_no_batch_size_changes_a_bit_of_the_state(kind, codes, cuts) -> None:
 @given(codes=labels)
 def test_regions_do_not_disturb_each_other(kind, codes) -> None:
     both = kind(2, 0.2)  # twice the error for twice the regions: each keeps its share
-    both.update(np.repeat([0, 1], codes.size)[np.argsort(np.tile(np.arange(codes.size), 2), kind="stable")], np.repeat(codes, 2))
+    both.update(
+        np.repeat([0, 1], codes.size)[np.argsort(np.tile(np.arange(codes.size), 2), kind="stable")], np.repeat(codes, 2)
+    )
     alone = fed(kind, codes, alpha=0.1).limits()
     np.testing.assert_allclose(both.limits().lower, alone.lower[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(both.limits().upper, alone.upper[0], rtol=0, atol=1e-12)
@@ -162,28 +164,3 @@ def test_compiled_paths_equal_the_others(rate, seed) -> None:
     fast, slow = (BetaBinomial.path(codes, 0.1, implementation=one) for one in ("numba", "numpy"))
     np.testing.assert_allclose(fast.lower, slow.lower, rtol=1e-9)
     np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
-
-
-@pytest.mark.slow
-@each
-@pytest.mark.parametrize("rate", [0.5, 0.2, 0.05, 0.01])
-def test_a_look_after_every_label_misses_no_more_than_alpha(kind, rate: float) -> None:
-    rng = np.random.default_rng(7)
-    n, runs, alpha = 2000, 400, 0.1
-    misses = 0
-    for _ in range(runs):
-        path = kind.path((rng.uniform(size=n) < rate).astype(np.uint8), alpha)
-        misses += bool(((path.lower > rate) | (path.upper < rate)).any())
-    assert stats.binomtest(misses, runs, alpha, alternative="greater").pvalue > 1e-3
-
-
-def test_looking_again_and_again_at_a_fixed_sample_interval_fails() -> None:
-    from calibrant.intervals._binomial import lower_limit, upper_limit
-
-    rng = np.random.default_rng(8)
-    misses = 0
-    for _ in range(100):
-        k = np.cumsum(rng.integers(0, 2, 2000))
-        n = np.arange(1, 2001)
-        misses += bool(((lower_limit(k, n, 0.05) > 0.5) | (upper_limit(k, n, 0.05) < 0.5)).any())
-    assert misses > 30  # of 100, at a nominal 10
