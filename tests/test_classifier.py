@@ -114,7 +114,8 @@ def test_nan_and_sparse_are_taken_where_the_inner_model_takes_them() -> None:
     CalibratedClassifier(HistGradientBoostingClassifier(max_iter=5), random_state=0).fit(holes, Y).predict(holes)
     with pytest.raises(ValueError, match="NaN"):
         CalibratedClassifier(LogisticRegression(), random_state=0).fit(holes, Y)
-    CalibratedClassifier(LogisticRegression(), random_state=0).fit(sparse.csr_matrix(X), Y).predict(sparse.csr_matrix(X))
+    matrix = sparse.csr_matrix(X)
+    CalibratedClassifier(LogisticRegression(), random_state=0).fit(matrix, Y).predict(matrix)
 
 
 def test_texts_reach_a_pipeline_untouched() -> None:
@@ -161,8 +162,8 @@ def test_weights_go_to_the_model_and_rows_of_weight_zero_take_part_in_nothing() 
     without = CalibratedClassifier(LogisticRegression(C=1.5), random_state=0).fit(X[kept], Y[kept])
     assert model.calibrator_.tally_.n_rows == without.calibrator_.tally_.n_rows == 500
     np.testing.assert_allclose(model.estimator_.coef_, without.estimator_.coef_, rtol=1e-3)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
     with pytest.raises(TypeError, match="frozen"):
-        frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
         CalibratedClassifier(frozen).fit(X, Y, sample_weight=np.ones(3000))
 
 

@@ -49,6 +49,7 @@ def _cube_third(s: np.ndarray) -> np.ndarray:
     return s**3 / 3
 
 
+_near_empty_mass = np.array([0.1998, 0.1998, 0.1998, 0.1998, 0.1998, 0.001])
 _forest = np.arange(101) / 100
 _forest_mass = stats.betabinom.pmf(np.arange(101), 100, 0.6, 1.8)
 
@@ -60,5 +61,5 @@ WORLDS = [
     World("two-point", _square, _cube_third, 0.0, np.array([0.2, 0.9]), np.array([0.95, 0.05])),
     World("forest", _square, _cube_third, 0.0, _forest, _forest_mass),
     World("many-ties", _square, _cube_third, 0.0, np.arange(1000) / 1000, np.full(1000, 0.001)),
-    World("near-empty", _square, _cube_third, 0.0, np.append(np.arange(1, 6) / 10, 0.99), np.array([*[0.1998] * 5, 0.001])),
+    World("near-empty", _square, _cube_third, 0.0, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.99]), _near_empty_mass),
 ]

@@ -156,7 +156,7 @@ class Guarantee:
     def from_limits(
         cls, partition: Partition, tally: Tally, limits: Interval, *, value: str = "mean", **statement: Any
     ) -> Self:
-        """Derive the promise from limits that hold for all regions at once, made by other means than a tally's method.
+        """Derive the promise from limits that hold for all regions at once, however they were made.
 
         `statement` holds the fields that say what is promised: confidence_level, method, theorem, assumptions, remarks
         and, where they differ from the usual, the others.
@@ -197,7 +197,9 @@ class Guarantee:
         """Return the same numbers, withdrawn as a promise for the stated reason; a caveat it has already is kept."""
         if self.caveat is not None:
             caveat = f"{self.caveat}; and {caveat}"
-            supposition = self.supposition if supposition == self.supposition else f"{self.supposition} and {supposition}"
+            supposition = (
+                self.supposition if supposition == self.supposition else f"{self.supposition} and {supposition}"
+            )
         return replace(self, caveat=caveat, supposition=supposition)
 
     @property

@@ -1,5 +1,6 @@
 """The online calibrator: one promise for a whole stream, however it is cut, merged, stopped or steered."""
 
+import itertools
 import json
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_any_order_and_any_split_give_the_identical_state_byte_for_byte(data, ra
     random.shuffle(shuffled)
     pieces = OnlineCalibrator(BINS)
     bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in itertools.pairwise(bounds):
         if stop > start:
             pieces.partial_fit(*zip(*shuffled[start:stop], strict=True))
     assert as_json(pieces) == as_json(stream(data))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import stats
-from worlds import WORLDS, World
 
 from calibrant import BinningCalibrator, Guarantee
 from calibrant.intervals import METHODS
+from worlds import WORLDS, World
 
 DRAWS = 2000
 ROWS = 600

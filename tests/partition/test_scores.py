@@ -133,7 +133,8 @@ def test_names_tell_atoms_and_open_ends() -> None:
 def test_adjacent_doubles_as_edges_leave_no_empty_region() -> None:
     low = 1.0
     high = np.nextafter(low, 2)
-    scores = np.array([0.0, low, high, 2.0, 3.0])  # edges of rank 2, 3 and 4: the gap between the first two holds no double
+    # edges of rank 2, 3 and 4: the gap between the first two holds no double
+    scores = np.array([0.0, low, high, 2.0, 3.0])
     partition = Partition.uniform_mass(scores, 4)
     assert {low, high} <= set(partition.edges.tolist())
     assert partition.assign(scores).max() < partition.n_regions

@@ -1,5 +1,6 @@
-"""Confidence sequences: their widths are those of the theory, and no label, batch or order changes what it should not."""
+"""Confidence sequences: widths are those of the theory, and no batch or order changes what it should not."""
 
+import itertools
 import json
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_the_path_shows_what_a_look_after_every_label_would(kind, codes) -> None
 def test_no_batch_size_changes_a_bit_of_the_state(kind, codes, cuts) -> None:
     pieces = kind(1, 0.1)
     bounds = [0, *sorted(min(cut, codes.size) for cut in cuts), codes.size]
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in itertools.pairwise(bounds):
         pieces.update(np.zeros(stop - start, dtype=np.intp), codes[start:stop])
     assert json.dumps(pieces.state()) == json.dumps(fed(kind, codes).state())
 
@@ -128,7 +129,7 @@ def test_surprises_start_from_one_half() -> None:
 
 
 def test_paper_refuses_where_it_is_not_valid() -> None:
-    with pytest.raises(ValueError, match="below 2.5e25"):
+    with pytest.raises(ValueError, match=r"below 2\.5e25"):
         Paper(10, 1e-25)
     Paper(10, 1e-20)
 
