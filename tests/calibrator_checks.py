@@ -24,7 +24,19 @@ import pyarrow as pa
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from calibrant import BinningCalibrator, OnlineCalibrator, Partition, Tally
+from calibrant import (
+    BetaCalibrator,
+    BinningCalibrator,
+    IsotonicCalibrator,
+    OnlineCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    Tally,
+    TemperatureCalibrator,
+    VennAbersCalibrator,
+    VennBinningCalibrator,
+)
 from calibrant.intervals import METHODS
 from calibrant.kernels import _chunks
 from calibrant.sequences import SEQUENCES
@@ -40,12 +52,42 @@ CALIBRATORS: dict[str, Any] = {
     "midpoint": BinningCalibrator(n_bins=6, value="midpoint"),
     "partition": BinningCalibrator(partition=Partition.from_edges([0.2, 0.5, 0.9])),
     **{name: BinningCalibrator(n_bins=6, interval=name) for name in METHODS if name != "clopper-pearson"},
+    "platt": PlattCalibrator(),
+    "platt-unsmoothed": PlattCalibrator(smoothing=False),
+    "temperature": TemperatureCalibrator(),
+    "temperature-logit": TemperatureCalibrator(scale="logit"),
+    **{f"beta-{name}": BetaCalibrator(parameters=name) for name in ("abm", "ab", "am")},
+    "isotonic": IsotonicCalibrator(),
+    "venn-abers": VennAbersCalibrator(),
+    "venn-abers-brier": VennAbersCalibrator(loss="brier"),
+    "venn-binning": VennBinningCalibrator(n_bins=6),
+    "venn-binning-brier": VennBinningCalibrator(n_bins=5, strategy="uniform", loss="brier"),
+    "venn-binning-split": VennBinningCalibrator(n_bins=4, split=0.2, random_state=0),
+    "scaling-binning": ScalingBinningCalibrator(random_state=0),
+    "scaling-binning-isotonic": ScalingBinningCalibrator(IsotonicCalibrator(), n_bins=4, split=100, random_state=0),
+    "scaling-binning-beta": ScalingBinningCalibrator(BetaCalibrator(), strategy="uniform", random_state=0),
     **{f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name) for name in SEQUENCES},
     "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
 }
 
-INPUT_PATHS = {name: CALIBRATORS[name] for name in ("default", "uniform", "split", "partition", "online-beta-binomial")}
+INPUT_PATHS = {
+    name: CALIBRATORS[name]
+    for name in (
+        "default",
+        "uniform",
+        "split",
+        "partition",
+        "online-beta-binomial",
+        "platt",
+        "temperature",
+        "beta-abm",
+        "isotonic",
+        "venn-abers",
+        "venn-binning",
+        "scaling-binning",
+    )
+}
 """One calibrator for each way that inputs take through the code: the forms of input are tried on these."""
 
 LIMIT_ACCURACY = 1e-9  # what the package promises of its limits
@@ -75,6 +117,8 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
     "ignores order": lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator),
     "draws rows": draws_rows,
+    # bins of a map that is fitted to the labels: with other labels, other bins
+    "mirrors": lambda calibrator: not hasattr(calibrator, "base"),
     # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not ordered
     "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
     "weights": lambda calibrator: "sample_weight" in signature(calibrator.fit).parameters,
@@ -298,7 +342,7 @@ def check_clone_has_equal_parameters_and_no_fitted_state(calibrator: Any) -> Non
 
 @check()
 def check_set_params_takes_what_get_params_gave(calibrator: Any) -> None:
-    params = calibrator.get_params()
+    params = calibrator.get_params(deep=False)
     other = type(calibrator)().set_params(**params)
     for name, value in params.items():
         assert getattr(other, name) is value, name
@@ -306,7 +350,7 @@ def check_set_params_takes_what_get_params_gave(calibrator: Any) -> None:
 
 @check()
 def check_constructor_stores_parameters_as_given(calibrator: Any) -> None:
-    params = calibrator.get_params()
+    params = calibrator.get_params(deep=False)
     made = type(calibrator)(**params)
     for name, value in params.items():
         assert getattr(made, name) is value, name
@@ -315,11 +359,11 @@ def check_constructor_stores_parameters_as_given(calibrator: Any) -> None:
 @check()
 def check_fit_and_predict_leave_parameters_untouched(calibrator: Any) -> None:
     model = clone(calibrator)
-    before = model.get_params()
+    before = model.get_params(deep=False)
     shown = repr(before)
     answers(model.fit(*make_data()))
     assert all(getattr(model, name) is value for name, value in before.items())
-    assert repr(model.get_params()) == shown
+    assert repr(model.get_params(deep=False)) == shown
 
 
 @check()
@@ -658,7 +702,7 @@ def check_higher_confidence_contains_lower(calibrator: Any) -> None:
     assert (np.diff(limits[:, :, 1], axis=0) >= 0).all()
 
 
-@check("interval")
+@check("interval", "mirrors")
 def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     model, flipped = fitted(calibrator, scores, y), fitted(calibrator, scores, 1 - y)

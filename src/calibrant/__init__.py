@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from calibrant.calibrators.beta import BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator
+    from calibrant.calibrators.label_shift import LabelShiftCalibrator
     from calibrant.calibrators.online import OnlineCalibrator
     from calibrant.calibrators.platt import PlattCalibrator
     from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+    from calibrant.calibrators.shift import ShiftCalibrator
     from calibrant.calibrators.temperature import TemperatureCalibrator
     from calibrant.calibrators.venn_abers import VennAbersCalibrator
     from calibrant.calibrators.venn_binning import VennBinningCalibrator
@@ -33,6 +35,7 @@ _HOMES = {
     "IsotonicCalibrator": "calibrant.calibrators.isotonic",
     "PlattCalibrator": "calibrant.calibrators.platt",
     "ScalingBinningCalibrator": "calibrant.calibrators.scaling_binning",
+    "ShiftCalibrator": "calibrant.calibrators.shift",
     "TemperatureCalibrator": "calibrant.calibrators.temperature",
     "VennAbersCalibrator": "calibrant.calibrators.venn_abers",
     "VennBinningCalibrator": "calibrant.calibrators.venn_binning",
@@ -44,6 +47,7 @@ _HOMES = {
     "DriftMonitor": "calibrant.drift",
     "Guarantee": "calibrant.guarantee",
     "Interval": "calibrant.intervals",
+    "LabelShiftCalibrator": "calibrant.calibrators.label_shift",
     "OnlineCalibrator": "calibrant.calibrators.online",
     "Partition": "calibrant.partition",
     "Plan": "calibrant.planning",
@@ -68,12 +72,14 @@ __all__ = [
     "Guarantee",
     "Interval",
     "IsotonicCalibrator",
+    "LabelShiftCalibrator",
     "OnlineCalibrator",
     "Partition",
     "Plan",
     "PlattCalibrator",
     "ReliabilityDisplay",
     "ScalingBinningCalibrator",
+    "ShiftCalibrator",
     "Tally",
     "TemperatureCalibrator",
     "TopLabelCalibrator",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import KFold, check_cv, cross_val_predict
 from sklearn.utils import Bunch, _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -24,8 +24,10 @@ from sklearn.utils.validation import (
 from calibrant._params import as_generator, check_choice, check_int, check_open_unit
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
+from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee import Guarantee, NoGuarantee
 
 METHODS = ("auto", "predict_proba", "decision_function")
 _CROSS_FITTED = (
@@ -39,6 +41,10 @@ def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
         return hasattr(BinningCalibrator if self.calibrator is None else self.calibrator, method)
 
     return check
+
+
+def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
+    return hasattr(classifier.calibrator, "predict_multiprobability") and not classifier._merges_folds()
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,7 +61,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         None holds out `calibration_size` of the rows to calibrate on, drawn at random and never stratified, so that
         they are independent draws, as the promise needs. Otherwise the calibrator sees out-of-fold scores and the
         model is then fitted on all rows: no row is spared, but the scores are not the final model's, so nothing is
-        proved, and `guarantee_` says so.
+        proved, and `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its
+        own model and calibrator, and their predictions are merged (see `CrossVennAbersCalibrator`).
     calibration_size : float or int, default=0.25
         Fraction or number of rows to calibrate on, for `cv=None`.
     method : {"auto", "predict_proba", "decision_function"}, default="auto"
@@ -66,11 +73,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     Attributes
     ----------
     estimator_ : classifier
-        The fitted model.
+        The fitted model; for cross Venn-Abers the tuple of the folds' models.
     calibrator_ : calibrator
         The fitted calibrator.
-    guarantee_ : Guarantee
-        What is promised.
+    guarantee_ : Guarantee or NoGuarantee
+        What is promised, or why nothing is.
     classes_ : array of shape (2,)
         The labels, sorted.
 
@@ -109,7 +116,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, **params: Any) -> Self:
+    def fit(self, X: Any, y: ArrayLike, *, X_target: Any = None, **params: Any) -> Self:
         """Fit the model on one part of the rows and calibrate it on the other.
 
         Parameters
@@ -118,6 +125,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             Handed to the estimator as it is.
         y : array-like of shape (n,)
             Labels of two kinds.
+        X_target : array-like or frame of shape (n_target, n_features), optional
+            Unlabelled rows of the population that predictions are for, where it is another; for calibrators that
+            correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 
@@ -127,14 +137,39 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """
         check_choice("method", self.method, METHODS)
         self._check_parts()
+        if X_target is not None:
+            self._check_takes_target()
         X, labels, params = self._check_rows(X, y, params)
         routed = self._route(params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         classes = self._two_classes(labels, frozen)
         generator = as_generator(self.random_state)
-        caveat = None
         if frozen:
             self._check_frozen(routed)
+        if self._merges_folds():
+            estimator, calibrator = self._fit_folds(X, labels, classes, routed, generator)
+        else:
+            estimator, calibrator = self._fit_pair(X, labels, classes, routed, generator, X_target)
+        validate_data(self, X, skip_check_array=True)
+        self.estimator_, self.calibrator_, self.classes_ = estimator, calibrator, classes
+        return self
+
+    def _merges_folds(self) -> bool:
+        """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
+        return self.cv is not None and isinstance(self.calibrator, VennAbersCalibrator)
+
+    def _fit_pair(
+        self,
+        X: Any,
+        labels: NDArray[Any],
+        classes: NDArray[Any],
+        routed: Bunch,
+        generator: np.random.Generator,
+        X_target: Any,
+    ) -> tuple[Any, Any]:
+        """One model and one calibrator."""
+        caveat, training = None, None
+        if isinstance(self.estimator, FrozenEstimator):
             estimator, scores, rows = self.estimator, None, np.arange(_num_samples(X))
         elif self.cv is None:
             training, rows = self._held_out(_num_samples(X), generator)
@@ -146,12 +181,55 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         if scores is None:
             scores = self._scores(estimator, _safe_indexing(X, rows), classes)
         calibrator = self._new_calibrator(classes)
-        calibrator.fit(scores, labels[rows], **_check_method_params(X, routed.calibrator.fit, indices=rows))
-        if caveat is not None:
+        params = _check_method_params(X, routed.calibrator.fit, indices=rows)
+        if X_target is not None:
+            params |= self._about_target(estimator, calibrator, X, training, rows, X_target, classes)
+        calibrator.fit(scores, labels[rows], **params)
+        if caveat is not None and isinstance(calibrator.guarantee_, Guarantee):
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(caveat)
-        validate_data(self, X, skip_check_array=True)
-        self.estimator_, self.calibrator_, self.classes_ = estimator, calibrator, classes
-        return self
+        return estimator, calibrator
+
+    def _check_takes_target(self) -> None:
+        calibrator = BinningCalibrator if self.calibrator is None else self.calibrator
+        if not {"X_target", "target_scores"} & set(inspect.signature(calibrator.fit).parameters):
+            raise InvalidTypeError(
+                "X_target must be None for a calibrator that does not correct for another population; got rows and "
+                f"calibrator={self.calibrator!r}: use ShiftCalibrator or LabelShiftCalibrator"
+            )
+
+    def _about_target(
+        self,
+        estimator: Any,
+        calibrator: Any,
+        X: Any,
+        training: IndexArray | None,
+        rows: IndexArray,
+        X_target: Any,
+        classes: NDArray[Any],
+    ) -> dict[str, Any]:
+        """What the calibrator's `fit` wants to know of the target population."""
+        wanted = inspect.signature(calibrator.fit).parameters
+        known: dict[str, Any] = {"X_target": X_target}
+        if "X_target" in wanted:
+            known["X"] = _safe_indexing(X, rows)
+            # weights learned from rows that are not calibrated on do not depend on those that are
+            known["X_source"] = None if training is None else _safe_indexing(X, training)
+        if "target_scores" in wanted:
+            known["target_scores"] = self._scores(estimator, X_target, classes)
+        return {name: value for name, value in known.items() if name in wanted}
+
+    def _fit_folds(
+        self, X: Any, labels: NDArray[Any], classes: NDArray[Any], routed: Bunch, generator: np.random.Generator
+    ) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
+        """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
+        models, calibrators = [], []
+        for training, rows in check_cv(self._splitter(generator), labels, classifier=True).split(X, labels):
+            model = self._fit_estimator(X, labels, routed, training)
+            scores = self._scores(model, _safe_indexing(X, rows), classes)
+            params = _check_method_params(X, routed.calibrator.fit, indices=rows)
+            calibrators.append(self._new_calibrator(classes).fit(scores, labels[rows], **params))
+            models.append(model)
+        return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
     def _check_parts(self) -> None:
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
@@ -249,27 +327,32 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         raise InvalidTypeError(f"estimator must have {' or '.join(wanted)}; got {type(estimator).__name__}")
 
     def _scores(self, estimator: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-        """The estimator's score for the second class."""
+        """The estimator's score for the second class; of several models, one column each."""
+        if isinstance(estimator, tuple):
+            return np.column_stack([self._scores(model, X, classes) for model in estimator])
         response = getattr(estimator, self._response_method(estimator))(X)
         return _second_class(np.asarray(response), np.asarray(estimator.classes_), classes)
 
     def _out_of_fold_scores(
         self, X: Any, labels: NDArray[Any], classes: NDArray[Any], routed: Bunch, generator: np.random.Generator
     ) -> FloatArray:
-        cv = self.cv
-        if isinstance(cv, int | np.integer):
-            n_splits = check_int("cv", cv, minimum=2, alternative=", a splitter, or None")
-            cv = KFold(n_splits, shuffle=True, random_state=int(generator.integers(2**31)))
+        cv = self._splitter(generator)
         name = self._response_method(self.estimator)
         codes = (labels == classes[1]).astype(np.int64)  # scores of whatever folds come back in this order
         response = cross_val_predict(self.estimator, X, codes, cv=cv, method=name, params=routed.estimator.fit)
         return _second_class(np.asarray(response), np.array([0, 1]), np.array([0, 1]))
 
+    def _splitter(self, generator: np.random.Generator) -> Any:
+        if not isinstance(self.cv, int | np.integer):
+            return self.cv
+        n_splits = check_int("cv", self.cv, minimum=2, alternative=", a splitter, or None")
+        return KFold(n_splits, shuffle=True, random_state=int(generator.integers(2**31)))
+
     @property
-    def guarantee_(self) -> Guarantee:
+    def guarantee_(self) -> Guarantee | NoGuarantee:
         """What is promised of the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
-        guarantee: Guarantee = self.calibrator_.guarantee_
+        guarantee: Guarantee | NoGuarantee = self.calibrator_.guarantee_
         return guarantee
 
     def _calibrated(self, method: str, X: Any, segments: ArrayLike | None, **options: Any) -> Any:
@@ -306,6 +389,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
         sets: BoolArray = self._calibrated("predict_set", X, segments, coverage=coverage)
         return sets
+
+    @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
+    def predict_multiprobability(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
+        both: FloatArray = self._calibrated("predict_multiprobability", X, segments)
+        return both
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which further arguments go where, when scikit-learn's metadata routing is switched on."""

@@ -208,7 +208,7 @@ class Tally:
     @property
     def n_rows(self) -> int:
         """How many rows were seen, in regions or in none."""
-        return sum(self.counts.tolist()) + self.uncounted
+        return sum(map(int, self.counts)) + self.uncounted
 
     @property
     def rates(self) -> FloatArray:

@@ -1,5 +1,27 @@
 """Calibrators: scikit-learn estimators on scores. They glue partition, tally, interval and guarantee together."""
 
+from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
+from calibrant.calibrators.isotonic import IsotonicCalibrator
+from calibrant.calibrators.label_shift import LabelShiftCalibrator
+from calibrant.calibrators.platt import PlattCalibrator
+from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+from calibrant.calibrators.shift import ShiftCalibrator
+from calibrant.calibrators.temperature import TemperatureCalibrator
+from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.calibrators.venn_binning import VennBinningCalibrator
 
-__all__ = ["BinningCalibrator"]
+__all__ = [
+    "BetaCalibrator",
+    "BinningCalibrator",
+    "CrossVennAbersCalibrator",
+    "IsotonicCalibrator",
+    "LabelShiftCalibrator",
+    "PlattCalibrator",
+    "ScalingBinningCalibrator",
+    "ShiftCalibrator",
+    "TemperatureCalibrator",
+    "VennAbersCalibrator",
+    "VennBinningCalibrator",
+]

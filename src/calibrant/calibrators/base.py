@@ -10,12 +10,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
+from calibrant._params import check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 
 _SCHEMA = "calibrant.calibrator/1"
-_NOT_SAVED = ("classes", "n_jobs", "partition", "random_state")
+_NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
 
 
 class ScoreCalibrator(BaseEstimator):  # type: ignore[misc]
@@ -77,8 +78,10 @@ class ScoreCalibrator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote; of `ScoreCalibrator`, a calibrator of any type."""
-        if state.get("schema") != _SCHEMA:
-            raise InvalidValueError(f"schema of a calibrator must be {_SCHEMA!r}; got {state.get('schema')!r}")
+        check_state(state, ("schema",))
+        if state["schema"] != _SCHEMA:
+            raise InvalidValueError(f"schema of a calibrator must be {_SCHEMA!r}; got {state['schema']!r}")
+        check_state(state, ("type", "parameters", "classes", "positive_index", "state"))
         kind = ScoreCalibrator._saved_types.get(state["type"])
         if kind is None or not issubclass(kind, cls):
             raise InvalidValueError(f"type of the calibrator must be a {cls.__name__}; got {state['type']!r}")

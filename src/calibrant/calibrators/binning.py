@@ -105,7 +105,7 @@ class BinningCalibrator(RegionCalibrator):
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = BinningCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.05, 0.95]).round(3)
-    array([0.003, 0.9  ])
+    array([0.003, 0.88 ])
     >>> round(calibrator.guarantee_.epsilon, 3)
     0.041
     """
@@ -176,11 +176,8 @@ class BinningCalibrator(RegionCalibrator):
         if self.partition is not None:
             prepared = self.partition.prepare(scores, segments, positive_column=classes.positive_index)
             check_same_length(prepared, codes)
-            threads = thread_count(self.n_jobs)
-            partition, tally = (
-                self.partition,
-                Tally._of(self.partition, prepared, codes, repeats=repeats, threads=threads),
-            )
+            partition = self.partition
+            tally = Tally._of(partition, prepared, codes, repeats=repeats, threads=thread_count(self.n_jobs))
         else:
             checked = as_scores(scores, positive_column=classes.positive_index)
             check_same_length(checked, codes)
@@ -215,8 +212,7 @@ class BinningCalibrator(RegionCalibrator):
             check_int("n_bins", self.n_bins, minimum=1, alternative=', or "auto"')
         check_choice("strategy", self.strategy, STRATEGIES)
         check_open_unit("confidence_level", self.confidence_level)
-        get_method(self.interval)
-        check_choice("value", self.value, VALUES)
+        self._check_interval()
         thread_count(self.n_jobs)
         check_random_state(self.random_state)
         if self.score_range is not None:
@@ -227,8 +223,12 @@ class BinningCalibrator(RegionCalibrator):
             self._check_split()
         if self.strategy == "quantile" and self.score_range is not None:
             raise InvalidValueError(
-                f'score_range must be None for strategy="quantile", which takes any finite score; got {self.score_range!r}'
+                f'score_range must be None for strategy="quantile", which takes any score; got {self.score_range!r}'
             )
+
+    def _check_interval(self) -> None:
+        get_method(self.interval)
+        check_choice("value", self.value, VALUES)
 
     def _check_split(self) -> None:
         rule = "None, a fraction strictly between 0 and 1, or a number of rows >= 1"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._input import check_in_range
-from calibrant._typing import ArrayLike, CodeArray, IndexArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.scores import check_enough_rows
@@ -119,7 +119,15 @@ def own_quantiles(rows: Rows, n_bins: BinRule, threads: int) -> tuple[Partition,
 def split_quantiles(
     rows: Rows, n_bins: BinRule, split: float, generator: np.random.Generator, threads: int
 ) -> tuple[Partition, Tally]:
-    """Bins between quantiles of a random part of the rows, which only cuts; the others are counted (the paper's way)."""
+    """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
+    partition, counted = split_partition(rows, n_bins, split, generator, threads)
+    return partition, rows.take(counted).tally_over(partition, threads)
+
+
+def split_partition(
+    rows: Rows, n_bins: BinRule, split: float, generator: np.random.Generator, threads: int
+) -> tuple[Partition, BoolArray]:
+    """Cut bins from a random part of the rows, and say which rows are the others."""
     if rows.repeats is not None:
         raise InvalidValueError("sample_weight must be None when split is used; got weights: repeat the rows instead")
     n_cutting = round(split * len(rows)) if isinstance(split, float | np.floating) else int(split)
@@ -138,5 +146,4 @@ def split_quantiles(
             part.scores, n_bins(round(len(part) / share), len(part)), threads=threads
         )
 
-    partition = rows.take(cuts).partition_with(cut)
-    return partition, rows.take(~cuts).tally_over(partition, threads)
+    return rows.take(cuts).partition_with(cut), ~cuts

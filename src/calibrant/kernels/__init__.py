@@ -34,6 +34,9 @@ compile), once in a process; after that a fit takes 4 ns a row less, a count 2 a
 PLAIN_ROWS = 8_000
 """Below this many rows building a look-up table takes longer than a binary search for each row."""
 
+PLAIN_ROWS_A_CUT = 20
+"""The same for many cuts, whose table takes longer to build: so many rows for each of them."""
+
 
 @lru_cache(maxsize=1)
 def _numba_installed() -> bool:
@@ -59,7 +62,7 @@ def _prepare(scores: NDArray[Any], cuts: FloatArray, implementation: Implementat
         grid = build(cuts, scores, compiled.GOOD_SHARE)
         if compiled.fits(grid, cuts.shape[0] + 1):
             return compiled, grid
-    if rows < PLAIN_ROWS or cuts.shape[0] <= _numpy.FEW_CUTS:
+    if rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]) or cuts.shape[0] <= _numpy.FEW_CUTS:
         return _numpy, None
     return _numpy, build(cuts, scores)
 

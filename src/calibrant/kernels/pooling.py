@@ -1,16 +1,17 @@
 """Isotonic fits with one row added, at every place it may be added: the inner loop of Venn-Abers, in linear time.
 
-One function does the work on exact whole numbers. It runs as it stands on Python's integers, and compiled by numba, the
-extra ``[fast]``, where that is installed and the distinct scores are many enough to repay loading it. Both give the same
-numbers to the last bit.
+One function does the work on exact whole numbers. It runs as it stands on Python's integers, and compiled by numba,
+the extra ``[fast]``, where that is installed and the distinct scores are many enough to repay loading it. Both give
+the same numbers to the last bit.
 
 Notes
 -----
-Draw the points P_i = (rows up to the i-th distinct score, positives up to it), P_0 = (0, 0): the cumulative sum diagram.
-The isotonic fit is the slope of its greatest convex minorant (Barlow, Bartholomew, Bremner and Brunk 1972). Adding a row
-with label 1 at the j-th score moves P_j, P_{j+1}, ... by (1, 1); it is the same to move P_0 .. P_{j-1} by (-1, -1) and
-leave the others. So p1 at the j-th score is the slope of the bridge, the common tangent from below of the points moved
-and the points left. As j grows the slope never falls, which has three consequences, each a line of algebra:
+Draw the points P_i = (rows up to the i-th distinct score, positives up to it), P_0 = (0, 0), the cumulative sum
+diagram. The isotonic fit is the slope of its greatest convex minorant (Barlow, Bartholomew, Bremner and Brunk 1972).
+Adding a row with label 1 at the j-th score moves P_j, P_{j+1}, ... by (1, 1); it is the same to move P_0 .. P_{j-1}
+by (-1, -1) and leave the others. So p1 at the j-th score is the slope of the bridge, the common tangent from below of
+the points moved and the points left. As j grows the slope never falls, which has three consequences, each a line of
+algebra:
 
 - a moved point above the present bridge will never be an end of a later one, so one left end is all there is to keep;
 - the last point moved lies on or below the present bridge whenever it was the bridge's right end, so it becomes the
@@ -35,7 +36,7 @@ from calibrant.kernels import Implementation, _numba_installed
 __all__ = ["multiprobabilities"]
 
 NUMBA_SCORES = 50_000
-"""Distinct scores from which numba pays: it saves about 1 microsecond each, and takes some tenths of a second to load."""
+"""Distinct scores from which numba pays: it saves 1.5 microseconds each, and takes some tenths of a second to load."""
 
 _EXACT_ROWS = 2**31 - 1
 """Up to so many rows a product of two differences, and the difference of two such products, fits 64 bits."""

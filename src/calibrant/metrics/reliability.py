@@ -1,4 +1,4 @@
-"""How well scores agree with labels, as numbers: for now the reliability table."""
+"""The reliability table: how well scores agree with labels, bin by bin."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

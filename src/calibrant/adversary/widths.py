@@ -1,0 +1,114 @@
+"""Why intervals around an injective map can not be narrow for every distribution."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant._params import as_generator, check_int, check_open_unit
+from calibrant._typing import FloatArray
+from calibrant.adversary.ghost import GhostWorld
+from calibrant.adversary.maps import fresh, is_fitted, predict
+from calibrant.tripod import minimum_expected_width
+
+_PROBES = 20_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WidthDemonstration:
+    """Why no distribution-free interval around an injective map can be narrow (`cor:CI-PS-diameter`).
+
+    Attributes
+    ----------
+    widths : float array of shape (m,)
+        Widths of intervals centred on the prediction, before they are cut to [0, 1].
+    coverage_apparent : float array of shape (m,)
+        How often such an interval holds E[Y | score] where labels are fresh fair coins.
+    coverage_ghost : float array of shape (m,)
+        How often it does on the ghost world, which no sample of this size can tell from the other.
+    needed_width : float
+        Smallest of the widths, at most 1, that covers with the asked confidence on both.
+    minimum_width : float
+        1/2 - alpha: no distribution-free interval, centred or not, has a smaller expected width on every distribution.
+    confidence_level : float
+        1 - alpha.
+    n : int
+        Calibration rows.
+    """
+
+    widths: FloatArray
+    coverage_apparent: FloatArray
+    coverage_ghost: FloatArray
+    needed_width: float
+    minimum_width: float
+    confidence_level: float
+    n: int
+
+    def __str__(self) -> str:
+        lines = [f"{'width':>6} {'covers, coins':>14} {'covers, ghost':>14}"]
+        rows = zip(self.widths, self.coverage_apparent, self.coverage_ghost, strict=True)
+        lines += [f"{width:>6.2f} {coins:>14.3f} {ghost:>14.3f}" for width, coins, ghost in rows]
+        lines.append(
+            f"{100 * self.confidence_level:g}% on both needs width {self.needed_width:.2f}; "
+            f"no method can do with less than {self.minimum_width:.2f} on average"
+        )
+        return "\n".join(lines)
+
+
+def width_demonstration(
+    calibrator: Any,
+    *,
+    n: int = 10_000,
+    confidence_level: float = 0.9,
+    widths: Sequence[float] = tuple(np.arange(23) / 20),
+    random_state: Any = 0,
+) -> WidthDemonstration:
+    """Show `cor:CI-PS-diameter`: an interval valid on coin flips and on their ghost must reach from 1/2 to 0 or 1.
+
+    Parameters
+    ----------
+    calibrator : object with `fit(scores, y)` and `predict(scores)`
+        An injective map.
+    n : int, default=10_000
+        Calibration rows.
+    confidence_level : float, default=0.9
+        1 - alpha.
+    widths : sequence of float, default=0, 0.05, ..., 1.1
+        Widths of intervals centred on the prediction.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the rows.
+
+    Returns
+    -------
+    WidthDemonstration
+
+    Examples
+    --------
+    >>> from calibrant import PlattCalibrator
+    >>> from calibrant.adversary import width_demonstration
+    >>> demonstration = width_demonstration(PlattCalibrator())
+    >>> demonstration.needed_width >= demonstration.minimum_width
+    True
+    """
+    check_open_unit("confidence_level", confidence_level)
+    is_fitted(calibrator)
+    rng = as_generator(random_state)
+    world = GhostWorld(seed=int(rng.integers(2**31)))
+    scores, y = world.draw(rng, check_int("n", n, minimum=10))
+    fitted = fresh(calibrator).fit(scores, y)
+    new_scores, label = world.draw(rng, _PROBES)
+    prediction = predict(fitted, new_scores)
+    half = np.asarray(widths, dtype=np.float64)[:, None] / 2.0
+    coins = (np.abs(prediction - 0.5) <= half).mean(axis=1)
+    ghost = (np.abs(prediction - label) <= half).mean(axis=1)
+    enough = np.flatnonzero((coins >= confidence_level) & (ghost >= confidence_level))
+    return WidthDemonstration(
+        widths=2.0 * half[:, 0],
+        coverage_apparent=coins,
+        coverage_ghost=ghost,
+        needed_width=min(1.0, float(2.0 * half[enough[0], 0])) if enough.size else 1.0,
+        minimum_width=minimum_expected_width(confidence_level),
+        confidence_level=float(confidence_level),
+        n=int(n),
+    )

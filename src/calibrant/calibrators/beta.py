@@ -1,0 +1,135 @@
+"""Beta calibration: a family of increasing curves on [0, 1] that holds the identity, S-shapes and their inverses."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from calibrant._params import check_choice
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.claims import INJECTIVE
+from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
+from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.logistic import LogisticFit, fit_logistic
+from calibrant.guarantee import NoGuarantee
+
+PARAMETERS = ("abm", "ab", "am")
+
+
+class BetaCalibrator(CurveCalibrator):
+    """Turn probabilities into better ones by a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
+
+    Claimed: nothing, and `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling of probabilities the
+    family holds the identity, so a calibrated score is left alone.
+
+    Parameters
+    ----------
+    parameters : {"abm", "ab", "am"}, default="abm"
+        "abm" learns all three; "ab" fixes the midpoint m at 1/2, where the curve keeps 1/2; "am" fixes a = b, which is
+        Platt scaling of the logit. The midpoint is tied to c by c = b ln(1 - m) - a ln m.
+    pos_label : object, default=None
+        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may hold one of them only.
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+        The curve.
+    guarantee_ : NoGuarantee
+        Why there is none.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16,
+    since their logarithms are infinite; scores outside [0, 1] are refused. Where the best a or b is negative the curve
+    would fall somewhere, and the best curve with a = 0 or b = 0 is taken instead; scores that point the wrong way
+    altogether get a = b = 0, the base rate for all. Separable labels get a finite curve, as in `PlattCalibrator`.
+
+    References
+    ----------
+    Kull, Silva Filho and Flach (2017), "Beta calibration: a well-founded and easily implemented improvement on
+    logistic calibration for binary classifiers".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import BetaCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=20_000)
+    >>> y = rng.uniform(size=20_000) < scores  # calibrated already: a = b = 1, c = 0
+    >>> calibrator = BetaCalibrator().fit(scores, y)
+    >>> [round(number, 1) for number in (calibrator.a_, calibrator.b_, calibrator.c_)]
+    [1.0, 1.0, 0.0]
+    """
+
+    _keys: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    a_: float
+    b_: float
+    c_: float
+
+    def __init__(self, *, parameters: str = "abm", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
+        self.parameters = parameters
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _check_parameters(self) -> None:
+        check_choice("parameters", self.parameters, PARAMETERS)
+
+    def _check_scores(self, scores: NDArray[Any]) -> None:
+        check_probabilities(scores, "use PlattCalibrator, which takes any real score")
+
+    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+        p = inside(rows.scores)
+        if self.parameters == "am":
+            (slope,), c = _increasing(logit(p)[:, None], rows, intercept=True)
+            return {"a": slope, "b": slope, "c": c}
+        has_midpoint = self.parameters == "abm"
+        shift = 0.0 if has_midpoint else np.log(2.0)  # m = 1/2: the features are ln(2p) and -ln(2(1 - p))
+        features = np.column_stack([np.log(p) + shift, -np.log1p(-p) - shift])
+        (a, b), c = _increasing(features, rows, intercept=has_midpoint)
+        return {"a": a, "b": b, "c": c if has_midpoint else float((a - b) * shift)}
+
+    def _state(self) -> dict[str, Any]:
+        return {"a": self.a_, "b": self.b_, "c": self.c_}
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        self.a_, self.b_, self.c_ = (read_number(state, name) for name in self._keys)
+
+    def _curve(self, scores: FloatArray) -> FloatArray:
+        p = inside(scores)
+        probabilities: FloatArray = expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_)
+        return probabilities
+
+    def _promise(self) -> NoGuarantee:
+        return INJECTIVE
+
+
+def _increasing(features: FloatArray, rows: DistinctScores, *, intercept: bool) -> tuple[list[float], float]:
+    """Coefficients >= 0 of the best curve: the free optimum, or else the best of those on the boundary.
+
+    The loss is convex, so a free optimum outside means that the best curve inside has a coefficient of 0.
+    """
+    targets, weights = rows.positives / rows.counts, rows.counts.astype(np.float64)
+    free = fit_logistic(features, targets, weights, intercept=intercept)
+    if (free.coefficients >= 0.0).all():
+        return free.coefficients.tolist(), free.intercept
+    k = features.shape[1]
+    candidates: list[tuple[float, list[float], float]] = []
+    for kept in range(k) if k > 1 else ():
+        fit = fit_logistic(features[:, [kept]], targets, weights, intercept=intercept)
+        if fit.coefficients[0] >= 0.0:
+            coefficients = [0.0] * k
+            coefficients[kept] = float(fit.coefficients[0])
+            candidates.append((fit.loss, coefficients, fit.intercept))
+    if not candidates:
+        flat: LogisticFit = fit_logistic(np.zeros((len(targets), 1)), targets, weights, intercept=intercept)
+        return [0.0] * k, flat.intercept
+    _, best, offset = min(candidates)
+    return best, offset

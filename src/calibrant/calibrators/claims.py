@@ -1,0 +1,37 @@
+"""What is said of calibrators that promise no epsilon: why there is none, and what is known instead."""
+
+from dataclasses import dataclass
+
+from calibrant.guarantee import NoGuarantee
+
+BINNED_INSTEAD = (
+    "For a promise, put guaranteed bins on top with ScalingBinningCalibrator(base=...), or use BinningCalibrator"
+)
+
+INJECTIVE = NoGuarantee(
+    reason=(
+        "this map gives different scores different values, and no such map can be calibrated for every distribution, "
+        "however many rows it is fitted on (thm:f-must-be-coarse)"
+    ),
+    advice=BINNED_INSTEAD,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WeakerGuarantee(NoGuarantee):
+    """What is said of a calibrator of which something is known, though not a bound on its calibration error.
+
+    Attributes
+    ----------
+    reason : str
+        Why no epsilon is promised.
+    advice : str
+        What to use for one.
+    known : str
+        What is known, and on which assumptions.
+    """
+
+    known: str
+
+    def __str__(self) -> str:
+        return f"No epsilon is promised: {self.reason}. What is known: {self.known}. {self.advice}."

@@ -1,0 +1,157 @@
+"""Cross Venn-Abers: one inductive Venn-Abers for each fold's model, merged into one probability."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._input import as_array, as_scores, check_same_length, column_count
+from calibrant._labels import Classes, encode_labels
+from calibrant._params import check_choice, check_state
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.claims import WeakerGuarantee
+from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator
+from calibrant.errors import InvalidValueError
+from calibrant.partition.segments import segment_kinds
+
+_KNOWN = WeakerGuarantee(
+    reason="merging over folds has no proof of validity: the folds share their training rows",
+    known=(
+        "before merging, in each fold, of its two probabilities the one for the label that comes true is perfectly "
+        "calibrated, for every distribution, as the fold's model was not trained on the fold's rows"
+    ),
+    advice="For a promise use a held-out part, cv=None, with BinningCalibrator or ScalingBinningCalibrator",
+)
+
+
+class CrossVennAbersCalibrator(ScoreCalibrator):
+    """Venn-Abers calibrators of several models' scores, one column each, merged by least regret.
+
+    `CalibratedClassifier(model, VennAbersCalibrator(), cv=k)` makes one; its rows are scores of the k fold models.
+    Claimed: no epsilon; `guarantee_` says what is known of the folds before merging.
+
+    Parameters
+    ----------
+    loss : {"log", "brier"}, default="log"
+        The loss whose largest regret is made small.
+    pos_label : object, default=None
+        The label that a high score speaks for.
+    classes : pair of labels, default=None
+        Both labels.
+
+    Attributes
+    ----------
+    calibrators_ : tuple of VennAbersCalibrator
+        One per fold.
+    guarantee_ : WeakerGuarantee
+        What is known, and why there is no epsilon.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+
+    Notes
+    -----
+    For log loss, with GM the geometric mean over folds, GM(p1) / (GM(1 - p0) + GM(p1)); for the Brier score the mean
+    over folds of p1 + (p0^2 - p1^2) / 2.
+
+    References
+    ----------
+    Vovk, Petej and Fedorova (2015), "Large-scale probabilistic predictors with and without guarantees of validity",
+    section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import CrossVennAbersCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=1000)
+    >>> y = rng.uniform(size=1000) < scores
+    >>> calibrator = CrossVennAbersCalibrator().fit(scores, y, folds=np.arange(1000) % 2)
+    >>> calibrator.predict([[0.2, 0.2], [0.9, 0.9]]).round(1)  # a column for each fold's model
+    array([0.2, 0.9])
+    """
+
+    calibrators_: tuple[VennAbersCalibrator, ...]
+
+    def __init__(self, *, loss: str = "log", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
+        self.loss = loss
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def fit(self, scores: ArrayLike, y: ArrayLike, *, folds: ArrayLike) -> Self:
+        """Fit one Venn-Abers calibrator on each fold's rows.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Out-of-fold scores: each from the model of the row's own fold, which was not trained on it.
+        y : array-like of shape (n,)
+            Labels, of two kinds.
+        folds : array-like of shape (n,)
+            The fold of each row; sorted, they are the columns that `predict` takes.
+
+        Returns
+        -------
+        self
+        """
+        check_choice("loss", self.loss, LOSSES)
+        codes, classes = encode_labels(
+            y, classes=self.classes, pos_label=self.pos_label, score_columns=column_count(scores)
+        )
+        checked = as_scores(scores, positive_column=classes.positive_index)
+        check_same_length(checked, codes)
+        _, fold = segment_kinds(folds)
+        if fold.shape != checked.shape:
+            raise InvalidValueError(f"folds must have one entry per score, {checked.size}; got {fold.size}")
+        fitted = [
+            VennAbersCalibrator(loss=self.loss, classes=(0, 1)).fit(checked[fold == number], codes[fold == number])
+            for number in range(int(fold.max()) + 1)
+        ]
+        self._take(tuple(fitted), classes)
+        return self
+
+    @classmethod
+    def from_folds(cls, folds: Sequence[VennAbersCalibrator]) -> Self:
+        """Merge calibrators that were fitted on their own fold's rows, all with the same classes."""
+        if not folds:
+            raise InvalidValueError("folds must be at least one fitted VennAbersCalibrator; got none")
+        first = folds[0]
+        merged = cls(loss=first.loss, pos_label=first.pos_label, classes=first.classes)
+        merged._take(tuple(folds), Classes(first.classes_, first._positive_index))
+        return merged
+
+    def _take(self, folds: tuple[VennAbersCalibrator, ...], classes: Classes) -> None:
+        check_choice("loss", self.loss, LOSSES)
+        self.calibrators_ = folds
+        self.guarantee_ = _KNOWN
+        self._set_classes(classes)
+        self.n_features_in_ = len(folds)
+
+    def predict(self, scores: ArrayLike) -> FloatArray:
+        """Return the merged probability of the positive label, shape (n,), from one column of scores per fold."""
+        check_is_fitted(self)
+        columns = as_array(scores, "scores")
+        if columns.ndim != 2 or columns.shape[1] != len(self.calibrators_):
+            raise InvalidValueError(
+                f"scores must have one column per fold, {len(self.calibrators_)}; got shape {columns.shape}"
+            )
+        pairs = [
+            calibrator.predict_multiprobability(as_scores(columns[:, fold]))
+            for fold, calibrator in enumerate(self.calibrators_)
+        ]
+        p0, p1 = np.stack(pairs, axis=2).transpose(1, 0, 2)
+        if self.loss == "brier":
+            brier: FloatArray = (p1 + (p0**2 - p1**2) / 2).mean(axis=1)
+            return brier
+        # p1 and 1 - p0 are never 0, for the added row itself has that label
+        ones, zeros = np.exp(np.log(p1).mean(axis=1)), np.exp(np.log(1.0 - p0).mean(axis=1))
+        log: FloatArray = ones / (ones + zeros)
+        return log
+
+    def _state(self) -> dict[str, Any]:
+        return {"folds": [calibrator.to_dict() for calibrator in self.calibrators_]}
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        check_state(state, ("folds",))
+        self._take(tuple(VennAbersCalibrator.from_dict(fold) for fold in state["folds"]), classes)

@@ -1,0 +1,86 @@
+"""Calibration rows gathered by score: how many rows, and how many positive, at each distinct value."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._input import as_frequencies, as_scores, check_same_length, column_count
+from calibrant._labels import Classes, encode_labels
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctScores:
+    """Distinct scores, increasing, with the rows and the positive rows at each.
+
+    Gathering first makes every fit independent of the order of rows, makes a weight the same as repeated rows, and
+    merges ties before any pooling.
+    """
+
+    scores: FloatArray
+    counts: IntArray
+    positives: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts.sum())
+
+    @property
+    def n_positive(self) -> int:
+        """How many of them are positive."""
+        return int(self.positives.sum())
+
+    @classmethod
+    def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | None = None) -> Self:
+        """Gather checked scores and labels coded as 0 and 1."""
+        if repeats is not None:
+            return cls._of_repeated(scores, codes, repeats)
+        values = scores.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        if values.min() < 0.0:
+            return cls._of_any_sign(values, codes)
+        # the bits of doubles >= 0 are in their order, and the first is free: it makes room for the label, so that one
+        # sort of numbers does what would else be a sort of positions
+        keys = (values.view(np.uint64) << np.uint64(1)) | codes.astype(np.uint64)
+        keys.sort()
+        ordered = (keys >> np.uint64(1)).view(np.float64)
+        starts = _starts(ordered)
+        reached = np.concatenate([[0], np.cumsum(keys & np.uint64(1), dtype=np.int64)])
+        ends = np.append(starts[1:], ordered.size)
+        return cls(ordered[starts], ends - starts, reached[ends] - reached[starts])
+
+    @classmethod
+    def _of_any_sign(cls, values: FloatArray, codes: CodeArray) -> Self:
+        ordered = np.sort(values)
+        starts = _starts(ordered)
+        distinct = ordered[starts]
+        below = np.searchsorted(np.sort(values[codes == 1]), distinct, side="right")
+        return cls(distinct, np.diff(starts, append=ordered.size), np.diff(below, prepend=0))
+
+    @classmethod
+    def _of_repeated(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray) -> Self:
+        present = repeats > 0
+        scores, codes, repeats = scores[present].astype(np.float64) + 0.0, codes[present], repeats[present]
+        order = np.argsort(scores, kind="stable")
+        starts = _starts(scores[order])
+        counts = np.add.reduceat(repeats[order], starts)
+        positives = np.add.reduceat((repeats * codes)[order], starts)
+        return cls(scores[order][starts], counts, positives)
+
+
+def _starts(ordered: FloatArray) -> IntArray:
+    """Where each distinct value of a sorted array begins."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+
+
+def gather(
+    scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Any
+) -> tuple[DistinctScores, Classes]:
+    """Check what a caller brought to `fit`, and gather it."""
+    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=column_count(scores))
+    repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
+    checked = as_scores(scores, positive_column=known.positive_index)
+    check_same_length(checked, codes)
+    return DistinctScores.of(checked, codes, repeats), known

@@ -1,0 +1,102 @@
+"""Platt scaling: a logistic curve over any real score."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.claims import INJECTIVE
+from calibrant.calibrators.curve import CurveCalibrator, read_number
+from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.logistic import fit_logistic
+from calibrant.errors import InvalidTypeError
+from calibrant.guarantee import NoGuarantee
+
+
+class PlattCalibrator(CurveCalibrator):
+    """Turn any real scores into probabilities by a logistic curve, fitted by maximum likelihood.
+
+    Claimed: nothing, and `guarantee_` says why. The curve gives different scores different values, and no such map is
+    calibrated for every distribution, however large the sample (`thm:f-must-be-coarse`). It is a good first map where
+    rows are few; `ScalingBinningCalibrator` puts guaranteed bins on top of it.
+
+    Parameters
+    ----------
+    smoothing : bool, default=True
+        Fit to Platt's targets, (n1 + 1) / (n1 + 2) for positives and 1 / (n0 + 2) for negatives, rather than 1 and 0.
+        This is what scikit-learn's "sigmoid" does.
+    pos_label : object, default=None
+        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may hold one of them only.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        The curve is 1 / (1 + exp(-(intercept_ + slope_ * score))).
+    guarantee_ : NoGuarantee
+        Why there is none.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    Minimised is the mean of log(1 + exp(z)) - t z, z = intercept + slope * score, over targets t. A penalty of 1e-12
+    on the squared coefficients of the standardised score picks a finite curve where there would be none: labels that a
+    threshold separates, or of one class only, with `smoothing=False`. A score that never varies gets slope 0.
+
+    References
+    ----------
+    Platt (1999), "Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import PlattCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=10_000)
+    >>> y = rng.uniform(size=10_000) < 1 / (1 + np.exp(1 - 2 * scores))
+    >>> calibrator = PlattCalibrator().fit(scores, y)
+    >>> round(calibrator.slope_, 2), round(calibrator.intercept_, 2)
+    (1.97, -1.01)
+    >>> calibrator.guarantee_.epsilon is None
+    True
+    """
+
+    _keys: ClassVar[tuple[str, ...]] = ("slope", "intercept")
+    slope_: float
+    intercept_: float
+
+    def __init__(self, *, smoothing: bool = True, pos_label: Any = None, classes: ArrayLike | None = None) -> None:
+        self.smoothing = smoothing
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.smoothing, bool | np.bool_):
+            raise InvalidTypeError(f"smoothing must be True or False; got {self.smoothing!r}")
+
+    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+        n_positive, n_negative = rows.n_positive, rows.n_rows - rows.n_positive
+        high = (n_positive + 1) / (n_positive + 2) if self.smoothing else 1.0
+        low = 1 / (n_negative + 2) if self.smoothing else 0.0
+        targets = (rows.positives * high + (rows.counts - rows.positives) * low) / rows.counts
+        fit = fit_logistic(rows.scores[:, None], targets, rows.counts.astype(np.float64))
+        return {"slope": float(fit.coefficients[0]), "intercept": fit.intercept}
+
+    def _state(self) -> dict[str, Any]:
+        return {"slope": self.slope_, "intercept": self.intercept_}
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        self.slope_, self.intercept_ = read_number(state, "slope"), read_number(state, "intercept")
+
+    def _curve(self, scores: FloatArray) -> FloatArray:
+        probabilities: FloatArray = expit(self.slope_ * scores + self.intercept_)
+        return probabilities
+
+    def _promise(self) -> NoGuarantee:
+        return INJECTIVE

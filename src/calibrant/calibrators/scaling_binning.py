@@ -1,0 +1,237 @@
+"""Any calibration map, followed by bins that carry a guarantee: the paper's advice, as one calibrator."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._input import as_scores, check_same_length, column_count
+from calibrant._labels import Classes, encode_labels
+from calibrant._params import as_generator, check_int, check_open_unit, check_random_state, check_state
+from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.platt import PlattCalibrator
+from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+_ASSUMED = "the base map was fitted on a random part of the rows, which is counted in no bin"
+
+
+class ScalingBinningCalibrator(RegionCalibrator):
+    """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
+
+    Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
+    `confidence_level` over the rows that are counted, in every bin at once, the true rate of the positive label lies
+    in the bin's interval. It holds because the base map never sees the rows that are counted: given the first part it
+    is a fixed function of the score, and bins of a fixed function are what `BinningCalibrator` is about. Assumed:
+    calibration and future rows are independent draws from one distribution, and the model behind the scores was not
+    trained on them.
+
+    Parameters
+    ----------
+    base : calibrator of scores, default=None
+        The map; None is `PlattCalibrator()`, "Platt-binning". With `TemperatureCalibrator()` or `BetaCalibrator()`
+        scores must be probabilities. `IsotonicCalibrator()` is the IROvA-TS idea for two classes: pooling sees only
+        the order of scores, which a temperature leaves alone.
+    n_bins : int or "auto", default="auto"
+        Number of bins; "auto" is the whole part of the cube root of the number of rows that are counted.
+    split : float or int, default=0.5
+        Fraction or number of rows, drawn at random, that fit the base map only.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        Bins of equal mass of the base map's output, or of equal width over (0, 1).
+    confidence_level, interval, value
+        As in `BinningCalibrator`.
+    pos_label : object, default=None
+        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may hold one of them only.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws the split.
+    n_jobs : int or None, default=None
+        Threads for very large inputs; results never depend on it.
+
+    Attributes
+    ----------
+    base_ : calibrator of scores
+        The fitted map.
+    guarantee_ : Guarantee
+        The promise, in numbers and in words.
+    partition_, tally_
+        The regions of the base map's output, and what was seen in them.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    The value of a bin is its rate of positives (or the interval's midpoint), not the mean of the base map over it as
+    in Kumar, Liang and Ma (2019). A strictly increasing base map leaves the order of scores alone, so bins of equal
+    mass are then those of the score itself: the base decides where `strategy="uniform"` puts its bins, and which
+    scores are worth telling apart (isotonic), but a strictly increasing one with quantile bins gives what
+    `BinningCalibrator` gives on half of the rows.
+
+    References
+    ----------
+    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals
+    and calibration". Kumar, Liang and Ma (2019), "Verified uncertainty calibration". Zhang, Kailkhura and Han (2020),
+    "Mix-n-Match: ensemble and compositional methods for uncertainty calibration in deep learning".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ScalingBinningCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=20_000)
+    >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(1 - 2 * scores))
+    >>> calibrator = ScalingBinningCalibrator(n_bins=10, random_state=0).fit(scores, y)
+    >>> calibrator.guarantee_.is_proved, round(calibrator.guarantee_.epsilon, 3)
+    (True, 0.041)
+    """
+
+    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
+    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
+
+    base_: ScoreCalibrator
+
+    def __init__(
+        self,
+        base: ScoreCalibrator | None = None,
+        *,
+        n_bins: int | str = "auto",
+        split: float = 0.5,
+        strategy: str = "quantile",
+        confidence_level: float = 0.9,
+        interval: str = "clopper-pearson",
+        value: str = "mean",
+        pos_label: Any = None,
+        classes: ArrayLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.base = base
+        self.n_bins = n_bins
+        self.split = split
+        self.strategy = strategy
+        self.confidence_level = confidence_level
+        self.interval = interval
+        self.value = value
+        self.pos_label = pos_label
+        self.classes = classes
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, scores: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+            Scores of rows the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels, of two kinds.
+        sample_weight : None
+            Refused: which copies of a row would fit the map, and which be counted, is not for us to guess.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if sample_weight is not None:
+            raise InvalidValueError("sample_weight must be None, as rows are split; got weights: repeat rows instead")
+        codes, classes = encode_labels(
+            y, classes=self.classes, pos_label=self.pos_label, score_columns=column_count(scores)
+        )
+        checked = as_scores(scores, positive_column=classes.positive_index)
+        check_same_length(checked, codes)
+        fits = self._draw(len(codes))
+        base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
+        base.fit(checked[fits], codes[fits])
+        binned = self._binning().fit(base.predict(checked[~fits]), codes[~fits])
+        self._take(base, binned, classes)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.base is not None and not isinstance(self.base, ScoreCalibrator):
+            raise InvalidTypeError(
+                f"base must be a calibrator of scores, as in PlattCalibrator(), or None; got {self.base!r}"
+            )
+        if isinstance(self.split, float | np.floating):
+            check_open_unit("split", self.split)
+        else:
+            check_int("split", self.split, minimum=1, alternative=", or a fraction strictly between 0 and 1")
+        check_random_state(self.random_state)
+        self._binning()._check_parameters()
+
+    def _draw(self, n_rows: int) -> BoolArray:
+        """Which rows fit the base map."""
+        n_fit = round(self.split * n_rows) if isinstance(self.split, float | np.floating) else int(self.split)
+        if not 1 <= n_fit < n_rows:
+            raise InvalidValueError(
+                f"split must leave rows to fit the base map and to count; got split={self.split!r} of {n_rows} rows"
+            )
+        fits = np.zeros(n_rows, dtype=bool)
+        fits[as_generator(self.random_state).choice(n_rows, n_fit, replace=False, shuffle=False)] = True
+        return fits
+
+    def _binning(self) -> BinningCalibrator:
+        """Bins of the base map's output, where classes are coded as 0 and 1."""
+        return BinningCalibrator(
+            self.n_bins,
+            strategy=self.strategy,
+            confidence_level=self.confidence_level,
+            interval=self.interval,
+            value=self.value,
+            classes=(0, 1),
+            n_jobs=self.n_jobs,
+        )
+
+    def _take(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes) -> None:
+        promise = binned.guarantee_
+        promise = replace(promise, assumptions=(*promise.assumptions, _ASSUMED), positive_label=classes.positive)
+        self.base_ = base
+        self._set_fitted(binned.partition_, binned.tally_, promise, classes)
+
+    def _mapped(self, scores: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        return self.base_.predict(as_scores(scores, positive_column=self._positive_index))
+
+    def predict(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
+        """Return the calibrated probability of the positive label, shape (n,)."""
+        return super().predict(self._mapped(scores))
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
+        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
+        return self._both_columns(self.predict(scores))
+
+    def predict_interval(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+
+        They hold for all regions at once with probability `confidence_level` over the calibration data.
+        """
+        return super().predict_interval(self._mapped(scores))
+
+    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:  # type: ignore[override]
+        """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`.
+
+        With probability `confidence_level` over the calibration data, in every region at once, the label falls
+        outside the set with probability at most 1 - coverage.
+        """
+        return super().predict_set(self._mapped(scores), coverage=coverage)
+
+    def _state(self) -> dict[str, Any]:
+        return {"base": self.base_.to_dict(), **super()._state()}
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        check_state(state, ("base", "partition", "tally"))
+        binned = self._binning()
+        binned._restore(state, Classes(np.array([0, 1]), 1))
+        self._take(ScoreCalibrator.from_dict(state["base"]), binned, classes)

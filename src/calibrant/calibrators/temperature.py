@@ -1,0 +1,125 @@
+"""Temperature scaling: one number that makes probabilities bolder or more timid."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from calibrant._params import check_choice
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.claims import INJECTIVE
+from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
+from calibrant.calibrators.distinct import DistinctScores
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import NoGuarantee
+
+SCALES = ("probability", "logit")
+_LOWEST, _HIGHEST = np.exp(-10.0), np.exp(10.0)
+
+
+class TemperatureCalibrator(CurveCalibrator):
+    """Divide the logit of each probability by one learned temperature.
+
+    Claimed: nothing, and `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a model whose
+    base rate is off stays off: this repairs over- and under-confidence only.
+
+    Parameters
+    ----------
+    scale : {"probability", "logit"}, default="probability"
+        What the scores are. Probabilities of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16, since their logits are
+        infinite; those outside [0, 1] are refused. Logits may be any real numbers.
+    pos_label : object, default=None
+        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may hold one of them only.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Above 1 the scores were too bold, below 1 too timid. Between exp(-10) and exp(10): the ends are reached where
+        no finite temperature is best, such as labels that the score 1/2 separates, or scores that point the wrong way.
+    guarantee_ : NoGuarantee
+        Why there is none.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    The log loss is convex in b = 1 / temperature, and its derivative, the mean of (1 / (1 + exp(-b z)) - y) z over the
+    logits z, is increasing: the temperature is its one root, found by bracketing. Where every z is 0 it is 1.
+
+    References
+    ----------
+    Guo, Pleiss, Sun and Weinberger (2017), "On calibration of modern neural networks".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import TemperatureCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.uniform(size=20_000)
+    >>> y = rng.uniform(size=20_000) < truth
+    >>> bold = truth**2 / (truth**2 + (1 - truth) ** 2)
+    >>> round(TemperatureCalibrator().fit(bold, y).temperature_, 2)  # the logits were doubled
+    1.96
+    """
+
+    _keys: ClassVar[tuple[str, ...]] = ("temperature",)
+    temperature_: float
+
+    def __init__(self, *, scale: str = "probability", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
+        self.scale = scale
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _check_parameters(self) -> None:
+        check_choice("scale", self.scale, SCALES)
+
+    def _check_scores(self, scores: NDArray[Any]) -> None:
+        if self.scale == "probability":
+            check_probabilities(scores, 'for logits use scale="logit"')
+
+    def _logits(self, scores: FloatArray) -> FloatArray:
+        logits: FloatArray = logit(inside(scores)) if self.scale == "probability" else scores
+        return logits
+
+    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+        from scipy.optimize import brentq
+
+        z = self._logits(rows.scores)
+        unit = float(np.abs(z).max())
+        if unit == 0.0:
+            return {"temperature": 1.0}
+
+        def slope_at(log_b: float) -> float:
+            errors = rows.counts * expit(np.exp(log_b) * z) - rows.positives
+            return float((errors * (z / unit)).sum())
+
+        low, high = np.log(_LOWEST), np.log(_HIGHEST)
+        if slope_at(low) >= 0.0:
+            best = low
+        elif slope_at(high) <= 0.0:
+            best = high
+        else:
+            best = brentq(slope_at, low, high, xtol=1e-15, rtol=1e-14)
+        return {"temperature": float(np.exp(-best))}
+
+    def _state(self) -> dict[str, Any]:
+        return {"temperature": self.temperature_}
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        temperature = read_number(state, "temperature")
+        if temperature <= 0.0:
+            raise InvalidValueError(f"temperature must be positive; got {temperature!r}")
+        self.temperature_ = temperature
+
+    def _curve(self, scores: FloatArray) -> FloatArray:
+        probabilities: FloatArray = expit(self._logits(scores) / self.temperature_)
+        return probabilities
+
+    def _promise(self) -> NoGuarantee:
+        return INJECTIVE

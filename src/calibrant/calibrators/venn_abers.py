@@ -1,0 +1,153 @@
+"""Venn-Abers: two isotonic fits for every score, one for each label it may have; exact and fast."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant import kernels
+from calibrant._input import as_numbers
+from calibrant._params import check_choice
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
+from calibrant.calibrators.curve import CurveCalibrator
+from calibrant.calibrators.distinct import DistinctScores
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import NoGuarantee
+from calibrant.kernels.pooling import multiprobabilities
+
+LOSSES = ("log", "brier")
+_MANY_SCORES = 100_000
+"""From so many scores it pays to build a look-up table over the steps, which lie close together where rows do."""
+
+VENN_KNOWN = (
+    "of the two probabilities the one for the label that comes true is perfectly calibrated, E[Y | p_Y] = p_Y, for "
+    "every distribution, as long as the future row and the calibration rows are exchangeable (Vovk and Petej 2014), "
+    "though which one that is can not be known beforehand"
+)
+_KNOWN = WeakerGuarantee(
+    reason=(
+        "no bound on the calibration error of the one merged probability is known, and [p0, p1] is not a confidence "
+        "interval: where m rows are pooled its width is about 1/m, the error of any estimate about 1/sqrt(m)"
+    ),
+    known=VENN_KNOWN,
+    advice=BINNED_INSTEAD,
+)
+
+
+class VennAbersCalibrator(CurveCalibrator):
+    """Inductive Venn-Abers: the isotonic fit at a score, once with the score added as a 0 and once as a 1.
+
+    Claimed, for every distribution, where the future row and the calibration rows are exchangeable: of the two
+    probabilities p0 and p1, the one that belongs to the label that comes true is perfectly calibrated. Which one that
+    is can not be known beforehand, so this is no bound on the error of `predict`, and [p0, p1] is **not** a confidence
+    interval for the true rate: at 100 rows it held the true rate in 8 of 100 draws. What p1 - p0 does show is how much
+    one single row could still move the fit.
+
+    Parameters
+    ----------
+    loss : {"log", "brier"}, default="log"
+        How `predict` merges the two into one probability: so that the largest regret over both labels is smallest, in
+        log loss or in Brier score.
+    pos_label : object, default=None
+        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may hold one of them only.
+
+    Attributes
+    ----------
+    cuts_ : array of shape (m,)
+        Where p0 or p1 changes: the state keeps these steps, not the rows.
+    p0_, p1_ : arrays of shape (m + 1,)
+        The two probabilities between the cuts.
+    guarantee_ : WeakerGuarantee
+        What is known, and why there is no epsilon.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    One probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the Brier score. Tied scores are
+    merged before pooling. The fit is one sort and a linear pass, exact in whole numbers; a prediction is one binary
+    search. See `calibrant.kernels.pooling`.
+
+    References
+    ----------
+    Vovk and Petej (2014), "Venn-Abers predictors". Vovk, Petej and Fedorova (2015), "Large-scale probabilistic
+    predictors with and without guarantees of validity".
+
+    Examples
+    --------
+    >>> from calibrant import VennAbersCalibrator
+    >>> calibrator = VennAbersCalibrator().fit([1, 3, 4, 6, 7, 9], [0, 1, 0, 1, 0, 1])
+    >>> calibrator.predict_multiprobability([0, 6.5, 10]).round(4)
+    array([[0.    , 0.5   ],
+           [0.4   , 0.6667],
+           [0.5   , 1.    ]])
+    >>> calibrator.predict([0, 6.5, 10]).round(4)
+    array([0.3333, 0.5263, 0.6667])
+    """
+
+    _keys: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
+    cuts_: FloatArray
+    p0_: FloatArray
+    p1_: FloatArray
+
+    def __init__(self, *, loss: str = "log", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
+        self.loss = loss
+        self.pos_label = pos_label
+        self.classes = classes
+
+    def _check_parameters(self) -> None:
+        check_choice("loss", self.loss, LOSSES)
+
+    def _learn(self, rows: DistinctScores) -> dict[str, Any]:
+        z = rows.scores
+        at_p0, at_p1 = multiprobabilities(rows.counts, rows.positives)
+        # p0 is constant on [z_j, z_j+1) and 0 below all scores; p1 is constant on (z_j, z_j+1] and 1 above all
+        p0, p1 = np.concatenate([[0.0], at_p0]), np.append(at_p1, 1.0)
+        cuts = np.unique(np.concatenate([z[p0[1:] != p0[:-1]], np.nextafter(z[p1[1:] != p1[:-1]], np.inf)]))
+        cuts = cuts[np.isfinite(cuts)]
+        starts = np.concatenate([[-np.inf], cuts])
+        return {
+            "cuts": cuts.tolist(),
+            "p0": p0[np.searchsorted(z, starts, side="right")].tolist(),
+            "p1": p1[np.searchsorted(z, starts, side="left")].tolist(),
+        }
+
+    def _state(self) -> dict[str, Any]:
+        return {"cuts": self.cuts_.tolist(), "p0": self.p0_.tolist(), "p1": self.p1_.tolist()}
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        cuts, p0, p1 = (as_numbers(state[name], name) for name in self._keys)
+        if p0.size != cuts.size + 1 or p1.size != p0.size:
+            raise InvalidValueError(
+                f"p0 and p1 must have one entry more than cuts, {cuts.size + 1}; got {p0.size} and {p1.size}"
+            )
+        self.cuts_, self.p0_, self.p1_ = cuts, p0, p1
+
+    def _curve(self, scores: FloatArray) -> FloatArray:
+        return self._step(scores, merged(self.p0_, self.p1_, self.loss))
+
+    def predict_multiprobability(self, scores: ArrayLike) -> FloatArray:
+        """Return p0 and p1, shape (n, 2): the probability of the positive label if the row's own label is 0, or 1.
+
+        They are not limits of a confidence interval.
+        """
+        return self._step(self._checked(scores), np.column_stack([self.p0_, self.p1_]))
+
+    def _step(self, scores: FloatArray, table: FloatArray) -> FloatArray:
+        """Each score's entry of a table with one entry, or row, between the cuts."""
+        if scores.size < _MANY_SCORES:
+            return table[self.cuts_.searchsorted(scores, side="right")]
+        return kernels.look_up(scores, self.cuts_, table)
+
+    def _promise(self) -> NoGuarantee:
+        return _KNOWN
+
+
+def merged(p0: FloatArray, p1: FloatArray, loss: str) -> FloatArray:
+    """One probability from two, of smallest regret in the worst case."""
+    return p1 / (1.0 - p0 + p1) if loss == "log" else p1 + (p0**2 - p1**2) / 2

@@ -1,0 +1,149 @@
+"""Venn prediction with bins: two probabilities per bin, one for each label the next row may have."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._labels import Classes
+from calibrant._params import check_choice, check_state
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.venn_abers import LOSSES, VENN_KNOWN, merged
+from calibrant.guarantee import Guarantee
+from calibrant.partition import Partition
+from calibrant.tally import Tally
+
+
+class VennBinningCalibrator(RegionCalibrator):
+    """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N rows, k positive.
+
+    Claimed, beside what every Venn predictor has (`VennAbersCalibrator`): the guarantee of `BinningCalibrator`. A bin
+    taxonomy is histogram binning, so the bin's exact interval holds here too, with probability at least
+    `confidence_level`, in all bins at once, for every distribution; epsilon is measured from the value predicted here.
+    `predict_interval` is that interval, and never [p0, p1], which is no confidence interval. Assumed: calibration and
+    future rows are independent draws from one distribution, and the model was not trained on the calibration rows.
+
+    Parameters
+    ----------
+    n_bins, strategy, confidence_level, interval, split, score_range, random_state, n_jobs
+        As in `BinningCalibrator`.
+    loss : {"log", "brier"}, default="log"
+        How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k + 1) / (N + 2).
+    pos_label : object, default=None
+        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may hold one of them only.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The promise, in numbers and in words.
+    partition_, tally_
+        The regions, and what was seen in them.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    References
+    ----------
+    Vovk, Shafer and Nouretdinov (2004), "Self-calibrating probability forecasting". Gupta, Podkopaev and Ramdas
+    (2020), appendix "Venn prediction".
+
+    Examples
+    --------
+    >>> from calibrant import VennBinningCalibrator
+    >>> scores = [0.1] * 8 + [0.9] * 8
+    >>> y = [0] * 7 + [1] + [1] * 6 + [0] * 2
+    >>> calibrator = VennBinningCalibrator(2, strategy="uniform").fit(scores, y)
+    >>> calibrator.predict_multiprobability([0.1, 0.9]).round(3)
+    array([[0.111, 0.222],
+           [0.667, 0.778]])
+    >>> calibrator.predict([0.1, 0.9])
+    array([0.2, 0.7])
+    """
+
+    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
+    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_bins: int | str = "auto",
+        *,
+        strategy: str = "quantile",
+        confidence_level: float = 0.9,
+        interval: str = "clopper-pearson",
+        loss: str = "log",
+        split: float | None = None,
+        score_range: tuple[float, float] | None = None,
+        pos_label: Any = None,
+        classes: ArrayLike | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.confidence_level = confidence_level
+        self.interval = interval
+        self.loss = loss
+        self.split = split
+        self.score_range = score_range
+        self.pos_label = pos_label
+        self.classes = classes
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _binning(self) -> BinningCalibrator:
+        parameters = self.get_params(deep=False)
+        parameters.pop("loss")
+        return BinningCalibrator(**parameters)
+
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        segments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`."""
+        check_choice("loss", self.loss, LOSSES)
+        binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
+        self._take(
+            binned.partition_, binned.tally_, binned.guarantee_, Classes(binned.classes_, binned._positive_index)
+        )
+        return self
+
+    def _take(self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes) -> None:
+        value = merged(*_multiprobability(tally), self.loss)
+        moved = np.abs(value - guarantee.value)
+        # what is not ruled out is at most this much further from the new value: the triangle inequality
+        spare = guarantee._spare and replace(guarantee._spare, radius=guarantee._spare.radius + moved)
+        remarks = (*guarantee.remarks, f"also, as of every Venn predictor: {VENN_KNOWN}")
+        self._set_fitted(partition, tally, replace(guarantee, value=value, remarks=remarks, _spare=spare), classes)
+
+    def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return p0 and p1, shape (n, 2): the probability of the positive label if the row's own label is 0, or 1.
+
+        They are not limits of a confidence interval; `predict_interval` gives those.
+        """
+        check_is_fitted(self)
+        return self._look_up(np.column_stack(_multiprobability(self.tally_)), scores, segments)
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        check_choice("loss", self.loss, LOSSES)
+        check_state(state, ("partition", "tally"))
+        binned = self._binning()
+        binned._restore(state, classes)
+        self._take(binned.partition_, binned.tally_, binned.guarantee_, classes)
+
+
+def _multiprobability(tally: Tally) -> tuple[FloatArray, FloatArray]:
+    """p0 and p1 of each region."""
+    return tally.positives / (tally.counts + 1), (tally.positives + 1) / (tally.counts + 1)

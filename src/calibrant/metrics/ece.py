@@ -1,0 +1,199 @@
+"""Expected calibration error in bins, plain and debiased."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._params import check_choice, error_budget
+from calibrant._typing import ArrayLike
+from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
+from calibrant.metrics._rows import Bins, Rows, gather
+from calibrant.metrics.adaptive import sweep_cells
+from calibrant.metrics.estimate import Estimate
+
+NORMS = ("l1", "l2", "max")
+_SWEEP = "sweep"
+_IN_BINS = "the calibration error in these bins of the scores seen, a lower bound for that without bins"
+_AT_VALUES = "the calibration error over the scores seen"
+_BY_LIMITS = "binomial limits for unlike labels (Hoeffding 1956) in all bins at once"
+_BY_DIFFERENCES = "bounded differences (McDiarmid 1989), and " + _BY_LIMITS
+_SWEPT = "as if the bins had not been chosen by looking at the labels"
+
+
+def ece(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    norm: str = "l1",
+    n_bins: int | str = 10,
+    strategy: str = "auto",
+    confidence_level: float = 0.95,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """Return the expected calibration error in bins, as the paper defines it, and a valid interval.
+
+    Claimed: with probability at least `confidence_level` over the labels, whatever their rates given the scores, the
+    calibration error of the scores seen, in the same bins, lies in [lower, upper]. In bins that hold several scores
+    this is at most the calibration error without bins (Jensen's inequality): `lower` is a lower limit for that too,
+    `upper` is not an upper limit. Where every bin holds one score value, nothing is lost and `exact` is true. Assumed:
+    rows are independent draws, and the model behind the scores was not trained on them. For statements about the
+    population see `calibrant.audit`.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, of two kinds.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Predicted probabilities of the positive label.
+    norm : {"l1", "l2", "max"}, default="l1"
+        "l1" is the mean of |gap| over rows, "l2" the root of the mean of gap^2, "max" the largest |gap|, where the gap
+        of a bin is its mean score minus its rate of positives.
+    n_bins : int or "sweep", default=10
+        Number of bins; "sweep" takes as many bins of equal mass as leave the rates rising (see `sweep_bins`). These
+        bins are chosen by looking at labels, so the interval is then labelled heuristic.
+    strategy : {"auto", "uniform", "quantile", "values"}, default="auto"
+        "uniform" is the paper's: bins of equal width over [0, 1], the last closed. "quantile" cuts bins of about equal
+        mass. "values" makes every distinct score a bin. "auto" is "values" for scores with few distinct values (on
+        average seen 20 times or more, and at most 1000), else "uniform".
+    confidence_level : float, default=0.95
+        Confidence in the interval.
+    pos_label, classes
+        As in `BinningCalibrator`.
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and FP_b the rate of
+    positives. The interval: given the scores, labels are independent. (i) Limits for each bin's mean rate hold in all
+    bins at once, and so does what follows from them for any norm. (ii) For "l1" the estimate is off by at most the sum
+    of p_b |FP_b - mean rate|; its expectation is at most (1 / 2n) sum sqrt(N_b), one label moves it by at most 1 / n,
+    so by McDiarmid's inequality it exceeds that by more than sqrt(ln(1 / tail) / (2n)) with probability at most
+    `tail`. Half of alpha goes to each, and the interval is the intersection. ECE is biased upwards, so the interval is
+    not centred on it.
+
+    References
+    ----------
+    Gupta, Podkopaev and Ramdas (2020), appendix on simulations. Naeini, Cooper and Hauskrecht (2015), "Obtaining well
+    calibrated probabilities using Bayesian binning". McDiarmid (1989), "On the method of bounded differences".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import ece
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> y = rng.uniform(size=10_000) < scores**2
+    >>> print(ece(y, scores))
+    l1-ECE 0.1765 (95% valid interval [0.1471, 0.2059] for the calibration error in these bins of the scores seen, a \
+lower bound for that without bins)
+    """
+    check_choice("norm", norm, NORMS)
+    alpha = error_budget(confidence_level)
+    rows = Rows.of(y, scores, pos_label, classes)
+    bins, swept = _bins(rows, n_bins, strategy)
+    return _estimate(bins, norm, alpha, float(confidence_level), swept)
+
+
+def debiased_ece(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    n_bins: int | str = 10,
+    strategy: str = "auto",
+    confidence_level: float = 0.95,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+) -> Estimate:
+    """Return the l2 calibration error in bins with the bias of small bins removed, and a valid interval.
+
+    Claimed: as for `ece` with norm="l2", whose interval this is. The square of the value is unbiased for the squared
+    calibration error in bins (for fixed bins and independent, identically distributed rows), except that a negative
+    estimate is shown as 0, and that a bin with a single row, whose noise can not be told from its error, counts as 0.
+
+    Parameters
+    ----------
+    y, scores, n_bins, strategy, confidence_level, pos_label, classes
+        As in `ece`.
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    The square is sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)].
+
+    References
+    ----------
+    Kumar, Liang and Ma (2019), "Verified uncertainty calibration", Section 5. Bröcker (2012), "Estimating reliability
+    and resolution of probability forecasts through decomposition of the empirical score". Ferro and Fricker (2012),
+    "A bias-corrected decomposition of the Brier score".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import debiased_ece, ece
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=2_000)
+    >>> y = rng.uniform(size=2_000) < scores
+    >>> round(ece(y, scores, norm="l2", n_bins=100).value, 3)
+    0.09
+    >>> round(debiased_ece(y, scores, n_bins=100).value, 3)
+    0.0
+    """
+    alpha = error_budget(confidence_level)
+    rows = Rows.of(y, scores, pos_label, classes)
+    bins, swept = _bins(rows, n_bins, strategy)
+    value = math.sqrt(max(debiased_square(bins), 0.0))
+    plain = _estimate(bins, "l2", alpha, float(confidence_level), swept)
+    return replace(plain, name="debiased l2-ECE", value=value)
+
+
+def debiased_square(bins: Bins) -> float:
+    """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0."""
+    noise = bins.rate * (1.0 - bins.rate) / np.maximum(bins.counts - 1, 1)
+    return float(bins.mass @ np.where(bins.counts > 1, bins.gap**2 - noise, 0.0))
+
+
+def _bins(rows: Rows, n_bins: Any, strategy: str) -> tuple[Bins, bool]:
+    if isinstance(n_bins, str):
+        check_choice("n_bins", n_bins, ("an int >= 1", _SWEEP))
+        return sweep_cells(rows), True
+    return gather(rows, n_bins, strategy), False
+
+
+def _estimate(bins: Bins, norm: str, alpha: float, confidence_level: float, swept: bool) -> Estimate:
+    value = _combine(bins, np.abs(bins.gap), norm)
+    share = alpha / 2.0 if norm == "l1" else alpha
+    limits = non_identical(bins.counts, bins.positives, sidak_tail(share, bins.counts.size), bins.is_value)
+    lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
+    if norm == "l1":
+        n = int(bins.counts.sum())
+        radius = float(np.sqrt(bins.counts).sum()) / (2.0 * n) + math.sqrt(math.log(1.0 / share) / (2.0 * n))
+        lower, upper = max(lower, value - radius), min(upper, value + radius)
+    exact = bool(bins.is_value.all())
+    basis = _BY_DIFFERENCES if norm == "l1" else _BY_LIMITS
+    return Estimate(
+        name=f"{norm}-ECE",
+        value=value,
+        lower=lower,
+        upper=upper,
+        confidence_level=confidence_level,
+        heuristic=swept,
+        target=_AT_VALUES if exact else _IN_BINS,
+        basis=f"{basis}; {_SWEPT}" if swept else basis,
+        exact=exact,
+    )
+
+
+def _combine(bins: Bins, distance: Any, norm: str) -> float:
+    if norm == "max":
+        return float(distance.max())
+    return float(bins.mass @ distance) if norm == "l1" else math.sqrt(float(bins.mass @ distance**2))

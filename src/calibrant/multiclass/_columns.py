@@ -1,0 +1,124 @@
+"""What both reductions share: checks of the columns and the labels, and the parameters of the binning."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._input import as_array, check_same_length, missing_entry
+from calibrant._params import check_int, check_state
+from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant.calibrators.binning import BinningCalibrator, automatic_bins
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+_SCHEMA = "calibrant.multiclass/1"
+
+
+class ColumnsCalibrator(BaseEstimator):  # type: ignore[misc]
+    """A calibrator of scores with one column per class."""
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        n_bins: int | str = "auto",
+        *,
+        confidence_level: float = 0.9,
+        interval: str = "clopper-pearson",
+        value: str = "mean",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.n_bins = n_bins
+        self.confidence_level = confidence_level
+        self.interval = interval
+        self.value = value
+        self.classes = classes
+
+    def _binning(self, confidence_level: float | None = None) -> BinningCalibrator:
+        level = self.confidence_level if confidence_level is None else confidence_level
+        return BinningCalibrator(
+            self.n_bins, confidence_level=level, interval=self.interval, value=self.value, classes=(0, 1)
+        )
+
+    def _bins_for(self, n_rows: int, n_cutting: int) -> int:
+        """No class has more bins than rows."""
+        wanted = automatic_bins(n_rows) if self.n_bins == "auto" else int(self.n_bins)
+        return min(wanted, max(n_cutting, 1))
+
+    def _checked(self, scores: ArrayLike, y: ArrayLike) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
+        """Scores as columns, each row's class as its column, and the classes."""
+        if self.n_bins != "auto":
+            check_int("n_bins", self.n_bins, minimum=1, alternative=', or "auto"')
+        self._binning()._check_parameters()
+        columns = _as_columns(scores)
+        labels = as_array(y, "y")
+        labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+        if labels.ndim != 1:
+            raise InvalidValueError(f"y must have shape (n,); got shape {labels.shape}")
+        if labels.dtype.kind == "f" and (missing := np.flatnonzero(np.isnan(labels))).size:
+            raise missing_entry("y", int(missing[0]), missing.size, "NaN")
+        check_same_length(columns, labels)
+        if not len(columns):
+            raise InvalidValueError("y must have at least one row; got an empty array")
+        known = np.unique(labels) if self.classes is None else as_array(self.classes, "classes")
+        if known.shape != (columns.shape[1],) or np.unique(known).size != known.size:
+            raise InvalidValueError(
+                f"classes must name every one of the {columns.shape[1]} columns of scores, in their order; got "
+                f"{known.tolist()[:8]}: pass classes=model.classes_"
+            )
+        order = np.argsort(known)
+        place = np.clip(np.searchsorted(known[order], labels), 0, known.size - 1)
+        strange = np.flatnonzero(known[order][place] != labels)
+        if strange.size:
+            raise InvalidValueError(
+                f"y must hold only the labels of classes={known.tolist()[:8]}; got {labels[strange[0]]!r}"
+            )
+        return columns, order[place], known
+
+    def _columns(self, scores: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        columns = _as_columns(scores)
+        if columns.shape[1] != self.classes_.size:
+            raise InvalidValueError(f"scores must have {self.classes_.size} columns; got {columns.shape[1]}")
+        return columns
+
+    def _saved(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("n_bins", "confidence_level", "interval", "value")
+        return {
+            "schema": _SCHEMA,
+            "type": type(self).__name__,
+            "parameters": {name: getattr(self, name) for name in names},
+            "classes": self.classes_.tolist(),
+            **state,
+        }
+
+    @classmethod
+    def _opened(cls, state: Mapping[str, Any], key: str) -> Self:
+        check_state(state, ("schema", "type"))
+        if state["schema"] != _SCHEMA or state["type"] != cls.__name__:
+            raise InvalidValueError(f"state must be that of a {cls.__name__}; got {state['schema']}, {state['type']}")
+        check_state(state, ("parameters", "classes", key))
+        calibrator = cls(**state["parameters"])
+        calibrator._set_classes(np.array(state["classes"]))
+        return calibrator
+
+    def _set_classes(self, classes: NDArray[Any]) -> None:
+        self.classes_ = classes
+        self.n_features_in_ = int(classes.size)
+
+
+def _as_columns(scores: ArrayLike) -> FloatArray:
+    """Finite scores with at least two columns."""
+    columns = as_array(scores, "scores")
+    if columns.ndim != 2 or columns.shape[1] < 2:
+        raise InvalidValueError(f"scores must have shape (n, L), one column per class; got shape {columns.shape}")
+    if columns.dtype.kind not in "biuf":
+        raise InvalidTypeError(f"scores must be real numbers; got dtype {columns.dtype}")
+    columns = columns.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(columns).all(axis=1))
+    if bad.size:
+        raise InvalidValueError(f"scores must be finite; got {columns[bad[0]].tolist()} in row {int(bad[0])}")
+    return columns

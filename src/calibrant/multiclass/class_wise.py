@@ -1,0 +1,173 @@
+"""Class-wise calibration: every class against the rest, all within one error budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._labels import Classes
+from calibrant._params import error_budget
+from calibrant._typing import ArrayLike, CodeArray, FloatArray
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import Guarantee
+from calibrant.multiclass._columns import ColumnsCalibrator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassWiseGuarantee:
+    """One guarantee per class, all of which hold at once.
+
+    Attributes
+    ----------
+    confidence_level : float
+        Probability that everything said holds.
+    guarantees : mapping from label to Guarantee
+        That of each class against the rest, at a level that shares the error budget equally.
+    """
+
+    confidence_level: float
+    guarantees: Mapping[Any, Guarantee]
+
+    @property
+    def epsilon(self) -> float:
+        """Largest distance between a value and the true rate, over all classes and bins."""
+        return max(guarantee.epsilon for guarantee in self.guarantees.values())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the promise follows from the stated assumptions alone."""
+        return all(guarantee.is_proved for guarantee in self.guarantees.values())
+
+    def __str__(self) -> str:
+        worst = max(self.guarantees, key=lambda label: self.guarantees[label].epsilon)
+        return (
+            f"With {100 * self.confidence_level:.10g}% confidence over the draw of the calibration rows, for all "
+            f"{len(self.guarantees)} classes and in all their bins at once, the true rate of the class is within "
+            f"{np.ceil(self.epsilon * 1e4) / 1e4:.4g} of the predicted probability (class {worst!r} has the widest "
+            "bin), whatever the distribution of the data, as long as future rows are drawn like the calibration rows."
+        )
+
+
+class ClassWiseCalibrator(ColumnsCalibrator):
+    """Calibrate every class against the rest, all within one error budget.
+
+    Claimed, for every distribution: with probability at least `confidence_level` over the calibration data, for every
+    class and every bin of its score at once, the true rate of the class lies in the bin's interval. Assumed:
+    calibration and future rows are independent draws from one distribution, and the model was not trained on the
+    calibration rows.
+
+    Parameters
+    ----------
+    n_bins : int or "auto", default="auto"
+        Bins for each class. "auto" is the whole part of the cube root of the number of rows.
+    confidence_level, interval, value
+        As in `BinningCalibrator`.
+    classes : array-like of shape (L,), default=None
+        The label of each column of scores; None is the sorted labels of y.
+
+    Attributes
+    ----------
+    guarantee_ : ClassWiseGuarantee
+        The promise, over all classes at once.
+    calibrators_ : tuple of BinningCalibrator
+        One per class, in the order of `classes_`.
+    classes_ : array of shape (L,)
+        The labels, in the order of the columns.
+
+    Notes
+    -----
+    Class l is calibrated against the rest at level 1 - alpha / L. The classes share their rows, so their intervals are
+    dependent, and it is Bonferroni over classes, not Sidak, that holds whatever the dependence. Probabilities of the
+    classes are calibrated one by one and need not add up to 1: dividing by their sum would undo the promise.
+
+    References
+    ----------
+    Gupta and Ramdas (2022), "Top-label calibration and multiclass-to-binary reductions".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ClassWiseCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.dirichlet([1.0, 1.0, 1.0], size=9000)
+    >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
+    >>> calibrator = ClassWiseCalibrator(n_bins=5).fit(scores, y)
+    >>> calibrator.predict([[0.1, 0.1, 0.8]]).round(2)
+    array([[0.05, 0.06, 0.71]])
+    >>> calibrator.predict_interval([[0.1, 0.1, 0.8]]).shape
+    (1, 3, 2)
+    """
+
+    calibrators_: tuple[BinningCalibrator, ...]
+    guarantee_: ClassWiseGuarantee
+
+    def fit(self, scores: ArrayLike, y: ArrayLike) -> Self:
+        """Calibrate each column of scores against whether the label is that column's class.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, L)
+            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+
+        Returns
+        -------
+        self
+        """
+        columns, label, classes = self._checked(scores, y)
+        level = self._level(classes.size)
+        fitted = []
+        for column in range(classes.size):
+            codes: CodeArray = (label == column).astype(np.uint8)
+            fitted.append(self._binning(level).fit(columns[:, column], codes))
+        self._take(tuple(fitted), classes)
+        return self
+
+    def _level(self, n_classes: int) -> float:
+        return 1.0 - error_budget(self.confidence_level) / n_classes
+
+    def _take(self, calibrators: tuple[BinningCalibrator, ...], classes: NDArray[Any]) -> None:
+        for calibrator, label in zip(calibrators, classes.tolist(), strict=True):
+            calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
+        guarantees = {
+            label: calibrator.guarantee_ for label, calibrator in zip(classes.tolist(), calibrators, strict=True)
+        }
+        self.calibrators_ = calibrators
+        self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
+        self._set_classes(classes)
+
+    def predict(self, scores: ArrayLike) -> FloatArray:
+        """Return the calibrated probability of every class, shape (n, L); they need not add up to 1."""
+        columns = self._columns(scores)
+        return np.column_stack([one.predict(columns[:, column]) for column, one in enumerate(self.calibrators_)])
+
+    def predict_interval(self, scores: ArrayLike) -> FloatArray:
+        """Return confidence limits for every class, shape (n, L, 2), valid for all classes and bins at once."""
+        columns = self._columns(scores)
+        limits = [one.predict_interval(columns[:, column]) for column, one in enumerate(self.calibrators_)]
+        return np.stack(limits, axis=1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
+        return self._saved({"calibrators": [calibrator._state() for calibrator in self.calibrators_]})
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        calibrator = cls._opened(state, "calibrators")
+        classes = calibrator.classes_
+        if len(state["calibrators"]) != classes.size:
+            raise InvalidValueError(f"calibrators must be one per class, {classes.size}")
+        restored = []
+        for saved in state["calibrators"]:
+            binned = calibrator._binning(calibrator._level(classes.size))
+            binned._restore(saved, Classes(np.array([0, 1]), 1))
+            restored.append(binned)
+        calibrator._take(tuple(restored), classes)
+        return calibrator

@@ -1,0 +1,153 @@
+"""Top-label calibration: how sure may one be of the predicted class, given which class it is."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._params import check_state
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.cutting import Rows
+from calibrant.errors import InvalidTypeError
+from calibrant.guarantee import Guarantee
+from calibrant.multiclass._columns import ColumnsCalibrator
+from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.tally import Tally
+
+
+class TopLabelCalibrator(ColumnsCalibrator):
+    """Calibrate the confidence in the predicted class, separately for every predicted class, within one error budget.
+
+    Claimed, for every distribution: with probability at least `confidence_level` over the calibration data, for every
+    class and every bin of its confidence at once, the true rate at which the predicted class is right, among rows with
+    that prediction and in that bin, lies in the bin's interval. Assumed: calibration and future rows are independent
+    draws from one distribution, and the model was not trained on the calibration rows.
+
+    Calibrating the confidence without regard to which class is predicted ("confidence calibration") may be right on
+    average and wrong for each class; conditioning on the predicted class is what makes the statement mean something
+    for the person who sees a prediction.
+
+    Parameters
+    ----------
+    n_bins : int or "auto", default="auto"
+        Bins for each predicted class; no more than it has rows. "auto" is the whole part of the cube root of its rows.
+    confidence_level, interval, value
+        As in `BinningCalibrator`.
+    classes : array-like of shape (L,), default=None
+        The label of each column of scores; None is the sorted labels of y.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The promise over all classes and bins at once; its regions are named "class: bin".
+    calibrator_ : BinningCalibrator
+        The bins, with the predicted class as segment.
+    classes_ : array of shape (L,)
+        The labels, in the order of the columns.
+
+    Notes
+    -----
+    The reduction to binary: the score is the largest column, the label is whether the class of that column is the true
+    one, the segment is that class. Given how often each class was predicted, the rows of a class are independent draws,
+    so bins cut at their own order statistics are exact, and one Sidak level over all regions pays for all classes. A
+    class that was never predicted in calibration gets one region with the interval [0, 1].
+
+    References
+    ----------
+    Gupta and Ramdas (2022), "Top-label calibration and multiclass-to-binary reductions".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import TopLabelCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.dirichlet([1.0, 1.0, 1.0], size=9000)
+    >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
+    >>> calibrator = TopLabelCalibrator(n_bins=5).fit(scores, y)
+    >>> calibrator.predict_label([[0.1, 0.1, 0.8]]), calibrator.predict([[0.1, 0.1, 0.8]]).round(2)
+    (array([2]), array([0.84]))
+    >>> calibrator.guarantee_.is_proved, len(calibrator.guarantee_.regions)
+    (True, 15)
+    """
+
+    calibrator_: BinningCalibrator
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The promise over all classes and bins at once."""
+        check_is_fitted(self, "calibrator_")
+        return self.calibrator_.guarantee_
+
+    def fit(self, scores: ArrayLike, y: ArrayLike) -> Self:
+        """Cut bins of the largest score for each predicted class, and count how often that class is right.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, L)
+            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+
+        Returns
+        -------
+        self
+        """
+        columns, label, classes = self._checked(scores, y)
+        top = columns.argmax(axis=1)
+        hits = (top == label).astype(np.uint8)
+        rows = Rows.of(columns.max(axis=1), hits, None, classes[top])
+
+        def cut(part: Rows) -> ScorePartition:
+            return ScorePartition.uniform_mass(part.scores, self._bins_for(len(part), len(part)))
+
+        seen = dict(zip(rows.segment_names, rows.partition_with(cut).parts, strict=True))  # type: ignore[attr-defined]
+        never = ScorePartition(np.empty(0))
+        whole = SegmentedPartition({name: seen.get(name, never) for name in classes.tolist()})
+        tally = Tally.from_data(whole, rows.scores, hits, segments=classes[top])
+        self._take(whole, tally)
+        self._set_classes(classes)
+        return self
+
+    def _take(self, partition: SegmentedPartition, tally: Tally) -> None:
+        names = ("confidence_level", "interval", "value")
+        calibrator = BinningCalibrator.from_tally(partition, tally, **{name: getattr(self, name) for name in names})
+        calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label="as predicted")
+        self.calibrator_ = calibrator
+
+    def _top(self, scores: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:
+        columns = self._columns(scores)
+        return columns.max(axis=1, initial=-np.inf), self.classes_[columns.argmax(axis=1)]
+
+    def predict_label(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the class with the largest score, shape (n,): the label whose confidence is calibrated."""
+        return self._top(scores)[1]
+
+    def predict(self, scores: ArrayLike) -> FloatArray:
+        """Return the calibrated probability that the predicted class is right, shape (n,)."""
+        confidence, label = self._top(scores)
+        return self.calibrator_.predict(confidence, segments=label)
+
+    def predict_interval(self, scores: ArrayLike) -> FloatArray:
+        """Return confidence limits for that probability, shape (n, 2), valid for all classes and bins at once."""
+        confidence, label = self._top(scores)
+        return self.calibrator_.predict_interval(confidence, segments=label)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
+        return self._saved({"calibrator": self.calibrator_._state()})
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        calibrator = cls._opened(state, "calibrator")
+        check_state(state["calibrator"], ("partition", "tally"))
+        partition = Partition.from_dict(state["calibrator"]["partition"])
+        if not isinstance(partition, SegmentedPartition):
+            raise InvalidTypeError("partition must have one part per class; got one without segments")
+        calibrator._take(partition, Tally.from_dict(state["calibrator"]["tally"]))
+        return calibrator

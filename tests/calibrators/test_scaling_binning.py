@@ -1,0 +1,94 @@
+"""Guaranteed bins on top of any map."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from calibrant import (
+    BetaCalibrator,
+    BinningCalibrator,
+    IsotonicCalibrator,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    TemperatureCalibrator,
+    VennAbersCalibrator,
+)
+
+BASES = [PlattCalibrator(), TemperatureCalibrator(), BetaCalibrator(), IsotonicCalibrator(), VennAbersCalibrator()]
+
+
+def data(n=3000):
+    rng = np.random.default_rng(0)
+    scores = rng.beta(0.7, 0.7, size=n)
+    return scores, (rng.uniform(size=n) < scores**2).astype(int)
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_bins_of_any_base_carry_a_proved_promise(base, strategy):
+    scores, y = data()
+    calibrator = ScalingBinningCalibrator(base, n_bins=5, strategy=strategy, random_state=0).fit(scores, y)
+    promise = calibrator.guarantee_
+    assert promise.is_proved
+    assert promise.epsilon <= 0.5
+    assert "the base map was fitted on a random part of the rows" in promise.assumptions[-1]
+    assert calibrator.tally_.counts.sum() + calibrator.tally_.uncounted == 1500
+    assert len(np.unique(calibrator.predict(scores))) <= calibrator.partition_.n_regions
+    assert calibrator.base is base
+    assert calibrator.base_ is not base
+
+
+def test_counted_rows_are_those_the_base_never_saw():
+    scores, y = data()
+    seed = 5
+    fits = np.zeros(3000, dtype=bool)
+    fits[np.random.default_rng(seed).choice(3000, 1200, replace=False, shuffle=False)] = True
+    calibrator = ScalingBinningCalibrator(n_bins=6, split=1200, random_state=seed).fit(scores, y)
+    base = PlattCalibrator().fit(scores[fits], y[fits])
+    assert calibrator.base_.slope_ == base.slope_
+    expected = BinningCalibrator(n_bins=6).fit(base.predict(scores[~fits]), y[~fits])
+    np.testing.assert_array_equal(calibrator.tally_.counts, expected.tally_.counts)
+    np.testing.assert_array_equal(calibrator.predict_interval(scores), expected.predict_interval(base.predict(scores)))
+
+
+def test_increasing_base_with_quantile_bins_is_binning_of_the_score():
+    scores, y = data()
+    fits = np.zeros(3000, dtype=bool)
+    fits[np.random.default_rng(1).choice(3000, 1500, replace=False, shuffle=False)] = True
+    ours = ScalingBinningCalibrator(n_bins=5, random_state=1).fit(scores, y)
+    plain = BinningCalibrator(n_bins=5).fit(scores[~fits], y[~fits])
+    np.testing.assert_array_equal(ours.predict(scores), plain.predict(scores))
+
+
+@pytest.mark.parametrize("base", [IsotonicCalibrator()], ids=lambda base: type(base).__name__)
+def test_saved_state_is_read_in_a_fresh_process(base):
+    scores, y = data(400)
+    calibrator = ScalingBinningCalibrator(clone(base), n_bins=4, random_state=0).fit(scores, y)
+    code = (
+        "import json, sys; from calibrant.calibrators.base import ScoreCalibrator; "
+        "print(json.dumps(ScoreCalibrator.from_dict(json.load(sys.stdin)).predict([0.2, 0.9]).tolist()))"
+    )
+    text = json.dumps(calibrator.to_dict())
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == calibrator.predict([0.2, 0.9]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"base": "platt"}, TypeError, "base must be a calibrator of scores"),
+        ({"base": PlattCalibrator}, TypeError, "base must be a calibrator of scores"),
+        ({"split": 0.0}, ValueError, "split must be a number strictly between 0 and 1"),
+        ({"split": 3000}, ValueError, "split must leave rows to fit the base map and to count"),
+        ({"split": None}, TypeError, "split must be an int >= 1"),
+        ({"n_bins": 0}, ValueError, "n_bins must be an int >= 1"),
+        ({"random_state": "x"}, TypeError, "random_state must be"),
+    ],
+)
+def test_bad_parameters_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ScalingBinningCalibrator(**options).fit(*data())

@@ -1,0 +1,58 @@
+"""Venn prediction with bins: its pair, and the guarantee it shares with histogram binning."""
+
+import numpy as np
+import pytest
+
+from calibrant import BinningCalibrator, VennBinningCalibrator
+
+
+def data(n=2000):
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=n)
+    return scores, (rng.uniform(size=n) < scores**2).astype(int)
+
+
+def test_pair_is_the_rate_with_one_more_row_of_either_label():
+    scores, y = data()
+    calibrator = VennBinningCalibrator(n_bins=5).fit(scores, y)
+    tally = calibrator.tally_
+    region = calibrator.partition_.assign(scores)
+    expected = np.column_stack([tally.positives, tally.positives + 1]) / (tally.counts + 1)[:, None]
+    np.testing.assert_array_equal(calibrator.predict_multiprobability(scores), expected[region])
+
+
+def test_log_loss_gives_laplaces_rule():
+    scores, y = data()
+    calibrator = VennBinningCalibrator(n_bins=5).fit(scores, y)
+    tally = calibrator.tally_
+    expected = (tally.positives + 1) / (tally.counts + 2)
+    np.testing.assert_allclose(calibrator.guarantee_.value, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "uniform"}, {"split": 0.3, "random_state": 1}])
+@pytest.mark.parametrize("loss", ["log", "brier"])
+def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(loss, options):
+    scores, y = data()
+    venn = VennBinningCalibrator(n_bins=6, loss=loss, **options).fit(scores, y)
+    plain = BinningCalibrator(n_bins=6, **options).fit(scores, y)
+    np.testing.assert_array_equal(venn.predict_interval(scores), plain.predict_interval(scores))
+    np.testing.assert_array_equal(venn.predict_set(scores), plain.predict_set(scores))
+    promise = venn.guarantee_
+    radius = np.maximum(promise.upper - promise.value, promise.value - promise.lower)
+    assert promise.is_proved
+    assert promise.epsilon == radius.max()
+    assert promise.epsilon_for(0.9) <= promise.epsilon
+
+
+def test_empty_bin_predicts_one_half():
+    calibrator = VennBinningCalibrator(n_bins=2, strategy="uniform").fit([0.1, 0.2, 0.3], [0, 1, 0])
+    assert calibrator.predict([0.9]) == 0.5
+    np.testing.assert_array_equal(calibrator.predict_multiprobability([0.9]), [[0.0, 1.0]])
+
+
+def test_segments_have_bins_of_their_own():
+    scores, y = data()
+    group = np.where(np.arange(scores.size) % 2, "a", "b")
+    calibrator = VennBinningCalibrator(n_bins=3).fit(scores, y, segments=group)
+    assert calibrator.predict_multiprobability(scores, segments=group).shape == (scores.size, 2)
+    assert calibrator.tally_.n_regions == 6

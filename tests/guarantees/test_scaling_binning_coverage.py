@@ -1,0 +1,46 @@
+"""Bins of a fitted map hold their promise, whatever the map was fitted to."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logit
+
+from calibrant import ScalingBinningCalibrator, guarantee
+from worlds import WORLDS
+
+DRAWS, ROWS, ALPHA, LEVEL = 2000, 200, 0.1, 1e-4
+SIMULATED = [world for world in WORLDS if world.name not in ("near-empty", "many-ties")]
+
+
+def in_score_space(calibrator):
+    """The regions of the map's output as regions of the score, which a logistic curve makes easy."""
+    slope, intercept = calibrator.base_.slope_, calibrator.base_.intercept_
+    with np.errstate(divide="ignore", over="ignore"):
+        bounds = (logit(np.clip(calibrator.partition_.bounds, 0.0, 1.0)) - intercept) / (slope or 1.0)
+    return SimpleNamespace(
+        bounds=np.sort(bounds, axis=1),
+        _membership=lambda scores: calibrator.partition_._membership(calibrator.base_.predict(scores)),
+    )
+
+
+@pytest.fixture
+def no_mass_limits(monkeypatch):
+    """Limits on the mass of regions take half of the time, and no promise tested here speaks of them."""
+    monkeypatch.setattr(guarantee, "mass_limits", lambda partition, tally, alpha: np.ones(tally.n_regions))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+@pytest.mark.usefixtures("remembered_limits", "no_mass_limits")
+def test_promise_holds(world):
+    rng = np.random.default_rng(60 + WORLDS.index(world))
+    misses = 0
+    for _ in range(DRAWS):
+        calibrator = ScalingBinningCalibrator(n_bins=4, classes=(0, 1), random_state=rng).fit(*world.draw(rng, ROWS))
+        promise = calibrator.guarantee_
+        mass, rate = world.truth(in_score_space(calibrator))
+        real = mass > 1e-9
+        misses += bool(np.any(real & ((rate < promise.lower - 1e-9) | (rate > promise.upper + 1e-9))))
+    assert stats.binomtest(misses, DRAWS, ALPHA, alternative="greater").pvalue > LEVEL

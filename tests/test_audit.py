@@ -1,0 +1,308 @@
+"""The audit: what it proves is so, as often as it says, and it proves what there is to prove."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibrant import BinningCalibrator, audit
+from calibrant.intervals import Interval
+from calibrant.intervals.non_identical import non_identical
+from worlds import WORLDS, World
+
+DRAWS = 2000
+ROWS = 200
+ALPHA = 0.1
+LEVEL = 1e-4  # there are some 60 binomial tests here
+SIMULATED = [world for world in WORLDS if world.name != "constant"]
+
+
+@pytest.fixture
+def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits depend on counts alone, and simulations meet the same counts again and again."""
+    memory: dict[tuple, tuple[float, float]] = {}
+
+    def limits(counts, positives, tail, identical):
+        keys = list(zip(counts.tolist(), positives.tolist(), tail.tolist(), identical.tolist(), strict=True))
+        if new := sorted(set(keys) - memory.keys()):
+            found = non_identical(*(np.array(column) for column in zip(*new, strict=True)))
+            memory.update(zip(new, zip(found.lower.tolist(), found.upper.tolist(), strict=True), strict=True))
+        lower, upper = np.array([memory[key] for key in keys]).T
+        return Interval(lower, upper)
+
+    monkeypatch.setattr(sys.modules["calibrant.auditing.resolutions"], "non_identical", limits)
+
+
+class Truth:
+    """Largest and average calibration error of a world whose score is s, or `rate(s)`, which is calibrated."""
+
+    def __init__(self, world: World, calibrated: bool) -> None:
+        grid = (np.arange(20_000) + 0.5) / 20_000
+        support = np.concatenate([grid if world.continuous else grid[:0], world.atoms])
+        mass = np.full(support.size, world.continuous / grid.size)
+        mass[support.size - world.atoms.size :] = world.atom_mass
+        error = np.zeros(support.size) if calibrated else np.abs(world.rate(support) - support)
+        # 1e-6: between neighbouring points of the grid the error may be larger by that much
+        self.largest, self.average = error.max() + 1e-6, mass @ error + 1e-6
+        self.world = world
+
+    def unseen(self, scores: np.ndarray) -> float:
+        return self.world.atom_mass[~np.isin(self.world.atoms, scores)].sum()
+
+
+def broken(report, truth: Truth, scores: np.ndarray, s: np.ndarray) -> dict[str, bool]:
+    """Which of the claims of one audit are false in truth; `s` are the world's own scores."""
+    order = np.argsort(scores, kind="stable")
+    rates = np.concatenate([[0.0], np.cumsum(truth.world.rate(s)[order])])
+    table = report.table
+    first = np.searchsorted(scores[order], table.low, side="left")
+    last = np.searchsorted(scores[order], table.high, side="right")
+    mean_rate = (rates[last] - rates[first]) / (last - first)
+    claims = {
+        "table": bool(((mean_rate < table.lower - 1e-9) | (mean_rate > table.upper + 1e-9)).any()),
+        "largest": report.lower_bound > truth.largest,
+        "average": report.average_lower_bound > truth.average,
+    }
+    if report.upper_bound is not None:
+        claims["upper"] = bool(np.abs(truth.world.rate(s) - scores).max() > report.upper_bound + 1e-9)
+        claims["unseen"] = truth.unseen(s) > report.unseen_mass
+    claims["any"] = any(claims.values())
+    return claims
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("calibrated", [True, False], ids=["calibrated", "miscalibrated"])
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+@pytest.mark.usefixtures("remembered_limits")
+def test_no_claim_is_false_more_often_than_stated(world: World, calibrated: bool) -> None:
+    truth = Truth(world, calibrated)
+    rng = np.random.default_rng(50 + WORLDS.index(world))
+    count: dict[str, int] = {}
+    for _ in range(DRAWS):
+        s, y = world.draw(rng, ROWS)
+        scores = world.rate(s) if calibrated else s
+        report = audit(y, scores, confidence_level=1 - ALPHA, classes=(0, 1))
+        for claim, is_false in broken(report, truth, scores, s).items():
+            count[claim] = count.get(claim, 0) + is_false
+        if calibrated:
+            count["called miscalibrated"] = count.get("called miscalibrated", 0) + report.is_miscalibrated
+    for claim, false in count.items():
+        p_value = stats.binomtest(false, DRAWS, ALPHA, alternative="greater").pvalue
+        assert p_value > LEVEL, f"{claim} false in {false} of {DRAWS} draws"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("remembered_limits")
+def test_segments_share_one_error_budget() -> None:
+    # calibrated in every segment, one of which is small; labels are rare in another
+    rng = np.random.default_rng(9)
+    false = 0
+    for _ in range(DRAWS):
+        segment = rng.choice(3, p=[0.1, 0.4, 0.5], size=150)
+        scores = np.round(rng.uniform(size=150), 1) * np.array([1.0, 0.01, 0.5])[segment]
+        y = rng.uniform(size=150) < scores
+        false += audit(y, scores, segments=segment, confidence_level=1 - ALPHA, classes=(0, 1)).is_miscalibrated
+    assert stats.binomtest(false, DRAWS, ALPHA, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.parametrize("offset", [0.05, -0.05])
+def test_score_off_by_five_points_is_always_caught_at_1e5_rows(offset: float) -> None:
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        scores = rng.uniform(0.05, 0.95, size=100_000)
+        y = rng.uniform(size=100_000) < scores + offset
+        report = audit(y, scores)
+        assert 0.04 < report.lower_bound <= 0.05
+        assert 0.04 < report.average_lower_bound <= 0.05
+        assert report.worst.direction == ("scores too low" if offset > 0 else "scores too high")
+
+
+def test_error_in_a_narrow_range_is_found_and_named() -> None:
+    rng = np.random.default_rng(11)
+    scores = rng.uniform(size=100_000)
+    off = (scores > 0.6) & (scores < 0.65)
+    report = audit(rng.uniform(size=100_000) < scores + 0.2 * off, scores)
+    assert 0.12 < report.lower_bound <= 0.2
+    assert report.worst.direction == "scores too low"
+    assert report.worst.high - report.worst.low < 0.1
+    assert report.worst.low < 0.65
+    assert report.worst.high > 0.6
+
+
+@pytest.mark.parametrize("name", ["smooth", "atoms", "forest"])
+def test_bounds_are_tight_as_rows_grow(name: str) -> None:
+    world = next(world for world in WORLDS if world.name == name)
+    truth = Truth(world, calibrated=False)
+    rng = np.random.default_rng(12)
+    largest, average = [], []
+    for n in (1_000, 30_000, 1_000_000):
+        s, y = world.draw(rng, n)
+        report = audit(y, s)
+        largest.append(report.lower_bound / truth.largest)
+        average.append(report.average_lower_bound / truth.average)
+    assert largest == sorted(largest)
+    assert average == sorted(average)
+    assert 0.95 < largest[-1] <= 1
+    assert 0.95 < average[-1] <= 1
+
+
+def test_cancelling_errors_are_not_averaged_away() -> None:
+    # too high below 1/2 and too low above: right on average, and wrong everywhere
+    rng = np.random.default_rng(13)
+    scores = rng.uniform(0.1, 0.9, size=50_000)
+    y = rng.uniform(size=50_000) < scores + 0.1 * np.sign(scores - 0.5)
+    report = audit(y, scores)
+    assert report.table.error[0] == 0.0
+    assert report.average_lower_bound > 0.08
+
+
+def test_finitely_many_scores_have_an_upper_bound_that_shrinks() -> None:
+    rng = np.random.default_rng(14)
+    bounds = []
+    for n in (1_000, 100_000):
+        scores = rng.choice([0.1, 0.3, 0.8], size=n)
+        report = audit(rng.uniform(size=n) < scores, scores)
+        bounds.append(report.upper_bound)
+    assert bounds[1] < 0.015 < bounds[0]
+    assert report.verdict == f"proved within {np.ceil(bounds[1] * 10_000) / 10_000:.4f} (finitely many scores)"
+    assert report.upper_bound_reason is None
+    assert report.unseen_mass < 0.03
+
+
+def test_continuous_scores_have_no_upper_bound_and_the_reason_is_given() -> None:
+    rng = np.random.default_rng(15)
+    scores = rng.uniform(size=10_000)
+    report = audit(rng.uniform(size=10_000) < scores, scores)
+    assert report.upper_bound is None
+    assert "10,000 distinct scores" in report.upper_bound_reason
+    assert report.verdict == "no evidence"
+    assert report.worst is None
+
+
+def test_binned_score_is_proved_nearly_right() -> None:
+    rng = np.random.default_rng(16)
+    scores = rng.uniform(size=200_000)
+    y = rng.uniform(size=200_000) < scores**2
+    calibrator = BinningCalibrator(n_bins=10).fit(scores[:100_000], y[:100_000])
+    report = audit(y[100_000:], calibrator.predict(scores[100_000:]))
+    assert report.upper_bound < 0.05
+    assert report.lower_bound < 0.02
+
+
+def test_faulty_segment_is_named_and_others_are_not() -> None:
+    rng = np.random.default_rng(17)
+    scores = rng.uniform(0.1, 0.9, size=30_000)
+    segments = rng.choice(["north", "south", "west"], size=30_000)
+    y = rng.uniform(size=30_000) < scores - 0.1 * (segments == "south")
+    report = audit(y, scores, segments=segments)
+    assert report.by_segment
+    assert report.worst.segment == "south"
+    assert report.worst.direction == "scores too high"
+    assert {finding.segment for finding in report.findings} <= {"south", None}
+    assert "segment 'south'" in str(report)
+
+
+def test_segments_reveal_what_cancels_between_them() -> None:
+    rng = np.random.default_rng(18)
+    scores = rng.uniform(0.2, 0.8, size=40_000)
+    segments = rng.integers(2, size=40_000)
+    y = rng.uniform(size=40_000) < scores + 0.1 * (2 * segments - 1)
+    assert not audit(y, scores).is_miscalibrated
+    report = audit(y, scores, segments=segments)
+    assert report.lower_bound > 0.08
+    assert report.average_lower_bound > 0.08
+    assert {finding.direction for finding in report.findings} == {"scores too low", "scores too high"}
+
+
+def test_upper_bound_with_segments_is_within_segments() -> None:
+    rng = np.random.default_rng(19)
+    scores = rng.choice([0.2, 0.6], size=10_000)
+    segments = rng.integers(2, size=10_000)
+    y = rng.uniform(size=10_000) < scores + 0.1 * (2 * segments - 1)
+    assert audit(y, scores).upper_bound < 0.05
+    assert audit(y, scores, segments=segments).upper_bound > 0.1
+
+
+def test_table_is_one_row_per_region_and_resolutions_nest() -> None:
+    rng = np.random.default_rng(20)
+    scores = np.round(rng.uniform(size=5_000), 2)
+    table = audit(rng.uniform(size=5_000) < scores, scores, n_bins=8).table
+    frame = table.to_frame()
+    assert list(frame.columns[:5]) == ["segment", "resolution", "low", "high", "counts"]
+    for level in np.unique(table.resolution):
+        here = table.resolution == level
+        assert table.counts[here].sum() == 5_000
+        assert (table.low[here][1:] > table.high[here][:-1]).all()  # no tie is torn apart
+    assert table.is_finest.sum() == np.unique(scores).size
+    assert set(frame["verdict"]) <= {"no evidence", "scores too low", "scores too high"}
+
+
+def test_verdict_never_rounds_a_bound_in_its_favour() -> None:
+    from calibrant.auditing.report import rounded_down, rounded_up
+
+    for value in (0.0619, 0.00042, 0.1, 0.3, 0.999, 1e-7):
+        assert float(rounded_down(value)) <= value <= float(rounded_up(value))
+    assert rounded_down(0.0619) == "0.061"
+    assert rounded_up(0.0291) == "0.030"
+
+
+def test_flipping_labels_and_scores_mirrors_the_report() -> None:
+    rng = np.random.default_rng(21)
+    scores = rng.uniform(size=3_000)
+    y = (rng.uniform(size=3_000) < scores**2).astype(int)
+    here, there = audit(y, scores), audit(1 - y, 1 - scores)
+    assert here.lower_bound == pytest.approx(there.lower_bound, abs=1e-9)
+    assert here.average_lower_bound == pytest.approx(there.average_lower_bound, abs=1e-9)
+    assert {here.worst.direction, there.worst.direction} == {"scores too high", "scores too low"}
+
+
+def test_rows_in_any_order_give_the_same_report_and_inputs_stay_as_they_were() -> None:
+    rng = np.random.default_rng(22)
+    scores = rng.uniform(size=1_000)
+    y = (rng.uniform(size=1_000) < scores).astype(int)
+    before = scores.copy(), y.copy()
+    order = rng.permutation(1_000)
+    assert audit(y, scores).lower_bound == audit(y[order], scores[order]).lower_bound
+    assert np.array_equal(scores, before[0])
+    assert np.array_equal(y, before[1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_rows_prove_nothing(n: int) -> None:
+    report = audit(np.ones(n, dtype=int), np.full(n, 0.5), classes=(0, 1))
+    assert report.verdict == "no evidence"
+    assert report.lower_bound == report.average_lower_bound == 0.0
+
+
+def test_sure_scores_that_are_wrong_are_proved_wrong() -> None:
+    report = audit([0] * 50, [1.0] * 50, classes=(0, 1))
+    assert report.lower_bound > 0.9
+    assert report.upper_bound == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scores": [0.1, -0.5]}, r"scores must be probabilities in \[0, 1\]; got -0.5 in row 1"),
+        ({"segments": [1]}, "segments must have one entry per score, 2; got 1"),
+        ({"n_bins": 0}, "n_bins must be an int >= 1"),
+        ({"confidence_level": 0}, "confidence_level must be"),
+        ({"y": [1, 1]}, "name both"),
+        ({"y": ["a", "b"]}, "pos_label must say"),
+    ],
+)
+def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
+    given = {"y": [0, 1], "scores": [0.1, 0.9], **arguments}
+    with pytest.raises(ValueError, match=message):
+        audit(given.pop("y"), given.pop("scores"), **given)
+
+
+def test_text_names_the_worst_segments_and_counts_the_rest() -> None:
+    rng = np.random.default_rng(23)
+    scores = rng.uniform(0.1, 0.6, size=20_000)
+    segments = rng.integers(12, size=20_000)
+    report = audit(rng.uniform(size=20_000) < scores + 0.3, scores, segments=segments)
+    assert len(report.findings) == 13  # all rows, and each segment
+    assert [finding.error for finding in report.findings] == sorted((f.error for f in report.findings), reverse=True)
+    assert "and findings in 5 more segments" in str(report)

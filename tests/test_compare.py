@@ -1,0 +1,146 @@
+"""The comparison: measured on rows not fitted on, promises taken from the calibrators themselves."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, compare
+from calibrant.metrics import brier_score, ece, log_loss
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=3_000)
+    return scores, (rng.uniform(size=3_000) < scores**2).astype(int)
+
+
+def test_every_column_is_what_it_says(rows) -> None:
+    scores, y = rows
+    folds = KFold(3, shuffle=True, random_state=1)
+    result = compare({"bins": BinningCalibrator(n_bins=8)}, scores, y, folds)
+    assert result.methods == ("as they are", "bins")
+    prediction = np.empty(scores.size)
+    for train, test in folds.split(scores[:, None]):
+        prediction[test] = BinningCalibrator(n_bins=8).fit(scores[train], y[train]).predict(scores[test])
+    assert result.brier[1] == pytest.approx(brier_score(y, prediction).value)
+    assert result.log_loss[1] == pytest.approx(log_loss(y, prediction).value)
+    assert result.ece[1] == pytest.approx(ece(y, prediction, strategy="uniform").value)
+    fitted = BinningCalibrator(n_bins=8, classes=(0, 1), pos_label=1).fit(scores, y)
+    assert result.epsilon[1] == fitted.guarantee_.epsilon
+    assert result.guarantee[1] == str(fitted.guarantee_)
+    assert result.state_bytes[1] == len(json.dumps(fitted.to_dict(), separators=(",", ":")))
+    assert result.n_folds == 3
+
+
+def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
+    result = compare([PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)], *rows)
+    assert np.isnan(result.epsilon[:3]).all()
+    assert 0 < result.epsilon[3] < 0.2
+    assert "No distribution-free guarantee" in result.guarantee[1]
+
+
+def test_calibrating_helps_where_scores_are_off(rows) -> None:
+    result = compare([PlattCalibrator(), BinningCalibrator(n_bins=10)], *rows)
+    assert (result.brier[1:] < result.brier[0]).all()
+    assert (result.ece[1:] < 0.5 * result.ece[0]).all()
+
+
+def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> None:
+    scores = np.repeat([0.1, 0.9], 50)
+    y = np.repeat([0, 1], 50)
+    y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
+    result = compare({"bins": BinningCalibrator(n_bins=2, strategy="uniform")}, scores, y, KFold(5))
+    assert np.isinf(result.log_loss[1])
+    assert "inf" in str(result)
+
+
+def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None:
+    scores, y = rows
+    result = compare([PlattCalibrator()], 10 * scores - 5, y)
+    assert result.methods == ("Platt",)
+
+
+def test_same_classes_get_numbered_names(rows) -> None:
+    result = compare([BinningCalibrator(5), BinningCalibrator(10), BinningCalibrator(20)], *rows)
+    assert result.methods[1:] == ("Binning", "Binning 2", "Binning 3")
+
+
+def test_text_labels_and_two_columns_work(rows) -> None:
+    scores, y = rows
+    plain = compare([BinningCalibrator(5)], scores, y)
+    columns = np.column_stack([1 - scores, scores])
+    named = compare([BinningCalibrator(5)], columns, np.where(y, "yes", "no"), pos_label="yes")
+    np.testing.assert_allclose(named.brier, plain.brier)
+    # where the first class is positive, the first column speaks for it
+    first = compare([BinningCalibrator(5)], columns[:, ::-1], np.where(y, "a", "b"), pos_label="a")
+    np.testing.assert_allclose(first.brier, plain.brier)
+
+
+def test_given_calibrators_stay_unfitted(rows) -> None:
+    calibrator = BinningCalibrator(5)
+    compare([calibrator], *rows)
+    assert not hasattr(calibrator, "guarantee_")
+    assert calibrator.classes is None
+
+
+def test_table_reads_well_and_becomes_a_frame(rows) -> None:
+    result = compare({"Platt": PlattCalibrator(), "ten bins": BinningCalibrator(10)}, *rows)
+    text = str(result)
+    assert text.splitlines()[0].split() == [
+        "method",
+        "log",
+        "loss",
+        "Brier",
+        "ECE",
+        "guaranteed",
+        "state",
+        "fit",
+        "predict",
+    ]
+    assert "none" in text
+    assert text.endswith("only the guaranteed column is a promise")
+    frame = result.to_frame()
+    assert list(frame.index) == ["as they are", "Platt", "ten bins"]
+    assert frame.loc["ten bins", "epsilon"] == result.epsilon[2]
+
+
+@pytest.mark.parametrize(
+    ("calibrators", "options", "message"),
+    [
+        ([], {}, "calibrators must hold at least one calibrator; got none"),
+        (PlattCalibrator(), {}, "calibrators must be a mapping"),
+        (["platt"], {}, "calibrators must have fit, predict and get_params; got str"),
+        ([PlattCalibrator()], {"cv": 1}, "cv must be an int >= 2"),
+        ([PlattCalibrator()], {"cv": 2_500}, "rarer label"),
+        ([PlattCalibrator()], {"cv": ShuffleSplit(2, random_state=0)}, "every row into a test fold"),
+    ],
+    ids=["none", "bare", "text", "one fold", "many folds", "partial"],
+)
+def test_bad_input_is_refused_by_name(rows, calibrators, options: dict, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        compare(calibrators, *rows, **options)
+
+
+def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
+    class Stranger(LogisticRegression):
+        def fit(self, scores, y):
+            return super().fit(np.asarray(scores)[:, None], y)
+
+        def predict(self, scores):
+            return super().predict_proba(np.asarray(scores)[:, None])[:, 1]
+
+    result = compare({"stranger": Stranger()}, *rows)
+    assert result.state_bytes[1] == 0
+    assert np.isnan(result.epsilon[1])
+    assert result.guarantee[1] == "nothing is promised"
+
+
+def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:
+    for random_state in (3, np.random.default_rng(3), np.random.RandomState(3), None):
+        assert compare([PlattCalibrator()], *rows, random_state=random_state).brier[1] < 0.2
+    one, two = (compare([PlattCalibrator()], *rows, random_state=3).brier for _ in range(2))
+    np.testing.assert_array_equal(one, two)

@@ -1,0 +1,169 @@
+"""Conformal sets: exact coverage, on worlds whose truth does not matter, for it holds in all."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+
+from calibrant import ConformalSets
+from calibrant.conformal import ConformalGuarantee
+from worlds import WORLDS
+
+DRAWS = 2000
+LEVEL = 1e-4  # some 40 binomial tests in this file
+SIMULATED = [world for world in WORLDS if world.name != "near-empty"]
+
+
+def data(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=n)
+    return scores, (rng.uniform(size=n) < scores).astype(int)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("randomized", [False, True])
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+def test_marginal_coverage(world, randomized):
+    rng = np.random.default_rng(100 + WORLDS.index(world))
+    coverage, n = 0.83, 50  # 0.83 of 51 is no whole number, so the deterministic set covers a little more
+    hits = 0
+    for _ in range(DRAWS):
+        scores, y = world.draw(rng, n + 1)
+        sets = ConformalSets(classes=(0, 1), randomized=randomized, random_state=rng).fit(scores[:n], y[:n])
+        hits += sets.predict_set(scores[n:], coverage=coverage)[0, y[n]]
+    assert stats.binomtest(int(hits), DRAWS, coverage, alternative="less").pvalue > LEVEL
+    if randomized:  # exact: not more than was asked for, either
+        assert stats.binomtest(int(hits), DRAWS, coverage, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", SIMULATED, ids=lambda world: world.name)
+def test_coverage_within_each_label(world):
+    rng = np.random.default_rng(200 + WORLDS.index(world))
+    coverage, n, pool = 0.75, 200, 4000 if world.name == "rare" else 100  # to find a row of either label
+    hits, seen = np.zeros(2, int), np.zeros(2, int)
+    for _ in range(DRAWS):
+        scores, y = world.draw(rng, n + pool)
+        sets = ConformalSets(conditional="label", classes=(0, 1)).fit(scores[:n], y[:n])
+        for label in (0, 1):
+            rows = np.flatnonzero(y[n:] == label)
+            if rows.size:
+                hits[label] += sets.predict_set(scores[n + rows[:1]], coverage=coverage)[0, label]
+                seen[label] += 1
+    for label in (0, 1):
+        assert seen[label] > 0.9 * DRAWS
+        assert stats.binomtest(int(hits[label]), int(seen[label]), coverage, alternative="less").pvalue > LEVEL
+
+
+@pytest.mark.slow
+def test_sets_are_not_vacuous_where_scores_tell():
+    rng = np.random.default_rng(7)
+    hits = size = 0
+    for _ in range(DRAWS):
+        scores, y = data(100, seed=rng)
+        found = ConformalSets().fit(scores[:99], y[:99]).predict_set(scores[99:], coverage=0.8)
+        hits += found[0, y[99]]
+        size += found.sum()
+    # without ties the coverage is exactly 80 / 100
+    assert stats.binomtest(int(hits), DRAWS, 0.8).pvalue > LEVEL
+    assert size / DRAWS < 1.25
+
+
+def test_p_values_by_hand():
+    scores, y = [0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]  # oddness - 0.5: -0.4, 0.1, 0.1, -0.4
+    sets = ConformalSets().fit(scores, y)
+    # 0.9 is odd by 0.4 as a 0: no row is odder; by -0.4 as a 1: all four are at least as odd
+    np.testing.assert_allclose(sets.predict_p_value([0.9]), [[1 / 5, 5 / 5]])
+    by_label = ConformalSets(conditional="label").fit(scores, y)
+    np.testing.assert_allclose(by_label.predict_p_value([0.6]), [[2 / 3, 2 / 3]])
+
+
+@pytest.mark.parametrize(("coverage", "n"), [(0.9, 9), (0.9, 99), (0.95, 19), (0.7, 9), (0.8, 4)])
+def test_coverage_is_read_as_the_decimal_it_was_written_as(coverage, n):
+    # alpha (n + 1) is a whole number: that many smallest p-values, and no fewer, leave the set
+    scores = np.arange(n) / n
+    sets = ConformalSets(conditional="label", classes=(0, 1)).fit(np.concatenate([scores, scores]), [0] * n + [1] * n)
+    oddest = sets.predict_set([2.0], coverage=coverage)
+    np.testing.assert_array_equal(oddest, [[False, True]])
+
+
+@pytest.mark.parametrize("conditional", ["marginal", "label"])
+def test_larger_coverage_contains_smaller_and_flipping_mirrors(conditional):
+    scores, y = data()
+    sets = ConformalSets(conditional=conditional).fit(scores, y)
+    found = [sets.predict_set(scores, coverage=level) for level in (0.5, 0.8, 0.95, 0.999)]
+    assert all((found[i + 1] >= found[i]).all() for i in range(3))
+    mirrored = ConformalSets(conditional=conditional).fit(1 - scores, 1 - y)
+    np.testing.assert_allclose(mirrored.predict_p_value(1 - scores)[:, ::-1], sets.predict_p_value(scores), atol=0.02)
+
+
+def test_columns_follow_the_classes():
+    scores, y = data()
+    plain = ConformalSets(conditional="label").fit(scores, y)
+    named = ConformalSets(conditional="label", pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
+    assert named.classes_.tolist() == ["bad", "good"]
+    np.testing.assert_array_equal(named.predict_set(scores), plain.predict_set(scores)[:, ::-1])
+
+
+def test_a_label_never_seen_is_in_every_set():
+    sets = ConformalSets(conditional="label", classes=(0, 1)).fit([0.1, 0.2, 0.3], [0, 0, 0])
+    assert sets.predict_set([0.0, 5.0], coverage=0.5)[:, 1].all()
+
+
+def test_few_rows_give_full_sets():
+    sets = ConformalSets().fit([0.1, 0.9], [0, 1])
+    assert sets.predict_set([0.0, 0.5, 1.0], coverage=0.9).all()
+
+
+def test_label_conditional_needs_only_ranks():
+    scores, y = data()
+    plain, cubed = (ConformalSets(conditional="label").fit(s, y) for s in (scores, 1024 * scores))
+    np.testing.assert_array_equal(plain.predict_set(scores), cubed.predict_set(1024 * scores))
+
+
+@pytest.mark.parametrize("conditional", ["marginal", "label"])
+def test_json_round_trip_and_clone(conditional):
+    scores, y = data()
+    sets = ConformalSets(conditional=conditional, center=0.4).fit(scores, y)
+    restored = ConformalSets.from_dict(json.loads(json.dumps(sets.to_dict())))
+    np.testing.assert_array_equal(restored.predict_p_value(scores), sets.predict_p_value(scores))
+    assert restored.guarantee_ == sets.guarantee_
+    assert not hasattr(clone(sets), "classes_")
+
+
+def test_ties_are_broken_at_random_only_when_asked():
+    scores, y = np.full(100, 0.5), np.arange(100) % 2
+    plain = ConformalSets().fit(scores, y)
+    assert (plain.predict_p_value([0.5]) == 1.0).all()
+    seeded = [ConformalSets(randomized=True, random_state=3).fit(scores, y).predict_p_value([0.5]) for _ in range(2)]
+    np.testing.assert_array_equal(*seeded)
+    assert (seeded[0] < 1.0).all()
+
+
+def test_promise_in_words():
+    promise = ConformalSets(conditional="label").fit(*data()).guarantee_
+    assert isinstance(promise, ConformalGuarantee)
+    assert promise.is_proved
+    assert "of either class" in str(promise)
+    assert "exactly" not in str(promise)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"conditional": "group"}, ValueError, "conditional must be one of 'marginal', 'label'; got 'group'"),
+        ({"center": np.nan}, ValueError, "center must be a finite number"),
+        ({"randomized": 1}, TypeError, "randomized must be True or False; got 1"),
+    ],
+)
+def test_bad_parameters_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        ConformalSets(**options).fit(*data())
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -1, np.nan])
+def test_bad_coverage_is_refused(coverage):
+    with pytest.raises(ValueError, match="coverage must be a number strictly between 0 and 1"):
+        ConformalSets().fit(*data()).predict_set([0.5], coverage=coverage)

@@ -1,0 +1,114 @@
+"""Top-label and class-wise calibration: reductions to binning, within one error budget."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from calibrant import BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator
+
+
+def data(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = rng.dirichlet([1.0, 1.0, 1.0], size=n)
+    return scores, (rng.uniform(size=(n, 1)) > scores.cumsum(axis=1)).sum(axis=1)
+
+
+def test_top_label_is_binning_with_the_predicted_class_as_segment():
+    scores, y = data()
+    top = scores.argmax(axis=1)
+    ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
+    plain = BinningCalibrator(n_bins=4).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    np.testing.assert_array_equal(ours.predict(scores), plain.predict(scores.max(axis=1), segments=top))
+    np.testing.assert_array_equal(
+        ours.predict_interval(scores), plain.predict_interval(scores.max(axis=1), segments=top)
+    )
+    np.testing.assert_array_equal(ours.predict_label(scores), top)
+    assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.2
+
+
+def test_class_that_was_never_predicted_promises_nothing():
+    scores, y = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50), np.array([0, 1] * 50)
+    calibrator = TopLabelCalibrator(n_bins=2, classes=(0, 1, 2)).fit(scores, y)
+    assert calibrator.predict([[0.1, 0.1, 0.8]]).tolist() == [0.5]
+    assert calibrator.predict_interval([[0.1, 0.1, 0.8]]).tolist() == [[0.0, 1.0]]
+    assert calibrator.guarantee_.epsilon == 0.5
+
+
+def test_class_with_few_rows_has_few_bins():
+    scores = np.array([[0.7, 0.2, 0.1]] * 50 + [[0.1, 0.2, 0.7]] * 2)
+    calibrator = TopLabelCalibrator(n_bins=10, classes=(0, 1, 2)).fit(scores, [0] * 50 + [2, 0])
+    assert calibrator.predict([[0.1, 0.2, 0.7]]).tolist() == [0.5]
+
+
+def test_class_wise_shares_the_error_budget():
+    scores, y = data()
+    ours = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)
+    for k, one in enumerate(ours.calibrators_):
+        plain = BinningCalibrator(n_bins=4, confidence_level=0.98).fit(scores[:, k], (y == k).astype(int))
+        np.testing.assert_allclose(
+            one.predict_interval(scores[:, k]), plain.predict_interval(scores[:, k]), rtol=0, atol=1e-9
+        )
+    assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
+    assert "for all 3 classes and in all their bins at once" in str(ours.guarantee_)
+    assert ours.guarantee_.is_proved
+
+
+def test_class_wise_probabilities_are_not_forced_to_add_up():
+    scores, y = data()
+    found = ClassWiseCalibrator(n_bins=4).fit(scores, y).predict(scores)
+    assert found.shape == scores.shape
+    assert np.abs(found.sum(axis=1) - 1).max() > 0.01
+
+
+@pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
+@pytest.mark.parametrize("names", [[0, 1, 2], ["c", "a", "b"], [2.5, -1.0, 7.0]])
+def test_json_round_trip_with_any_labels(kind, names):
+    scores, y = data(800)
+    calibrator = kind(n_bins=3, classes=names).fit(scores, np.array(names)[y])
+    restored = kind.from_dict(json.loads(json.dumps(calibrator.to_dict())))
+    np.testing.assert_array_equal(restored.predict(scores), calibrator.predict(scores))
+    np.testing.assert_array_equal(restored.predict_interval(scores), calibrator.predict_interval(scores))
+    assert str(restored.guarantee_) == str(calibrator.guarantee_)
+    if kind is TopLabelCalibrator:
+        assert set(calibrator.predict_label(scores).tolist()) <= set(names)
+
+
+@pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
+def test_frames_lists_and_clones(kind):
+    scores, y = data(300)
+    plain = kind(n_bins=3).fit(scores, y)
+    framed = clone(plain).fit(pd.DataFrame(scores, index=np.zeros(300)), pd.Series(y, index=y))
+    listed = kind(n_bins=3).fit(scores.tolist(), y.tolist())
+    np.testing.assert_array_equal(framed.predict(scores), plain.predict(scores))
+    np.testing.assert_array_equal(listed.predict(scores.tolist()), plain.predict(scores))
+    assert plain.predict(np.empty((0, 3))).shape == ((0,) if kind is TopLabelCalibrator else (0, 3))
+
+
+@pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda s, y: (s[:, 0], y), ValueError, "scores must have shape"),
+        (lambda s, y: (s[:, :2], y), ValueError, "classes must name every one of the 2 columns"),
+        (lambda s, y: (s, y[:-1]), ValueError, "scores and y must have the same number of rows"),
+        (lambda s, y: (np.where(s == s.max(), np.nan, s), y), ValueError, "scores must be finite"),
+        (lambda s, y: (s.astype(str), y), TypeError, "scores must be real numbers"),
+        (lambda s, y: (s[:0], y[:0]), ValueError, "at least one row"),
+        (lambda s, y: (s, np.where(y == 2, np.nan, y)), ValueError, "y must have no missing entries"),
+    ],
+)
+def test_bad_data_are_refused(kind, change, error, message):
+    with pytest.raises(error, match=message):
+        kind().fit(*change(*data(200)))
+
+
+@pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
+def test_unknown_label_and_wrong_width_are_refused(kind):
+    scores, y = data(200)
+    with pytest.raises(ValueError, match="y must hold only the labels"):
+        kind(classes=(0, 1, 5)).fit(scores, y)
+    with pytest.raises(ValueError, match="scores must have 3 columns; got 4"):
+        kind().fit(scores, y).predict(np.ones((2, 4)))
