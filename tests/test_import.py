@@ -47,3 +47,13 @@ def test_an_unknown_name_is_an_attribute_error():
 
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         calibrant.nothing  # noqa: B018
+
+
+def test_a_fresh_process_reads_a_calibrator_of_any_kind():
+    import calibrant
+
+    kinds = [name for name in calibrant.__all__ if name.endswith("Calibrator") and name != "ScoreCalibrator"]
+    multiclass = {"ClassWiseCalibrator", "TopLabelCalibrator"}  # of matrices, not of scores
+    code = "from calibrant import ScoreCalibrator; print(*sorted(ScoreCalibrator._saved_types))"
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert set(kinds) - multiclass <= set(printed.split())

@@ -6,6 +6,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from calibrant.auditing import Audit, audit
+    from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.calibrators.beta import BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator
@@ -31,33 +32,34 @@ if TYPE_CHECKING:
 
 # Where each public name lives. It is imported when first asked for, so that `import calibrant` costs next to nothing.
 _HOMES = {
+    "Audit": "calibrant.auditing",
+    "audit": "calibrant.auditing",
     "BetaCalibrator": "calibrant.calibrators.beta",
-    "IsotonicCalibrator": "calibrant.calibrators.isotonic",
-    "PlattCalibrator": "calibrant.calibrators.platt",
-    "ScalingBinningCalibrator": "calibrant.calibrators.scaling_binning",
-    "ShiftCalibrator": "calibrant.calibrators.shift",
-    "TemperatureCalibrator": "calibrant.calibrators.temperature",
-    "VennAbersCalibrator": "calibrant.calibrators.venn_abers",
-    "VennBinningCalibrator": "calibrant.calibrators.venn_binning",
-    "ConformalSets": "calibrant.conformal",
-    "TopLabelCalibrator": "calibrant.multiclass",
-    "ClassWiseCalibrator": "calibrant.multiclass",
     "BinningCalibrator": "calibrant.calibrators.binning",
     "CalibratedClassifier": "calibrant.classifier",
+    "ClassWiseCalibrator": "calibrant.multiclass",
+    "compare": "calibrant.comparing",
+    "Comparison": "calibrant.comparing",
+    "ConformalSets": "calibrant.conformal",
     "DriftMonitor": "calibrant.drift",
     "Guarantee": "calibrant.guarantee",
     "Interval": "calibrant.intervals",
+    "IsotonicCalibrator": "calibrant.calibrators.isotonic",
     "LabelShiftCalibrator": "calibrant.calibrators.label_shift",
     "OnlineCalibrator": "calibrant.calibrators.online",
     "Partition": "calibrant.partition",
     "Plan": "calibrant.planning",
-    "ReliabilityDisplay": "calibrant.views.plot",
-    "Tally": "calibrant.tally",
-    "Audit": "calibrant.auditing",
-    "audit": "calibrant.auditing",
-    "Comparison": "calibrant.comparing",
-    "compare": "calibrant.comparing",
     "plan": "calibrant.planning",
+    "PlattCalibrator": "calibrant.calibrators.platt",
+    "ReliabilityDisplay": "calibrant.views.plot",
+    "ScalingBinningCalibrator": "calibrant.calibrators.scaling_binning",
+    "ScoreCalibrator": "calibrant.calibrators.base",
+    "ShiftCalibrator": "calibrant.calibrators.shift",
+    "Tally": "calibrant.tally",
+    "TemperatureCalibrator": "calibrant.calibrators.temperature",
+    "TopLabelCalibrator": "calibrant.multiclass",
+    "VennAbersCalibrator": "calibrant.calibrators.venn_abers",
+    "VennBinningCalibrator": "calibrant.calibrators.venn_binning",
 }
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "PlattCalibrator",
     "ReliabilityDisplay",
     "ScalingBinningCalibrator",
+    "ScoreCalibrator",
     "ShiftCalibrator",
     "Tally",
     "TemperatureCalibrator",
