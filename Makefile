@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test oldest lint docs paper bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ demo: $(VENV)/.ready-demo ## Calibrate a model of flight delays, print the promi
 
 test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings, README and docs
 	@$(BIN)/python -m pytest -n 2
+
+oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
+	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow' -p no:cacheprovider --no-header \
+		tests/calibrators tests/intervals tests/kernels tests/partition tests/sequences tests/test_*.py
 
 lint: $(VENV)/.ready-lint ## Check style, types and which module may import which
 	@$(BIN)/ruff check .
@@ -31,13 +35,19 @@ bench: $(VENV)/.ready-bench ## Time the kernels against textbook numpy
 	@$(BIN)/python benchmarks/kernels.py
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-oldest site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Setting up $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)-oldest/.ready: pyproject.toml constraints-oldest.txt
+	@echo "Setting up $(VENV)-oldest"
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/python -m pip install -qq -c constraints-oldest.txt -e '.[test]'
+	@touch $@
 
 # One stamp for each extra: installed once, and again when the dependencies change.
 $(VENV)/.ready-%: pyproject.toml constraints.txt | $(BIN)/python

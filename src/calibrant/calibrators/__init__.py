@@ -5,6 +5,7 @@ from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.label_shift import LabelShiftCalibrator
+from calibrant.calibrators.online import OnlineCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 from calibrant.calibrators.shift import ShiftCalibrator
@@ -18,6 +19,7 @@ __all__ = [
     "CrossVennAbersCalibrator",
     "IsotonicCalibrator",
     "LabelShiftCalibrator",
+    "OnlineCalibrator",
     "PlattCalibrator",
     "ScalingBinningCalibrator",
     "ShiftCalibrator",

@@ -1,0 +1,169 @@
+"""What the intervals under covariate shift stand on: weighted sums or rows, and a bound on weights.
+
+Throughout, region b holds N rows with weights w_i in [0, U] and labels y_i, and what is covered is
+theta_b = E[w Y | b] / E[w | b], the rate of the positive label among the target population's rows in region b. It is
+the root q of E[w (Y - q) | b] = 0, and the mean of w (y - q) over the rows is (mean of w) times (pi-check - q).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._params import check_real
+from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals.base import Interval
+
+if TYPE_CHECKING:
+    from calibrant.tally import Tally, WeightSums
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedRows:
+    """Rows with weights, in an order that does not depend on the labels.
+
+    Attributes
+    ----------
+    regions : int array of shape (n,)
+        Region of each row, from 0 to n_regions - 1.
+    weights : float array of shape (n,)
+        Importance weight of each row, >= 0.
+    codes : int array of shape (n,)
+        Label of each row, 0 or 1.
+    n_regions : int
+        How many regions there are.
+    """
+
+    regions: IndexArray
+    weights: FloatArray
+    codes: CodeArray
+    n_regions: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """All that a method may draw on; each takes what it needs.
+
+    Attributes
+    ----------
+    tally : Tally
+        Counts, positives and weighted sums of every region.
+    weight_bound : float
+        U: no weight can be larger.
+    weight_floor : float
+        L: no weight can be smaller.
+    relative_mass : float array of shape (n_regions,) or None
+        m_b = P(b) / P~(b), each region's probability in the calibration population over that in the target population.
+    rows : WeightedRows or None
+        The rows themselves, where they are at hand.
+    """
+
+    tally: Tally
+    weight_bound: float
+    weight_floor: float = 0.0
+    relative_mass: FloatArray | None = None
+    rows: WeightedRows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftMethod:
+    """One way from weighted evidence to simultaneous intervals, and what it rests on.
+
+    Attributes
+    ----------
+    name : str
+        What the parameter ``interval`` of `ShiftCalibrator` calls it.
+    function : callable
+        ``function(evidence, alpha)`` returns the `Interval` of all regions.
+    theorem : str
+        One line: the result that the method rests on.
+    needs_rows : bool
+        Whether it needs the rows themselves; otherwise it works from a tally, so it can be merged.
+    remark : callable
+        ``remark(evidence, alpha)`` says in words why the method says nothing on this evidence, or None.
+    """
+
+    name: str
+    function: Callable[[Evidence, float], Interval]
+    theorem: str
+    needs_rows: bool = False
+    remark: Callable[[Evidence, float], str | None] = lambda evidence, alpha: None
+
+    def __call__(self, evidence: Evidence, alpha: float) -> Interval:
+        """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
+        return self.function(evidence, alpha)
+
+
+def weight_sums(tally: Tally) -> WeightSums:
+    """Return the weighted sums of `tally`; refuse a tally without them."""
+    if tally.weights is None:
+        raise InvalidTypeError(
+            "tally must have importance weights; got counts alone: pass importance_weight to Tally.from_data"
+        )
+    return tally.weights
+
+
+def check_weight_bound(tally: Tally, weight_bound: float) -> float:
+    """Return `weight_bound` as a positive float; refuse one that a weight of the tally exceeds."""
+    bound = as_weight_bound(weight_bound)
+    largest = float(weight_sums(tally).largest.max())
+    if largest > bound:
+        raise InvalidValueError(
+            f"weight_bound must be at least every weight; got {bound:g}, and a weight of {largest:g}"
+        )
+    return bound
+
+
+def as_weight_bound(weight_bound: float) -> float:
+    """Return `weight_bound` as a positive float."""
+    rule = "a number > 0 that no importance weight can exceed"
+    bound = check_real("weight_bound", weight_bound, rule=rule)
+    if bound <= 0.0:
+        raise InvalidValueError(f"weight_bound must be {rule}; got {weight_bound!r}")
+    return bound
+
+
+def mean_weights(tally: Tally) -> FloatArray:
+    """Mean weight of each region, 0 where no row was seen."""
+    return weight_sums(tally).w.rounded() / np.maximum(tally.counts, 1)
+
+
+def weighted_rates(tally: Tally) -> FloatArray:
+    """Return pi-check, the weighted rate of positives of each region (`eq:cov_shift_estimator`); NaN without weight.
+
+    >>> from calibrant import Partition, Tally
+    >>> bins = Partition.fixed_width(2)
+    >>> weighted_rates(Tally.from_data(bins, [0.1, 0.2, 0.9], [1, 0, 1], importance_weight=[1.0, 3.0, 0.0]))
+    array([0.25,  nan])
+    """
+    sums = weight_sums(tally)
+    total, hits = sums.w.rounded(), sums.wy.rounded()
+    rates = np.full(tally.n_regions, np.nan)
+    np.divide(hits, total, out=rates, where=total > 0.0)
+    return rates
+
+
+def around(center: FloatArray, radius: FloatArray) -> Interval:
+    """Return [center - radius, center + radius] within [0, 1], rounded outwards; [0, 1] where the center is NaN."""
+    unknown = np.isnan(center) | np.isnan(radius)
+    center, radius = np.where(unknown, 0.5, center), np.where(unknown, 1.0, radius)
+    return outwards(center - radius, center + radius)
+
+
+def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
+    """Round limits away from each other, so that rounding can not make an interval narrower than its formula."""
+    with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
+        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+    return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
+
+
+def sidak_level(alpha: float, n_regions: int) -> float:
+    """Error of one region, so that all regions together err with probability at most alpha.
+
+    Given which region each row fell into, the rows of different regions are independent, weights and labels together.
+    """
+    return float(-np.expm1(np.log1p(-alpha) / n_regions))

@@ -1,0 +1,150 @@
+"""Hedged betting: the narrowest interval under covariate shift, where the rows themselves are at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._params import check_open_unit
+from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.intervals.base import Interval
+from calibrant.intervals.shift.base import WeightedRows, as_weight_bound, sidak_level
+
+_STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
+_MOST_STAKED = 0.5  # no bet can lose more than half of the capital
+_ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
+
+
+def betting(rows: WeightedRows, alpha: float, *, weight_bound: float) -> Interval:
+    """Limits for the target rate of every region at once: the rates against which no bet has won enough.
+
+    Parameters
+    ----------
+    rows : WeightedRows
+        The rows, i.i.d. within each region, in an order that does not depend on labels or weights.
+    alpha : float in (0, 1)
+        The probability with which some region's interval may miss its target rate.
+    weight_bound : float
+        U, which no weight can exceed.
+
+    Returns
+    -------
+    Interval
+        Within [0, 1]; [0, 1] for a region without weight.
+
+    Notes
+    -----
+    A gambler who believes that the target rate exceeds q bets on Z_i(q) = w_i (y_i - q), which lies in
+    [-Uq, U(1-q)] and has mean zero if q is the target rate. The capital K+(q) = prod(1 + min(lam_i, c/(Uq)) Z_i(q)) is
+    then a nonnegative martingale, and by Ville's inequality ever reaches 2/delta with probability at most delta/2; in
+    the same way K-(q) = prod(1 - min(lam_i, c/(U(1-q))) Z_i(q)). Kept are the rates for which both stay below 2/delta,
+    delta the Sidak level, c = 1/2. Each factor of K+ falls in q and each of K- rises, for the bets lam_i do not depend
+    on q: so what is kept is one interval, and halving finds its ends.
+
+    lam_i = sqrt(2 ln(2/delta) / (N s_{i-1}^2)), s_{i-1}^2 a running variance of w (y - theta_hat) over the rows before
+    i, started from the largest weight seen so far, so that nothing but c/U depends on the scale of U.
+
+    Any bets that look at earlier rows only are valid; these are near the ones that grow capital fastest. The weights of
+    later rows, or of row i itself, must not be used: given its weight, Z_i has not mean zero.
+
+    References
+    ----------
+    Waudby-Smith & Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86, 1-27.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> codes = (rng.uniform(size=1000) < 0.5).astype(np.uint8)
+    >>> rows = WeightedRows(np.zeros(1000, dtype=np.intp), rng.uniform(0, 2, size=1000), codes, 1)
+    >>> betting(rows, 0.1, weight_bound=2.0).radius.round(3)
+    array([0.034])
+    """
+    alpha = check_open_unit("alpha", alpha)
+    game = _Game.of(rows, as_weight_bound(weight_bound), sidak_level(alpha, rows.n_regions))
+    lower, upper = np.zeros(rows.n_regions), np.ones(rows.n_regions)
+    if game.places.size:
+        lower[game.places] = _last_rejected(game, +1.0)
+        upper[game.places] = 1.0 - _last_rejected(game, -1.0)
+    return Interval(lower, upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Game:
+    """Rows of one region after another, regions without weight left out, and the stakes."""
+
+    places: IndexArray
+    starts: IntArray
+    counts: IntArray
+    weights: FloatArray
+    labels: FloatArray
+    stakes: FloatArray
+    goal: float
+
+    @classmethod
+    def of(cls, rows: WeightedRows, bound: float, delta: float) -> _Game:
+        weights = np.asarray(rows.weights, dtype=np.float64) / bound
+        if weights.size and weights.max() > 1.0:
+            row = int(np.flatnonzero(weights > 1.0)[0])
+            raise InvalidValueError(
+                f"weight_bound must be at least every weight; got {bound:g}, and a weight of "
+                f"{float(rows.weights[row]):g} in row {row}"
+            )
+        total = np.bincount(rows.regions, weights, rows.n_regions)
+        used = total[rows.regions] > 0.0
+        order = np.flatnonzero(used)[np.argsort(rows.regions[used], kind="stable")]
+        places, starts, counts = np.unique(rows.regions[order], return_index=True, return_counts=True)
+        w, y = weights[order], rows.codes[order].astype(np.float64)
+        goal = float(np.log(2.0 / delta))
+        return cls(places, starts, counts, w, y, _stakes(w, y, starts, counts, goal), goal)
+
+    def best_capital(self, rates: FloatArray, side: float) -> FloatArray:
+        """Largest logarithm of capital ever reached in each region by bets that the rate is above or below `rates`."""
+        q = np.repeat(rates, self.counts)
+        room = q if side > 0 else 1.0 - q
+        stakes = np.minimum(self.stakes, _MOST_STAKED / room)
+        growth = np.log1p(side * stakes * self.weights * (self.labels - q))
+        capital: FloatArray = np.maximum.reduceat(_running_sums(growth, self.starts, self.counts), self.starts)
+        return capital
+
+
+def _stakes(w: FloatArray, y: FloatArray, starts: IntArray, counts: IntArray, goal: float) -> FloatArray:
+    """The bets lam_i, each from rows before i of the same region."""
+    if not w.size:
+        return w
+    largest = np.concatenate([np.maximum.accumulate(w[a : a + n]) for a, n in zip(starts, counts, strict=True)])
+    # a rate of 1/2 and its variance, as if one row of the largest weight had been seen
+    mean = (0.5 * largest + _running_sums(w * y, starts, counts)) / np.where(
+        largest > 0.0, largest + _running_sums(w, starts, counts), 1.0
+    )
+    squares = np.square(w * (y - mean))
+    seen = np.arange(1, w.size + 1) - np.repeat(starts, counts)
+    before = _running_sums(squares, starts, counts) - squares
+    largest_before = np.concatenate([[1.0], largest[:-1]])
+    largest_before[starts] = 1.0
+    variance = (0.25 * np.square(largest_before) + np.maximum(before, 0.0)) / seen
+    stakes = np.full(w.size, np.inf)  # nothing seen but weights of zero: only the cap limits the bet
+    np.divide(2.0 * goal / np.repeat(counts, counts), variance, out=stakes, where=variance > 0.0)
+    roots: FloatArray = np.sqrt(stakes)
+    return roots
+
+
+def _running_sums(values: FloatArray, starts: IntArray, counts: IntArray) -> FloatArray:
+    """Cumulative sums that start anew in each region."""
+    sums = np.cumsum(values)
+    before = np.concatenate([[0.0], sums])[starts]
+    anew: FloatArray = sums - np.repeat(before, counts)
+    return anew
+
+
+def _last_rejected(game: _Game, side: float) -> FloatArray:
+    """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
+    ruled_out, kept = np.zeros(game.places.size), np.ones(game.places.size)
+    for _ in range(_STEPS):
+        middle = 0.5 * (ruled_out + kept)
+        rates = middle if side > 0 else 1.0 - middle
+        lost = game.best_capital(rates, side) >= game.goal + _ROUNDING
+        ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
+    return ruled_out

@@ -1,0 +1,86 @@
+"""The paper's theorem for known relative masses: an oracle, for comparison."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._input import as_numbers
+from calibrant._params import check_open_unit
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.errors import InvalidValueError
+from calibrant.intervals.base import Interval
+from calibrant.intervals.shift.base import around, check_weight_bound, weight_sums
+
+if TYPE_CHECKING:
+    from calibrant.tally import Tally
+
+
+def oracle(tally: Tally, alpha: float, *, weight_bound: float, relative_mass: ArrayLike) -> Interval:
+    """The paper's limits for known relative masses, exactly as `thm:cov_shift` states them.
+
+    Offered for comparison: it needs m_b = P(b) / P~(b), which nobody knows, and is still wider than what needs no m_b.
+
+    Parameters
+    ----------
+    tally : Tally
+        A tally with importance weights; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+    alpha : float in (0, 1)
+        The probability with which some region's interval may miss its target rate.
+    weight_bound : float
+        U, which no weight can exceed.
+    relative_mass : array-like of shape (n_regions,)
+        m_b of every region.
+
+    Returns
+    -------
+    Interval
+        pi-hat +- radius, within [0, 1]; [0, 1] for an empty region.
+
+    Notes
+    -----
+    pi-hat = (1/N) sum of m w y, radius sqrt(2 V ln(3B/alpha) / N) + 3 m U ln(3B/alpha) / N, V the empirical variance of
+    m w y.
+
+    References
+    ----------
+    Gupta, Podkopaev & Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals
+    and calibration", NeurIPS, `thm:cov_shift`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import Partition, Tally
+    >>> bins = Partition.fixed_width(1)
+    >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2, importance_weight=np.ones(1000))
+    >>> oracle(tally, 0.1, weight_bound=1.0, relative_mass=[1.0]).radius.round(4)
+    array([0.0514])
+    """
+    alpha = check_open_unit("alpha", alpha)
+    bound = check_weight_bound(tally, weight_bound)
+    m = as_relative_mass(relative_mass, tally.n_regions)
+    count = np.maximum(tally.counts, 1).astype(np.float64)
+    rates = known_mass_rates(tally, m)
+    center = np.where(tally.counts > 0, rates, np.nan)
+    squares = m * m * weight_sums(tally).w2y.rounded() / count
+    variance = np.maximum(squares - rates * rates, 0.0)
+    log_term = np.log(3.0 * tally.n_regions) - np.log(alpha)
+    return around(center, np.sqrt(2.0 * variance * log_term / count) + 3.0 * m * bound * log_term / count)
+
+
+def known_mass_rates(tally: Tally, relative_mass: FloatArray) -> FloatArray:
+    """Return pi-hat, (m_b / N_b) sum of w y, of each region (`eq:cov-shift-oracle-mb`); 0 where no row was seen."""
+    rates: FloatArray = relative_mass * weight_sums(tally).wy.rounded() / np.maximum(tally.counts, 1)
+    return rates
+
+
+def as_relative_mass(values: ArrayLike, n_regions: int) -> FloatArray:
+    """Return one relative mass per region, each a finite number > 0."""
+    masses = as_numbers(values, "relative_mass")
+    if masses.shape != (n_regions,):
+        raise InvalidValueError(f"relative_mass must have one entry per region, {n_regions}; got {masses.size}")
+    bad = np.flatnonzero(masses <= 0.0)
+    if bad.size:
+        raise InvalidValueError(f"relative_mass must be > 0; got {masses[bad[0]]:g} for region {int(bad[0])}")
+    return masses

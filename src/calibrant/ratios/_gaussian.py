@@ -1,0 +1,79 @@
+"""Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP write the ratio."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._input import as_numbers
+from calibrant._params import check_int, check_real
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.ratios.base import BATCH_ROWS, as_matrix, squared_distances
+
+_MEDIAN_ROWS = 500
+_FAR = -100.0  # exp(-100) is 4e-44: taken as 0, for arithmetic with the tiniest numbers is a hundred times slower
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Centres, and the shift and scale that rows go through before distances are taken."""
+
+    centers: FloatArray
+    offset: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(
+        cls, source: FloatArray, target: FloatArray, centers: Any, standardize: bool, generator: np.random.Generator
+    ) -> Self:
+        """Take `centers` target rows at random, or the given centres; `standardize` divides columns by their spread."""
+        if not isinstance(standardize, bool | np.bool_):
+            raise InvalidTypeError(f"standardize must be True or False; got {standardize!r}")
+        if isinstance(centers, int | np.integer):
+            number = min(check_int("centers", centers, minimum=1, alternative=", or an array of centres"), len(target))
+            chosen = target[np.sort(generator.choice(len(target), number, replace=False))]
+        else:
+            chosen = as_matrix(centers, "centers", least=1)
+            if chosen.shape[1] != target.shape[1]:
+                raise InvalidValueError(f"centers must have {target.shape[1]} columns; got {chosen.shape[1]}")
+        scale = np.ones(source.shape[1])
+        if standardize:
+            scale = np.sqrt((source.var(axis=0) + target.var(axis=0)) / 2)
+            scale = np.where(scale > 0.0, scale, 1.0)
+        offset = chosen.mean(axis=0)
+        return cls((chosen - offset) / scale, offset, scale)
+
+    def prepare(self, rows: FloatArray) -> FloatArray:
+        """Rows in the coordinates of the centres."""
+        prepared: FloatArray = (rows - self.offset) / self.scale
+        return prepared
+
+    def values(self, prepared: FloatArray, bandwidth: float) -> FloatArray:
+        """exp(-distance^2 / (2 bandwidth^2)) of each row from each centre."""
+        distances = squared_distances(prepared, self.centers)
+        with np.errstate(over="ignore"):  # a row infinitely many bandwidths away gets 0 too
+            distances *= -0.5 / bandwidth**2
+        np.putmask(distances, distances < _FAR, -np.inf)
+        return np.exp(distances, out=distances)
+
+    def typical_distance(self, prepared: FloatArray) -> float:
+        """Median distance between rows and centres, of at most 500 rows."""
+        some = prepared[np.linspace(0, len(prepared) - 1, min(len(prepared), _MEDIAN_ROWS)).astype(np.intp)]
+        distance = float(np.sqrt(np.median(squared_distances(some, self.centers))))
+        return distance if distance > 0.0 else 1.0
+
+
+def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:
+    """Consecutive slices that cover `n_rows`."""
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+def as_grid(values: ArrayLike, name: str) -> FloatArray:
+    """Return a number, or several, as an array of distinct positive numbers in the order given."""
+    rule = "a number > 0, or several"
+    grid = np.array([check_real(name, values, rule=rule)]) if np.isscalar(values) else as_numbers(values, name)
+    if not grid.size or (grid <= 0.0).any():
+        raise InvalidValueError(f"{name} must be {rule}; got {values!r}")
+    return grid

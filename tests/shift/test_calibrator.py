@@ -1,0 +1,402 @@
+"""ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, refusals, and the classifier."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from calibrant import BinningCalibrator, CalibratedClassifier, Partition, PlattCalibrator, ShiftCalibrator, Tally
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals.shift import SHIFT_METHODS
+from calibrant.metrics import ece
+from calibrant.ratios import ULSIF, LargeShiftWarning, LogisticRatio
+from calibrator_checks import CHECKS
+from shift_worlds import BOUND, draw, rate, score, weight
+
+BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
+
+
+def data(seed=0, n=4000):
+    x, scores, y = draw(np.random.default_rng(seed), n)
+    return x, scores, y, weight(x)
+
+
+def target(seed=1, n=1000):
+    return np.random.default_rng(seed).beta(2, 1, size=(n, 3))
+
+
+# Values
+
+
+def test_mean_is_the_weighted_rate_of_each_bin():
+    _, scores, y, w = data()
+    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(scores, y, importance_weight=w)
+    for b in range(5):
+        part = np.digitize(scores, [-0.2, 0.0, 0.2, 0.4]) == b
+        expected = sum(wi * yi for wi, yi in zip(w[part], y[part], strict=True)) / sum(w[part])
+        assert calibrator.guarantee_.value[b] == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_array_equal(calibrator.predict(scores), calibrator.guarantee_.value[BINS.assign(scores)])
+
+
+def test_known_and_counted_masses_follow_their_formulas():
+    _, scores, y, w = data()
+    masses = np.array([0.9, 1.1, 1.0, 0.7, 1.4])
+    options = {"partition": BINS, "interval": "hoeffding", "weight_bound": BOUND}
+    known = ShiftCalibrator(value="known-mass", **options)
+    region = BINS.assign(scores)
+    mean = np.bincount(region, w * y) / np.bincount(region)
+    for given in (masses, masses.tolist(), lambda bins: masses[: bins.n_regions]):
+        value = clone(known).fit(scores, y, importance_weight=w, relative_mass=given).guarantee_.value
+        np.testing.assert_allclose(value, np.clip(masses * mean, 0, 1), rtol=0, atol=1e-12)
+    new = score(target())
+    counted = ShiftCalibrator(value="counted-mass", **options).fit(scores, y, importance_weight=w, target_scores=new)
+    share = np.bincount(region) / len(region) / (np.bincount(BINS.assign(new)) / len(new))
+    np.testing.assert_allclose(counted.guarantee_.value, np.clip(share * mean, 0, 1), rtol=0, atol=1e-12)
+    none_there = ShiftCalibrator(value="counted-mass", **options).fit(
+        scores, y, importance_weight=w, target_scores=[0.1]
+    )
+    np.testing.assert_array_equal(
+        none_there.guarantee_.value[[0, 1, 3, 4]], none_there.guarantee_.interval.midpoint[[0, 1, 3, 4]]
+    )
+
+
+def test_calibration_error_on_the_target_population_agrees_with_the_papers_formula_and_falls():
+    _, scores, y, w = data(n=20_000)
+    new = target(n=20_000)
+    y_new = (np.random.default_rng(9).uniform(size=20_000) < rate(new)).astype(int)
+    found = {}
+    weighted = ShiftCalibrator(n_bins=10, weight_bound=BOUND).fit(scores, y, importance_weight=w)
+    for name, fitted in (("plain", BinningCalibrator(n_bins=10).fit(scores, y)), ("weighted", weighted)):
+        p = fitted.predict(score(new))
+        cell = np.minimum(np.floor(p * 10).astype(int), 9)
+        by_hand = sum(np.mean(cell == b) * abs(p[cell == b].mean() - y_new[cell == b].mean()) for b in np.unique(cell))
+        found[name] = ece(y_new, p, strategy="uniform", n_bins=10).value
+        assert found[name] == pytest.approx(by_hand, abs=1e-9)
+    assert found["weighted"] < found["plain"]
+
+
+def test_weights_of_one_give_the_rates_of_plain_binning():
+    _, scores, y, _ = data()
+    plain = BinningCalibrator(n_bins=6).fit(scores, y)
+    shifted = ShiftCalibrator(n_bins=6, weight_bound=1.0).fit(scores, y, importance_weight=np.ones(len(y)))
+    assert shifted.partition_ == plain.partition_
+    np.testing.assert_allclose(shifted.guarantee_.value, plain.guarantee_.value, rtol=0, atol=1e-15)
+
+
+def test_segments_and_split_count_the_rows_that_plain_binning_counts():
+    _, scores, y, w = data()
+    group = np.where(np.arange(len(y)) % 3 == 0, "a", "b")
+    plain = BinningCalibrator(n_bins=3).fit(scores, y, segments=group)
+    shifted = ShiftCalibrator(n_bins=3, weight_bound=BOUND).fit(scores, y, importance_weight=w, segments=group)
+    np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
+    assert shifted.predict(scores[:9], segments=group[:9]).shape == (9,)
+    plain = BinningCalibrator(n_bins=3, split=0.25, random_state=5).fit(scores, y)
+    shifted = ShiftCalibrator(n_bins=3, split=0.25, random_state=5, weight_bound=BOUND)
+    shifted.fit(scores, y, importance_weight=w)
+    np.testing.assert_array_equal(shifted.tally_.counts, plain.tally_.counts)
+    np.testing.assert_array_equal(shifted.tally_.positives, plain.tally_.positives)
+
+
+@pytest.mark.parametrize("name", SHIFT_METHODS)
+def test_values_lie_in_their_intervals_and_epsilon_is_the_largest_distance(name):
+    _, scores, y, w = data()
+    calibrator = ShiftCalibrator(partition=BINS, interval=name, weight_bound=BOUND)
+    guarantee = calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(5)).guarantee_
+    if name != "oracle":
+        assert ((guarantee.lower <= guarantee.value) & (guarantee.value <= guarantee.upper)).all()
+    assert guarantee.epsilon == np.maximum(guarantee.upper - guarantee.value, guarantee.value - guarantee.lower).max()
+    assert guarantee.method == name
+
+
+def test_estimated_weights_are_the_ratios_own():
+    x, scores, y, _ = data()
+    calibrator = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40)).fit(scores, y, X=x, X_target=target())
+    w = ULSIF(centers=40).fit(x, target()).predict(x)
+    region = BINS.assign(scores)
+    expected = np.bincount(region, w * y) / np.bincount(region, w)
+    np.testing.assert_allclose(calibrator.guarantee_.value, expected, rtol=0, atol=1e-12)
+    other = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40))
+    other.fit(scores, y, X=x, X_target=target(), X_source=data(seed=8)[0])
+    assert other.ratio_.diagnostics_.n_source == 4000
+    assert (other.guarantee_.value != calibrator.guarantee_.value).any()
+
+
+# Words
+
+
+def test_guarantee_says_which_condition_it_rests_on():
+    x, scores, y, w = data()
+    known = ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
+    assert known.is_proved
+    assert "(condition A)" in str(known)
+    assert "among rows of the target population" in str(known)
+    assert any("no importance weight exceeds 8" in text for text in known.assumptions)
+    assert not any("one distribution" in text for text in known.assumptions)
+    unbounded = ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w).guarantee_
+    assert not unbounded.is_proved
+    assert str(unbounded).startswith("Nothing is proved: weight_bound was not given")
+    assert "If no weight is larger than those seen: with 90% confidence" in str(unbounded)
+    estimated = ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=20.0).fit(scores, y, X=x, X_target=target())
+    assert not estimated.guarantee_.is_proved
+    assert "asymptotic" in str(estimated.guarantee_)
+    assert "If the weights were exact: with 90% confidence" in str(estimated.guarantee_)
+    assert estimated.guarantee_.remarks[-1] == str(estimated.ratio_.diagnostics_)
+
+
+def test_vacuous_paper_interval_is_said_to_be_vacuous():
+    _, scores, y, w = data()
+    guarantee = (
+        ShiftCalibrator(n_bins=4, interval="paper", weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
+    )
+    assert guarantee.is_vacuous
+    assert "vacuous: the weights have no lower bound above 0" in guarantee.remarks[0]
+
+
+def test_sensitivity_widens_and_says_when_a_conclusion_falls():
+    _, scores, y, w = data(n=20_000)
+    calibrator = ShiftCalibrator(partition=BINS, weight_bound=BOUND).fit(scores, y, importance_weight=w)
+    exact, wider = calibrator.guarantee_, calibrator.guarantee_for(0.2)
+    assert (wider.lower < exact.lower).all()
+    assert (wider.upper > exact.upper).all()
+    assert "up to a relative error of 0.2" in str(wider)
+    set_before = ShiftCalibrator(partition=BINS, weight_bound=BOUND, weight_error=0.2)
+    assert set_before.fit(scores, y, importance_weight=w).guarantee_.interval == wider.interval
+    tolerated = calibrator.tolerated_weight_error(0.5)
+    concluded = (exact.lower > 0.5) | (exact.upper < 0.5)
+    np.testing.assert_array_equal(tolerated > 0, concluded)
+    for b in np.flatnonzero(concluded):
+        for factor, expected in ((0.99, True), (1.01, False)):
+            moved = calibrator.guarantee_for(min(factor * tolerated[b], 0.999))
+            assert ((moved.lower[b] > 0.5) or (moved.upper[b] < 0.5)) == expected
+
+
+# Saving, merging, and the checks of every calibrator
+
+
+@pytest.mark.parametrize("name", SHIFT_METHODS)
+def test_json_round_trip_answers_the_same(name):
+    _, scores, y, w = data()
+    calibrator = ShiftCalibrator(n_bins=4, interval=name, weight_bound=BOUND, weight_error=0.05)
+    calibrator.fit(scores, y, importance_weight=w, relative_mass=np.ones(4))
+    read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
+    np.testing.assert_array_equal(read.predict_interval(scores), calibrator.predict_interval(scores))
+    assert str(read.guarantee_) == str(calibrator.guarantee_)
+    assert read.guarantee_.assumptions == calibrator.guarantee_.assumptions
+    assert read.guarantee_for(0.1).interval == calibrator.guarantee_for(0.1).interval
+    assert read.tally_ == calibrator.tally_
+
+
+def test_json_of_estimated_weights_keeps_the_caveat_and_leaves_the_ratio_behind():
+    x, scores, y, _ = data()
+    calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20)).fit(scores, y, X=x, X_target=target())
+    read = ShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
+    assert read.ratio_ is None
+    assert str(read.guarantee_) == str(calibrator.guarantee_)
+
+
+def test_merged_tallies_equal_one_fit():
+    _, scores, y, w = data()
+    options = {"interval": "empirical-bernstein", "weight_bound": BOUND}
+    whole = ShiftCalibrator(partition=BINS, **options).fit(scores, y, importance_weight=w)
+    tallies = [
+        Tally.from_data(BINS, scores[part], y[part], importance_weight=w[part])
+        for part in (slice(0, 99), slice(99, None))
+    ]
+    merged = ShiftCalibrator.from_tally(BINS, tallies[1] + tallies[0], **options)
+    np.testing.assert_array_equal(merged.predict_interval(scores), whole.predict_interval(scores))
+    assert str(merged.guarantee_) == str(whole.guarantee_)
+    with pytest.raises(InvalidTypeError, match='interval="betting" must have the rows'):
+        ShiftCalibrator.from_tally(BINS, tallies[0], interval="betting", weight_bound=BOUND)
+    with pytest.raises(InvalidTypeError, match="tally must have importance weights"):
+        ShiftCalibrator.from_tally(BINS, Tally.from_data(BINS, scores, y), weight_bound=BOUND)
+
+
+class Weighed(ShiftCalibrator):
+    """Every row has weight 1, so that the checks of all calibrators can be run on this one."""
+
+    def fit(self, scores, y, **options):
+        n_rows = len(y) if hasattr(y, "__len__") else 1
+        return super().fit(scores, y, importance_weight=np.ones(n_rows), **options)
+
+
+NOT_MEANT = {
+    "order_of_calibration_rows_does_not_matter": "bets are placed in an order; any order is valid",
+    "doubled_data_equals_weight_two": "takes no sample_weight",
+    "weights_equal_repeated_rows_and_zero_equals_removal": "takes no sample_weight",
+    "arrays_of_the_caller_are_unchanged": "takes no sample_weight; tested below",
+    "weights_are_refused_where_rows_are_drawn": "takes no sample_weight",
+    "from_tally_equals_fit": "bets need rows; tested above for methods that do not",
+    "region_without_rows_predicts_one_half_and_promises_nothing": "needs a tally with weights; tested below",
+    "fit_and_predict_agree_on_the_side_of_every_edge": "makes a tally without weights where rows are drawn",
+}
+CONFIGURATIONS = {
+    "betting": Weighed(n_bins=4, weight_bound=1.0),
+    "sums": Weighed(n_bins=4, interval="hoeffding", weight_bound=1.0),
+    "split": Weighed(n_bins=3, split=0.2, weight_bound=1.0),
+    "uniform": Weighed(n_bins=3, strategy="uniform", value="midpoint"),
+}
+PAIRS = [
+    pytest.param(check, calibrator, id=f"{check.name}-{name}")
+    for check in CHECKS
+    for name, calibrator in CONFIGURATIONS.items()
+    if check.name not in NOT_MEANT and check.applies_to(calibrator)
+]
+
+
+@pytest.mark.parametrize(("check", "calibrator"), PAIRS)
+def test_check(check, calibrator):
+    check.run(calibrator)
+
+
+def test_checks_left_out_are_checks():
+    assert NOT_MEANT.keys() <= {check.name for check in CHECKS}
+
+
+def test_arrays_of_the_caller_and_numpys_error_state_are_unchanged():
+    x, scores, y, w = data()
+    copies = [array.copy() for array in (x, scores, y, w)]
+    with np.errstate(all="raise"):
+        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).predict(scores)
+        ShiftCalibrator(n_bins=4, ratio=ULSIF()).fit(scores, y, X=x, X_target=target())
+    for array, before in zip((x, scores, y, w), copies, strict=True):
+        np.testing.assert_array_equal(array, before)
+
+
+# The right wide interval, or a refusal
+
+
+def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
+    _, scores, y, w = data()
+    w[BINS.assign(scores) == 2] = 0.0
+    for name in ("betting", "empirical-bernstein", "hoeffding"):
+        calibrator = ShiftCalibrator(partition=BINS, interval=name, weight_bound=BOUND).fit(
+            scores, y, importance_weight=w
+        )
+        np.testing.assert_array_equal(calibrator.predict([0.1]), [0.5])
+        np.testing.assert_array_equal(calibrator.predict_interval([0.1]), [[0.0, 1.0]])
+        np.testing.assert_array_equal(calibrator.predict_set([0.1]), [[True, True]])
+        assert calibrator.guarantee_.radius[2] == 0.5
+        assert "1 of 5 regions have no weight" in calibrator.guarantee_.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (lambda w: np.where(np.arange(len(w)) == 7, -1.0, w), "importance_weight must be finite, >= 0"),
+        (lambda w: np.where(np.arange(len(w)) == 7, np.nan, w), "got nan in row 7"),
+        (lambda w: np.where(np.arange(len(w)) == 7, np.inf, w), "got inf in row 7"),
+        (
+            lambda w: np.where(np.arange(len(w)) == 7, 9.0, w),
+            "importance_weight must be at most weight_bound=8; got 9 in row 7",
+        ),
+        (lambda w: 0 * w, "importance_weight must not be zero in every row"),
+        (lambda w: 1e-170 * w, "got none above 1e-100"),
+        (lambda w: w[:-1], "importance_weight must have one entry per score, 4000"),
+        (lambda w: w.astype(str), "importance_weight must be real numbers"),
+    ],
+)
+def test_bad_weights_are_refused(weights, words):
+    _, scores, y, w = data()
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
+        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=weights(w))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "options", "words"),
+    [
+        ({}, {}, "importance_weight must be given, or ratio set"),
+        ({"ratio": ULSIF()}, {}, "X must be given to estimate importance weights"),
+        ({"ratio": ULSIF()}, {"X": np.ones((4000, 2))}, "X_target must be given to estimate importance weights"),
+        (
+            {"ratio": ULSIF()},
+            {"X": np.ones((5, 2)), "X_target": np.ones((5, 2))},
+            "X must have one row per score, 4000; got 5",
+        ),
+        (
+            {"ratio": ULSIF},
+            {"X": np.ones((4000, 2)), "X_target": np.ones((5, 2))},
+            "ratio must be a density ratio, as in ULSIF()",
+        ),
+        (
+            {},
+            {"importance_weight": np.ones(4000), "X_target": np.ones((5, 2))},
+            "X_target must be None where importance_weight",
+        ),
+        ({"weight_bound": 0.0}, {"importance_weight": np.ones(4000)}, "weight_bound must be a number > 0"),
+        ({"weight_floor": -1.0}, {"importance_weight": np.ones(4000)}, "weight_floor must be a number >= 0"),
+        (
+            {"weight_floor": 2.0},
+            {"importance_weight": np.ones(4000)},
+            "must be at least weight_floor=2; got 1 in row 0",
+        ),
+        ({"weight_error": 1.0}, {"importance_weight": np.ones(4000)}, "weight_error must be a number in [0, 1)"),
+        ({"interval": "wilson"}, {"importance_weight": np.ones(4000)}, "interval must be one of 'betting'"),
+        (
+            {"interval": "oracle"},
+            {"importance_weight": np.ones(4000)},
+            'relative_mass must be given for interval="oracle"',
+        ),
+        ({"value": "median"}, {"importance_weight": np.ones(4000)}, "value must be one of 'mean'"),
+        (
+            {"value": "known-mass"},
+            {"importance_weight": np.ones(4000)},
+            "relative_mass must be given for value='known-mass'",
+        ),
+        ({"value": "counted-mass"}, {"importance_weight": np.ones(4000)}, "target_scores must be given"),
+    ],
+)
+def test_bad_arguments_are_refused(parameters, options, words):
+    _, scores, y, _ = data()
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
+        ShiftCalibrator(n_bins=4, **parameters).fit(scores, y, **options)
+
+
+def test_estimated_weights_above_the_bound_are_refused_and_a_hopeless_shift_is_said_aloud():
+    x, scores, y, _ = data()
+    with pytest.raises(InvalidValueError, match="the estimated importance weight must be at most weight_bound=1; got"):
+        ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=1.0).fit(scores, y, X=x, X_target=target())
+    with pytest.warns(LargeShiftWarning, match="too large to correct"):  # noqa: SIM117
+        with pytest.raises(InvalidValueError, match="must not be zero in every row"):
+            ShiftCalibrator(ratio=ULSIF(bandwidth=0.1)).fit(scores, y, X=x, X_target=target() + 50.0)
+
+
+# With a classifier
+
+
+def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
+    x, _, y, _ = data()
+    calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20))
+    for new in (target(), target(n=4000)):  # as many target rows as labelled ones, too
+        model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(x, y, X_target=new)
+        assert model.calibrator_.ratio_.diagnostics_.n_target == len(new)
+        assert model.calibrator_.ratio_.diagnostics_.n_source == 3000  # trained on, and not calibrated on
+        assert model.calibrator_.tally_.n_rows == 1000
+        assert "asymptotic" in str(model.guarantee_)
+        assert model.predict_interval(new[:3]).shape == (3, 2)
+    frozen = FrozenEstimator(LogisticRegression().fit(x, y))
+    model = CalibratedClassifier(frozen, calibrator).fit(x, y, X_target=target())
+    assert model.calibrator_.ratio_.diagnostics_.n_source == 4000
+    crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(x, y, X_target=target())
+    assert "the weights were exact and that made no difference" in str(crossed.guarantee_)
+
+
+def test_classifier_takes_known_weights_by_row():
+    x, _, y, w = data()
+    calibrator = ShiftCalibrator(n_bins=4, weight_bound=BOUND)
+    model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(x, y, importance_weight=w)
+    assert model.guarantee_.is_proved
+    assert model.calibrator_.tally_.weights.w.rounded().sum() < w.sum()
+
+
+def test_classifier_takes_any_ratio_and_refuses_target_rows_where_they_would_be_ignored():
+    x, _, y, _ = data()
+    calibrator = ShiftCalibrator(n_bins=4, ratio=LogisticRatio())
+    model = CalibratedClassifier(LogisticRegression(), calibrator, random_state=0).fit(x, y, X_target=target())
+    assert model.guarantee_.epsilon < 1
+    for other in (None, PlattCalibrator()):
+        with pytest.raises(InvalidTypeError, match="X_target must be None for a calibrator that does not correct"):
+            CalibratedClassifier(LogisticRegression(), other).fit(x, y, X_target=target())

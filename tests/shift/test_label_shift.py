@@ -1,0 +1,125 @@
+"""LabelShiftCalibrator: Bayes by hand, limits for the prior, saving and refusals."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+
+from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition
+from calibrant.calibrators.label_shift import mixture_prior
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+BINS = Partition.from_edges([0.0, 1.0, 2.0])
+
+
+def draw(rng, n, prior, distance=1.5):
+    y = (rng.uniform(size=n) < prior).astype(int)
+    return rng.normal(distance * y), y
+
+
+def test_known_priors_move_odds_by_bayes_rule_with_the_whole_budget():
+    scores, y = draw(np.random.default_rng(0), 4000, 0.2)
+    plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
+    moved = LabelShiftCalibrator(partition=BINS, target_prior=0.6, source_prior=0.2).fit(scores, y).guarantee_
+    factor = (0.6 / 0.4) / (0.2 / 0.8)
+    for name in ("value", "lower", "upper"):
+        odds = getattr(plain, name) / (1 - getattr(plain, name))
+        np.testing.assert_allclose(getattr(moved, name), factor * odds / (1 + factor * odds), rtol=1e-12)
+    assert moved.confidence_level == plain.confidence_level == 0.9
+    assert "label shift" in " ".join(moved.assumptions)
+    assert "outside the paper" in moved.theorem
+
+
+def test_without_shift_the_interval_holds_the_plain_one():
+    scores, y = draw(np.random.default_rng(1), 4000, 0.3)
+    plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
+    moved = LabelShiftCalibrator(partition=BINS, target_prior=0.3).fit(scores, y).guarantee_
+    assert (moved.lower <= plain.lower).all()
+    assert (plain.upper <= moved.upper).all()
+
+
+def test_limits_of_the_target_prior_hold_and_shrink():
+    rng = np.random.default_rng(2)
+    widths = {}
+    for n, draws in ((500, 400), (5000, 60)):
+        held, found = 0, []
+        for _ in range(draws):
+            scores, y = draw(rng, n, 0.2)
+            prior = mixture_prior(scores, y.astype(np.uint8), draw(rng, n, 0.55)[0], 0.1)
+            assert prior.lower <= prior.value <= prior.upper
+            held += prior.lower <= 0.55 <= prior.upper
+            found.append(prior.upper - prior.lower)
+        assert stats.binomtest(held, draws, 0.9, alternative="less").pvalue > 1e-4
+        widths[n] = np.mean(found)
+    assert widths[5000] < 0.4 * widths[500]
+
+
+def test_a_score_that_tells_nothing_leaves_the_prior_open():
+    rng = np.random.default_rng(3)
+    scores, y = draw(rng, 2000, 0.3, distance=0.0)
+    prior = mixture_prior(scores, y.astype(np.uint8), draw(rng, 2000, 0.9, distance=0.0)[0], 0.1)
+    assert (prior.lower, prior.upper) == (0.0, 1.0)
+
+
+def test_json_round_trip_answers_the_same():
+    rng = np.random.default_rng(4)
+    scores, y = draw(rng, 3000, 0.2)
+    for options, moved in (({"target_prior": 0.5}, {}), ({}, {"target_scores": draw(rng, 3000, 0.6)[0]})):
+        calibrator = LabelShiftCalibrator(n_bins=4, **options).fit(scores, y, **moved)
+        read = LabelShiftCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
+        np.testing.assert_array_equal(read.predict_interval(scores), calibrator.predict_interval(scores))
+        np.testing.assert_array_equal(read.predict(scores), calibrator.predict(scores))
+        assert str(read.guarantee_) == str(calibrator.guarantee_)
+        assert read.target_prior_ == calibrator.target_prior_
+
+
+def test_classifier_scores_the_target_rows():
+    rng = np.random.default_rng(5)
+    scores, y = draw(rng, 4000, 0.2)
+    new, _ = draw(rng, 4000, 0.6)
+    model = CalibratedClassifier(LogisticRegression(), LabelShiftCalibrator(n_bins=4), random_state=0)
+    model.fit(scores[:, None], y, X_target=new[:, None])
+    assert model.calibrator_.target_prior_.lower < 0.6 < model.calibrator_.target_prior_.upper
+    assert model.guarantee_.is_proved
+
+
+def test_one_class_and_the_positive_column_are_handled():
+    rng = np.random.default_rng(6)
+    scores, y = draw(rng, 500, 0.2)
+    none = LabelShiftCalibrator(n_bins=2, target_prior=0.5, classes=(0, 1)).fit(scores, 0 * y)
+    assert (none.guarantee_.lower == 0.0).all()
+    assert (none.guarantee_.upper == 1.0).all()  # the share of positives may be arbitrarily small, and so their odds
+    p = 1 / (1 + np.exp(-scores))
+    both = LabelShiftCalibrator(n_bins=3, target_prior=0.5, pos_label="a").fit(
+        np.column_stack([p, 1 - p]), np.where(y == 1, "a", "b")
+    )
+    one = LabelShiftCalibrator(n_bins=3, target_prior=0.5).fit(p, y)
+    np.testing.assert_array_equal(both.guarantee_.lower, one.guarantee_.lower)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "options", "words"),
+    [
+        ({}, {}, "target_scores must be given, or target_prior set; got neither"),
+        ({"target_prior": 0.5}, {"target_scores": [0.1]}, "target_scores must be None where target_prior is set"),
+        ({"target_prior": 1.0}, {}, "target_prior must be a number strictly between 0 and 1"),
+        ({"target_prior": 0.5, "source_prior": 0}, {}, "source_prior must be a number strictly between 0 and 1"),
+        ({}, {"target_scores": []}, "target_scores must have at least one row"),
+        ({}, {"target_scores": [np.nan, 1.0]}, "target_scores must be finite"),
+        ({}, {"target_scores": np.full(500, 40.0)}, "this is no label shift"),
+    ],
+)
+def test_bad_arguments_are_refused(parameters, options, words):
+    scores, y = draw(np.random.default_rng(7), 1000, 0.3)
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
+        LabelShiftCalibrator(n_bins=3, **parameters).fit(scores, y, **options)
+
+
+def test_a_tally_alone_is_refused():
+    scores, y = draw(np.random.default_rng(8), 1000, 0.3)
+    fitted = LabelShiftCalibrator(n_bins=3, target_prior=0.5).fit(scores, y)
+    with pytest.raises(InvalidTypeError, match="must be fitted on scores"):
+        LabelShiftCalibrator.from_tally(fitted.partition_, fitted.tally_)
