@@ -31,8 +31,15 @@ docs: $(VENV)/.ready-docs ## Build the documentation into site/; warnings are er
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Built site/index.html"
 
-bench: $(VENV)/.ready-bench ## Time the kernels against textbook numpy
+PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online_coverage active_labelling impossibility
+
+paper: $(VENV)/.ready-paper ## Run the paper's simulations and claims, one script each; half an hour
+	@for name in $(PAPER); do echo "== experiments/$$name.py"; $(BIN)/python experiments/$$name.py || exit 1; done
+
+bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbook numpy and against peers that are installed
 	@$(BIN)/python benchmarks/kernels.py
+	@$(BIN)/python benchmarks/peers.py
+	@$(BIN)/python benchmarks/streams.py
 
 clean: ## Remove everything that make has made
 	rm -rf $(VENV) $(VENV)-oldest site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
