@@ -31,7 +31,7 @@ docs: $(VENV)/.ready-docs ## Build the documentation into site/; warnings are er
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Built site/index.html"
 
-PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online_against_batch online_coverage active_labelling impossibility
+PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online_against_batch online_coverage active_labelling drift impossibility
 
 paper: $(VENV)/.ready-paper ## Run the paper's simulations and claims, one script each; half an hour
 	@for name in $(PAPER); do echo "== experiments/$$name.py"; $(BIN)/python experiments/$$name.py || exit 1; done

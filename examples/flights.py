@@ -238,4 +238,8 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "out"))
+    try:
+        main(Path(sys.argv[1] if len(sys.argv) > 1 else "out"))
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        sys.exit(130)

@@ -113,3 +113,14 @@ def test_other_schemas_and_bad_settings_are_refused() -> None:
         DriftMonitor(ONE, confidence_level=1.0)
     with pytest.raises(TypeError, match="partition must be"):
         DriftMonitor("bins")
+
+
+def test_labels_of_any_two_kinds_are_watched() -> None:
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, 400)
+    words = DriftMonitor(ONE, classes=("paid", "default"), pos_label="default")
+    words.update(np.full(400, 0.5), np.where(labels == 1, "default", "paid"))
+    assert words.log_evidence == watch(labels, batch=400).log_evidence
+    again = DriftMonitor.from_dict(json.loads(json.dumps(words.to_dict())))
+    again.update([0.5], ["paid"])
+    assert "1 regions" in repr(again)

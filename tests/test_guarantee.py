@@ -152,3 +152,18 @@ def test_to_frame_has_one_row_per_region() -> None:
     frame = guarantee([100, 200], [10, 20]).to_frame()
     assert frame.columns.tolist() == ["region", "counts", "positives", "value", "lower", "upper", "radius"]
     assert len(frame) == 2
+
+
+def test_advice_for_tied_scores_is_to_let_them_share_a_bin() -> None:
+    rng = np.random.default_rng(5)
+    scores = np.round(rng.uniform(size=1000), 1)
+    tied = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=1000) < scores)
+    assert "scores are tied, so use split=0.2" in str(tied.guarantee_)
+    shared = BinningCalibrator(n_bins=10, split=0.2, random_state=0).fit(scores, rng.uniform(size=1000) < scores)
+    assert not shared.guarantee_.is_vacuous
+
+
+def test_a_frame_without_pandas_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match="install pandas, or read the fields"):
+        guarantee([100], [10]).to_frame()

@@ -94,11 +94,16 @@ __all__ = [
 ]
 
 
+_MODULES = ("adversary", "intervals", "metrics", "multiclass", "partition", "ratios", "sequences", "tripod")
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"calibrant.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 

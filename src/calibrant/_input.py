@@ -206,10 +206,11 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
     """Refuse scores outside [low, high]."""
     # as doubles: numpy would round the limits to float32 to compare them with float32 scores
     if scores.size and (float(scores.min()) < low or float(scores.max()) > high):
-        bad = np.flatnonzero((scores < np.float64(low)) | (scores > np.float64(high)))
+        doubles = scores.astype(np.float64)
+        bad = np.flatnonzero((doubles < low) | (doubles > high))
         raise InvalidValueError(
             f"{name} must lie in score_range=({low:g}, {high:g}); got {float(scores[bad[0]])!r} in row {int(bad[0])}, "
-            f'and {bad.size} such rows in all: set score_range, or use strategy="quantile", which takes any real score'
+            f"and {bad.size} such rows in all: set score_range, or use quantile bins, which take any score"
         )
 
 

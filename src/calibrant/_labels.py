@@ -11,6 +11,7 @@ from calibrant._input import as_array, is_missing, missing_entry, shown
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
+_MOST_CLASSES = 20  # more kinds of numbers than this are no classes
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
 
 
@@ -100,10 +101,13 @@ def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _too_many(kinds: NDArray[Any]) -> InvalidValueError:
     shown = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
-    return InvalidValueError(
-        f"y must hold two classes; got {len(kinds)}: {shown}. For more classes, calibrate one class against the rest; "
-        "labels between 0 and 1 are not outcomes"
+    many = kinds.dtype.kind == "f" and len(kinds) > _MOST_CLASSES
+    advice = (
+        "labels between 0 and 1 are not outcomes; were scores and y swapped?"
+        if many
+        else ("for more classes, calibrate one class against the rest")
     )
+    return InvalidValueError(f"y must hold two classes; got {len(kinds)}: {shown}: {advice}")
 
 
 def _two_classes(seen: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:

@@ -136,6 +136,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         self
         """
         check_choice("method", self.method, METHODS)
+        if isinstance(self.cv, str):
+            raise InvalidValueError(
+                f"cv must be None, an int or a splitter; got {self.cv!r}: pass a fitted model as FrozenEstimator(model)"
+            )
         self._check_parts()
         if X_target is not None:
             self._check_takes_target()

@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 
 from calibrant._input import as_scores, check_same_length, column_count, shown
 from calibrant._labels import encode_labels
+from calibrant._optional import pandas
 from calibrant._params import as_generator, check_int
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -61,8 +62,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """Return the comparison as a pandas frame, one row per method."""
-        import pandas as pd
-
+        pd = pandas()
         return pd.DataFrame(
             {name: getattr(self, name) for name in _COLUMNS}, index=pd.Index(self.methods, name="method")
         )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibrant._input import check_same_length
-from calibrant._labels import encode_labels
+from calibrant._labels import encode_labels, name_classes
 from calibrant._params import check_open_unit
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
@@ -68,6 +68,10 @@ class DriftMonitor:
         The regions, as in the calibrator that is watched over.
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
+    classes : pair of labels, default=(0, 1)
+        Both labels.
+    pos_label : object, default=None
+        The label whose rate is watched; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
     Notes
     -----
@@ -99,10 +103,18 @@ class DriftMonitor:
     region 0 ([0, 0.5)): the rate has moved down, from 0.2... to 0.0... after about ...
     """
 
-    def __init__(self, partition: Partition, *, confidence_level: float = 0.95) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        confidence_level: float = 0.95,
+        classes: ArrayLike = (0, 1),
+        pos_label: Any = None,
+    ) -> None:
         check_partition(partition)
         self.partition = partition
         self.confidence_level = check_open_unit("confidence_level", confidence_level)
+        self._classes = name_classes(classes, pos_label)
         self._histories = [_History() for _ in range(partition.n_regions)]
 
     @property
@@ -111,8 +123,9 @@ class DriftMonitor:
         return float(np.log(self.partition.n_regions) - np.log1p(-self.confidence_level))
 
     def update(self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None) -> Self:
-        """Take a batch of scores and labels 0 and 1, in the order in which they came."""
-        codes, _ = encode_labels(y, classes=(0, 1), pos_label=1, score_columns=1)
+        """Take a batch of scores and labels, in the order in which they came."""
+        known = self._classes
+        codes, _ = encode_labels(y, classes=known.labels, pos_label=known.positive, score_columns=1)
         prepared = self.partition.prepare(scores, segments)
         check_same_length(prepared, codes)
         for region, labels in by_region(self.partition._membership(prepared), codes):
@@ -148,12 +161,17 @@ class DriftMonitor:
             return f"no region has moved, as far as {sum(history.n for history in self._histories):,} labels can tell"
         return "; ".join(str(change) for change in self.changes)
 
+    def __repr__(self) -> str:
+        return f"<DriftMonitor of {self.partition.n_regions} regions: {self.verdict}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON values; `from_dict` reads it back."""
         return {
             "schema": _SCHEMA,
             "partition": self.partition.to_dict(),
             "confidence_level": self.confidence_level,
+            "classes": self._classes.labels.tolist(),
+            "pos_label": self._classes.positive,
             "histories": [history.to_dict() for history in self._histories],
         }
 
@@ -162,7 +180,8 @@ class DriftMonitor:
         """Read back what `to_dict` wrote."""
         if state.get("schema") != _SCHEMA:
             raise InvalidValueError(f"schema of a drift monitor must be {_SCHEMA!r}; got {state.get('schema')!r}")
-        monitor = cls(Partition.from_dict(state["partition"]), confidence_level=state["confidence_level"])
+        settings = {name: state[name] for name in ("confidence_level", "classes", "pos_label")}
+        monitor = cls(Partition.from_dict(state["partition"]), **settings)
         if len(state["histories"]) != monitor.partition.n_regions:
             raise InvalidValueError(f"histories must be one per region, {monitor.partition.n_regions}")
         monitor._histories = [_History.from_dict(history) for history in state["histories"]]

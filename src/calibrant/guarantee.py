@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from calibrant._optional import pandas
 from calibrant._params import check_choice, check_real, error_budget
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -20,6 +21,8 @@ _MASS_SHARE = 0.1  # of alpha, spent on the mass limits by statements that leave
 _SENTENCE_MASS = 0.99
 _NO_DIFFERENCE = "that made no difference"
 _SAME_POPULATION = "whatever the distribution of the data, as long as future rows are drawn like the calibration rows"
+_MORE_ROWS = "use fewer bins or more rows"
+_SHARE_BINS = "scores are tied, so use split=0.2, or fewer bins"
 _ONE_SAMPLE = "over the draw of the {n:,} calibration rows"
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
@@ -78,12 +81,16 @@ class Guarantee:
         Predicted probability and confidence limits.
     positive_label : object
         The label whose rate is meant.
+    event : str or None
+        What the rate is of, in words, where it is not of one label.
     caveat : str or None
         Why the promise is not proved, where it is not; the numbers are then what they would be without the caveat.
     supposition : str
         What would have to be true for the numbers to hold in spite of the caveat.
     basis : str
         The part of the sentence that says for which future rows the promise is made.
+    advice : str
+        What to do about a region with too few rows.
     occasion : str
         The part of the sentence that says what the confidence is about; `{n}` stands for the number of rows.
 
@@ -106,10 +113,12 @@ class Guarantee:
     lower: FloatArray
     upper: FloatArray
     positive_label: Any = 1
+    event: str | None = None
     caveat: str | None = None
     supposition: str = _NO_DIFFERENCE
     basis: str = _SAME_POPULATION
     occasion: str = _ONE_SAMPLE
+    advice: str = _MORE_ROWS
     _spare: _Spare | None = field(default=None, repr=False)
 
     @classmethod
@@ -149,6 +158,7 @@ class Guarantee:
             lower=limits.lower,
             upper=limits.upper,
             positive_label=positive_label,
+            advice=_SHARE_BINS if _n_atoms(partition) else _MORE_ROWS,
             _spare=spare,
         )
 
@@ -249,7 +259,8 @@ class Guarantee:
         n_regions = len(self.regions)
         opening = f"With {_percent(self.confidence_level)} confidence {self.occasion.format(n=self.n_rows)}"
         everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions} regions at once"
-        claim = f"the true rate of class {self.positive_label!r} is within {{}} of the predicted probability"
+        event = f"class {self.positive_label!r}" if self.event is None else self.event
+        claim = f"the true rate of {event} is within {{}} of the predicted probability"
         partial = self.restricted_to(_SENTENCE_MASS)
         if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
             where = (
@@ -263,7 +274,7 @@ class Guarantee:
             worst = int(self.radius.argmax())
             sentence += (
                 f"; this says almost nothing yet, for region {self.regions[worst]} holds only {self.counts[worst]} "
-                "rows: use fewer bins or more rows"
+                f"rows: {self.advice}"
             )
         return sentence + "."
 
@@ -274,8 +285,7 @@ class Guarantee:
 
     def to_frame(self) -> Any:
         """Return the regions as a pandas frame: count, value and limits, one row each."""
-        import pandas as pd
-
+        pd = pandas()
         columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
         return pd.DataFrame({"region": self.regions, **columns})
 
@@ -351,7 +361,7 @@ def _remarks(partition: Partition, tally: Tally) -> tuple[str, ...]:
     remarks = []
     if n_empty := int(np.count_nonzero(tally.counts == 0)):
         remarks.append(f"{n_empty} of {tally.n_regions} regions hold no row: there the interval is [0, 1]")
-    n_atoms = sum(int(part.is_atom.sum()) for part in _score_parts(partition) if part.cuts_own_sample)
+    n_atoms = _n_atoms(partition)
     small = int(np.count_nonzero(tally.counts < tally.n_rows / (4 * tally.n_regions)))
     if n_atoms and small:
         remarks.append(
@@ -365,6 +375,11 @@ def _score_parts(partition: Partition) -> tuple[ScorePartition, ...]:
     if isinstance(partition, SegmentedPartition):
         return partition.parts
     return (partition,) if isinstance(partition, ScorePartition) else ()
+
+
+def _n_atoms(partition: Partition) -> int:
+    """How many single score values ties have made regions of their own."""
+    return sum(int(part.is_atom.sum()) for part in _score_parts(partition) if part.cuts_own_sample)
 
 
 def _uncounted_edges(part: ScorePartition) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant._exact import ExactSums
 from calibrant._input import as_array, as_weights, check_same_length
+from calibrant._optional import pandas
 from calibrant._params import check_int, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -271,8 +272,7 @@ class Tally:
 
     def to_frame(self) -> Any:
         """Return the tally as a pandas frame, one row per region."""
-        import pandas as pd
-
+        pd = pandas()
         return pd.DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
 
 

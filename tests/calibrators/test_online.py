@@ -188,3 +188,9 @@ def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
                 break
         misses += missed
     assert stats.binomtest(misses, runs, 0.1, alternative="greater").pvalue > 1e-3
+
+
+def test_a_stream_is_not_merged_with_itself() -> None:
+    online = stream([(0.1, 1)])
+    with pytest.raises(ValueError, match="another stream"):
+        online.merge(online)

@@ -64,3 +64,9 @@ def test_segments_survive_json_and_name_their_regions() -> None:
     assert Partition.from_dict(json.loads(json.dumps(partition.to_dict()))) == partition
     assert partition.describe()[0] == "a: [0, 0.5)"
     assert partition.assign([0.1, 0.1], ["a", "b"]).tolist() == [0, 2]
+
+
+def test_segments_that_have_no_plain_name_are_refused() -> None:
+    days = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]").repeat(50)
+    with pytest.raises(TypeError, match="segments must be text, numbers or bools; got date"):
+        BinningCalibrator(n_bins=2).fit(np.linspace(0, 1, 100), np.arange(100) % 2, segments=days)

@@ -278,3 +278,20 @@ def test_rows_with_other_columns_than_fitted_are_refused(ratio):
 def test_bad_parameters_are_refused(ratio, words):
     with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
         ratio.fit(*populations())
+
+
+@pytest.mark.parametrize("ratio", [ULSIF(), LogisticRatio()], ids=["ulsif", "logistic"])
+def test_columns_in_another_order_are_refused(ratio) -> None:
+    rng = np.random.default_rng(0)
+    source = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    target = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"X_target must have the columns of X_source, \['a', 'b'\]"):
+        clone(ratio).fit(source, target[["b", "a"]])
+
+
+def test_a_fitted_ratio_refuses_columns_in_another_order() -> None:
+    rng = np.random.default_rng(1)
+    source, target = (pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"]) for _ in range(2))
+    fitted = ULSIF().fit(source, target)
+    with pytest.raises(ValueError, match="X must have the columns that the ratio was fitted on"):
+        fitted.predict(source[["b", "a"]])

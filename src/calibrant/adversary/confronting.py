@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._optional import pandas
 from calibrant._params import as_generator, check_int
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.adversary.ghost import BITS, POINTS, GhostWorld
@@ -67,8 +68,7 @@ class Confrontation:
 
     def to_frame(self) -> Any:
         """Return the numbers as a pandas frame, one row per method and sample size."""
-        import pandas as pd
-
+        pd = pandas()
         n_methods, n_sizes = self.real.shape
         columns = {name: getattr(self, name).ravel() for name in ("shown", "claimed", "real", "real_largest")}
         methods = np.repeat(np.array(self.methods, dtype=object), n_sizes)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import pandas
 from calibrant._typing import BoolArray, FloatArray, IntArray
 
 TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
@@ -115,8 +116,7 @@ class AuditTable:
 
     def to_frame(self) -> Any:
         """Return the table as a pandas frame, one row per region."""
-        import pandas as pd
-
+        pd = pandas()
         names = (
             "segment",
             "resolution",

@@ -192,6 +192,8 @@ class OnlineCalibrator(RegionCalibrator):
         """
         if not isinstance(other, OnlineCalibrator):
             raise InvalidTypeError(f"other must be an OnlineCalibrator; got {type(other).__name__}")
+        if other is self:
+            raise InvalidValueError("other must be another stream; got this one, whose labels would count twice")
         for stream in (self, other):
             if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
                 raise InvalidValueError("other must have seen data beyond its start-up window, and so must this one")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
@@ -72,8 +73,7 @@ class ReliabilityTable:
 
     def to_frame(self) -> Any:
         """Return the table as a pandas frame, one row per bin."""
-        import pandas as pd
-
+        pd = pandas()
         columns = {name: getattr(self, name) for name in ("counts", "mean_score", "rate", "lower", "upper")}
         return pd.DataFrame({"region": self.regions, **columns})
 

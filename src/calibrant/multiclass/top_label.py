@@ -115,7 +115,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     def _take(self, partition: SegmentedPartition, tally: Tally) -> None:
         names = ("confidence_level", "interval", "value")
         calibrator = BinningCalibrator.from_tally(partition, tally, **{name: getattr(self, name) for name in names})
-        calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label="as predicted")
+        calibrator.guarantee_ = replace(calibrator.guarantee_, event="the predicted class being right")
         self.calibrator_ = calibrator
 
     def _top(self, scores: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:

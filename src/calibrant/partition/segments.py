@@ -117,7 +117,12 @@ def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
     except TypeError:
         names = sorted({type(value).__name__ for value in values})
         raise InvalidTypeError(f"segments must hold one kind of entry; got {', '.join(names)}") from None
-    return kinds.tolist(), inverse
+    names = kinds.tolist()
+    strange = next((name for name in names if not isinstance(name, str | int | float)), None)
+    if strange is not None:
+        kind = type(strange).__name__
+        raise InvalidTypeError(f"segments must be text, numbers or bools; got {kind}: name them, with .astype(str) say")
+    return names, inverse
 
 
 def _missing_segments(values: NDArray[Any]) -> Any:

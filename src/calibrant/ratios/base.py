@@ -129,10 +129,12 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        names = check_same_names(X_source, X_target)
         source, target = as_matrix(X_source, "X_source", least=2), as_matrix(X_target, "X_target", least=2)
         check_same_columns(source, target)
         self._fit(source, target)
         self.n_features_in_ = source.shape[1]
+        self._names = names
         self._diagnose(source, target)
         return self
 
@@ -148,6 +150,9 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return the weight of each row, shape (n,); in batches, so that memory grows with n alone."""
         check_is_fitted(self)
+        names = column_names(X)
+        if names is not None and self._names is not None and names != self._names:
+            raise InvalidValueError(f"X must have the columns that the ratio was fitted on, {self._names}; got {names}")
         rows = as_matrix(X, "X", least=0)
         if rows.shape[1] != self.n_features_in_:
             raise InvalidValueError(
@@ -192,6 +197,20 @@ def as_matrix(values: ArrayLike, name: str, *, least: int) -> FloatArray:
             "in all: remove or impute them first"
         )
     return matrix
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of a frame's columns; None for what has none, or only numbers."""
+    names = [] if isinstance(X, np.ndarray) else list(getattr(X, "columns", []))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_same_names(X_source: Any, X_target: Any) -> list[str] | None:
+    """Refuse frames of the two populations whose columns differ, in name or in order; return the names."""
+    source, target = column_names(X_source), column_names(X_target)
+    if source is not None and target is not None and source != target:
+        raise InvalidValueError(f"X_target must have the columns of X_source, {source}; got {target}")
+    return source
 
 
 def check_same_columns(source: FloatArray, target: FloatArray) -> None:

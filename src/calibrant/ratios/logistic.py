@@ -8,7 +8,14 @@ from sklearn.utils.validation import _num_samples
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.ratios.base import DensityRatio, RatioDiagnostics, as_matrix, share_outside
+from calibrant.ratios.base import (
+    DensityRatio,
+    RatioDiagnostics,
+    as_matrix,
+    check_same_columns,
+    check_same_names,
+    share_outside,
+)
 
 
 class LogisticRatio(DensityRatio):
@@ -102,13 +109,8 @@ def _stacked(X_source: Any, X_target: Any) -> Any:
     if hasattr(X_source, "iloc") and hasattr(X_target, "iloc"):
         import pandas as pd
 
-        if list(X_source.columns) != list(X_target.columns):
-            raise InvalidValueError(
-                f"X_target must have the columns of X_source, {list(X_source.columns)}; got {list(X_target.columns)}"
-            )
+        check_same_names(X_source, X_target)
         return pd.concat([X_source, X_target], ignore_index=True)
-    from calibrant.ratios.base import check_same_columns
-
     source, target = as_matrix(X_source, "X_source", least=2), as_matrix(X_target, "X_target", least=2)
     check_same_columns(source, target)
     return np.concatenate([source, target])

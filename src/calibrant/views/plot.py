@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
@@ -153,12 +154,16 @@ class ReliabilityDisplay:
         """
         if (y is None) != (scores is None):
             raise InvalidTypeError("y and scores must be given together; got only one of them")
-        guarantee = getattr(calibrator, "guarantee_", None)
-        if not isinstance(guarantee, Guarantee):
-            raise InvalidTypeError(f"calibrator must be fitted; got {calibrator!r}")
-        partition = calibrator.partition_
-        if not isinstance(partition, ScorePartition):
-            raise InvalidTypeError(f"calibrator must have bins of one score; got a {type(partition).__name__}")
+        check_is_fitted(calibrator)
+        fitted: Any = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
+        guarantee: Any = fitted.guarantee_
+        partition: Any = getattr(fitted, "partition_", None)
+        has_bins = isinstance(guarantee, Guarantee) and isinstance(partition, ScorePartition)
+        if not has_bins or hasattr(fitted, "base_"):
+            raise InvalidTypeError(
+                f"calibrator must have bins of the score itself; got a {type(fitted).__name__} that has not: draw "
+                "from_predictions(y, calibrator.predict(scores)), with segments one segment at a time"
+            )
         observed = None
         if y is not None and scores is not None:
             observed = reliability_table(
@@ -166,7 +171,7 @@ class ReliabilityDisplay:
                 scores,
                 confidence_level=guarantee.confidence_level,
                 pos_label=guarantee.positive_label,
-                classes=calibrator.classes_,
+                classes=fitted.classes_,
                 partition=partition,
             )
         return cls(observed, guarantee, partition.bounds, name=name).plot(ax)
