@@ -16,7 +16,7 @@ def guarantee(counts, positives, **options) -> Guarantee:
 
 
 def test_epsilon_around_the_mean_is_the_larger_side() -> None:
-    # N = 100, k = 5 at alpha / B = .01: THEORY's .0851, not the half-width .0621; here at the Sidak level
+    # N = 100, k = 5 at alpha / B = .01: .0851, not the half-width .0621; here at the Sidak level
     delta = 1 - 0.9 ** (1 / 10)
     upper = stats.beta.ppf(1 - delta / 2, 6, 95)
     lower = stats.beta.ppf(delta / 2, 5, 96)

@@ -1,4 +1,4 @@
-"""Venn-Abers, against brute force, THEORY's worked example, and numbers of the venn-abers package 1.5.4."""
+"""Venn-Abers, against brute force, a worked example, and numbers of the venn-abers package 1.5.4."""
 
 import json
 import subprocess
