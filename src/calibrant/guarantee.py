@@ -18,7 +18,7 @@ from calibrant.tally import Tally
 
 VALUES = ("mean", "midpoint")
 _MASS_SHARE = 0.1  # of alpha, spent on the mass limits by statements that leave regions out
-_SENTENCE_MASS = 0.99
+_SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only where epsilon says nothing
 _NO_DIFFERENCE = "that made no difference"
 _SAME_POPULATION = "whatever the distribution of the data, as long as future rows are drawn like the calibration rows"
 _MORE_ROWS = "use fewer bins or more rows"
@@ -261,11 +261,13 @@ class Guarantee:
         everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions} regions at once"
         event = f"class {self.positive_label!r}" if self.event is None else self.event
         claim = f"the true rate of {event} is within {{}} of the predicted probability"
-        partial = self.restricted_to(_SENTENCE_MASS)
-        if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
+        for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
+            partial = self.restricted_to(mass)
+            if partial.epsilon > _SENTENCE_GAIN * self.epsilon:
+                continue
             where = (
-                f"in {int(partial.kept.sum())} of {n_regions} regions at once, which hold at least "
-                f"{_percent(_SENTENCE_MASS)} of the population"
+                f"in {int(partial.kept.sum())} of {n_regions} regions at once, which hold at least {_percent(mass)} of "
+                "the population"
             )
             rest = f"; over all {n_regions} regions the bound is {_rounded_up(self.epsilon)}"
             return f"{opening}, {where}, {claim.format(_rounded_up(partial.epsilon))}, {self.basis}{rest}."
