@@ -186,8 +186,8 @@ def show_last_months(calibrator: BinningCalibrator, months: list[Rows]) -> None:
         inside, meets = meeting(calibrator, observed)
         gap = observed.rate - calibrator.guarantee_.value
         console.print(
-            f"  {rows.name:9}off by {average(gap, observed.counts):.3f} on average; of {observed.counts.size} rates "
-            f"{inside} are inside, {meets} meet"
+            f"  {rows.name:9}off by {average(gap, observed.counts):.3f} on average; rate inside the promised interval "
+            f"in {inside} of {observed.counts.size} bins, intervals meet in {meets}"
         )
     console.print("Calibrate again when the season changes, or treat these numbers as a model's, not as a proof's.\n")
 
