@@ -84,7 +84,6 @@ def test_equals_two_isotonic_fits_with_the_point_added(rows, halves):
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "one label", "separable", "reversed"])
 def test_numba_and_python_agree_to_the_last_bit(kind):
-    pytest.importorskip("numba")
     rng = np.random.default_rng(3)
     scores = rng.uniform(size=3000)
     y = (rng.uniform(size=3000) < scores).astype(np.uint8)
