@@ -148,7 +148,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
     if bad >= 0:
         count = int(np.count_nonzero(~np.isfinite(array)))
         raise InvalidValueError(
-            f"{name} must be finite; got {float(array[bad])} in row {bad}, and {count} such rows in all: "
+            f"{name} must be finite; got {float(array[bad])} in row {bad}, and {in_all(count)}: "
             "remove or impute them before calibrating"
         )
 
@@ -210,7 +210,7 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
         bad = np.flatnonzero((doubles < low) | (doubles > high))
         raise InvalidValueError(
             f"{name} must lie in score_range=({low:g}, {high:g}); got {float(scores[bad[0]])!r} in row {int(bad[0])}, "
-            f"and {bad.size} such rows in all: set score_range, or use quantile bins, which take any score"
+            f"and {in_all(bad.size)}: set score_range, or use quantile bins, which take any score"
         )
 
 
@@ -265,9 +265,14 @@ def is_missing(entry: Any) -> bool:
 def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueError:
     """The error for missing entries."""
     return InvalidValueError(
-        f"{name} must have no missing entries; got {kind} in row {row}, and {count} such rows in all: "
+        f"{name} must have no missing entries; got {kind} in row {row}, and {in_all(count)}: "
         "remove or impute them before calibrating"
     )
+
+
+def in_all(count: int) -> str:
+    """How many rows are like the one an error names."""
+    return "in no other row" if count == 1 else f"{count} such rows in all"
 
 
 def shown(value: Any) -> str:

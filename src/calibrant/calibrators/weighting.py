@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from calibrant._input import as_weights
+from calibrant._input import as_weights, in_all
 from calibrant._params import check_real
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -126,7 +126,7 @@ def _refuse(bad: Any, weights: FloatArray, rule: str) -> None:
     rows = np.flatnonzero(bad)
     if rows.size:
         row = int(rows[0])
-        raise InvalidValueError(f"{rule}; got {float(weights[row]):g} in row {row}, and {rows.size} such rows in all")
+        raise InvalidValueError(f"{rule}; got {float(weights[row]):g} in row {row}, and {in_all(rows.size)}")
 
 
 def as_weight_floor(weight_floor: float) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._input import as_scores, check_same_length, column_count
+from calibrant._input import as_scores, check_same_length, column_count, in_all
 from calibrant._labels import encode_labels
 from calibrant._params import check_bins, check_choice
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -35,7 +35,7 @@ class Rows:
         if bad.size:
             raise InvalidValueError(
                 f"scores must be probabilities in [0, 1]; got {float(checked[bad[0]])!r} in row {int(bad[0])}, and "
-                f"{bad.size} such rows in all: turn scores into probabilities first, say with BinningCalibrator"
+                f"{in_all(bad.size)}: turn scores into probabilities first, say with BinningCalibrator"
             )
         return cls(checked, codes.astype(np.float64))
 
