@@ -751,7 +751,7 @@ def test_the_message_points_at_the_row_and_counts_the_others():
         fit(with_entry(S, [7, 20, 21], np.nan))
     with pytest.raises(ValueError, match=r"got null in row 7, and in no other row"):
         fit(pa.array([*S[:7], None, *S[8:]]))
-    with pytest.raises(ValueError, match=r"got a masked entry in row 9, and 1 such"):
+    with pytest.raises(ValueError, match=r"got a masked entry in row 9, and in no other row"):
         fit(np.ma.masked_array(P, mask=np.arange(2 * N).reshape(N, 2) == 19))
     with pytest.raises(ValueError, match=r"1000 and 100"):
         fit(np.linspace(0, 1, 1000), np.arange(100) % 2)

@@ -141,8 +141,8 @@ class ReliabilityDisplay:
         calibrator : BinningCalibrator
             Fitted, on bins of one score.
         y, scores : array-like of shape (n,), default=None
-            Rows that the calibrator has not seen. Their rates are drawn with exact intervals of their own, at the
-            calibrator's confidence level: held-out rates are noisy too.
+            Rows that the calibrator has not seen, of the population that it promises for. Their rates are drawn with
+            exact intervals of their own, at the calibrator's confidence level: held-out rates are noisy too.
         name : str, default=None
             Name of those rows, for the legend.
         ax : matplotlib Axes, default=None
