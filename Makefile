@@ -53,7 +53,7 @@ $(BIN)/python:
 $(VENV)-oldest/.ready: pyproject.toml constraints-oldest.txt
 	@echo "Setting up $(VENV)-oldest"
 	@$(PYTHON) -m venv $(VENV)-oldest
-	@$(VENV)-oldest/bin/python -m pip install -qq -c constraints-oldest.txt -e '.[test]'
+	@$(VENV)-oldest/bin/python -m pip install -qq -c constraints-oldest.txt -e '.[core-test]'
 	@touch $@
 
 # One stamp for each extra: installed once, and again when the dependencies change.
