@@ -10,11 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._typing import FloatArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _UNIT_EXPONENT = 1074  # every finite double is a whole multiple of 2**-1074
 _UNIT = 1 << _UNIT_EXPONENT
 _MANTISSA_BITS = 53
 _LOW_BITS = 26
+_MOST_PARTS = 64  # each has 53 bits of its own, and a sum no more than 2200
+_LARGEST = float(np.finfo(np.float64).max)
 _CHUNK = 1 << 22  # halves of 27 bits, so a chunk's sums stay far below 2**53, where float64 counts exactly
 
 
@@ -53,11 +56,31 @@ class ExactSums:
                 units[group] += total << shift if shift >= 0 else total >> -shift
         return cls(units)
 
+    @classmethod
+    def nothing(cls, n_groups: int) -> Self:
+        """Sums of no values."""
+        return cls([0] * n_groups)
+
+    def part(self, groups: slice) -> "ExactSums":
+        """The sums of some of the groups."""
+        return ExactSums(self._units[groups])
+
     def __len__(self) -> int:
         return len(self._units)
 
     def __add__(self, other: "ExactSums") -> "ExactSums":
         return ExactSums(a + b for a, b in zip(self._units, other._units, strict=True))
+
+    def __sub__(self, other: "ExactSums") -> "ExactSums":
+        return ExactSums(a - b for a, b in zip(self._units, other._units, strict=True))
+
+    def regrouped(self, groups: Any, n_groups: int) -> "ExactSums":
+        """Add up groups that become one; those sent to -1 are left out."""
+        units = [0] * n_groups
+        for group, total in zip(groups.tolist(), self._units, strict=True):
+            if group >= 0:
+                units[group] += total
+        return ExactSums(units)
 
     def __eq__(self, other: object) -> bool:
         return self._units == other._units if isinstance(other, ExactSums) else NotImplemented
@@ -67,6 +90,10 @@ class ExactSums:
 
     def __repr__(self) -> str:
         return f"ExactSums({self.rounded().tolist()})"
+
+    def at_most(self, other: "ExactSums") -> bool:
+        """Whether no sum exceeds the other's."""
+        return all(a <= b for a, b in zip(self._units, other._units, strict=True))
 
     def rounded(self) -> FloatArray:
         """Each sum as the nearest double."""
@@ -87,7 +114,17 @@ class ExactSums:
     @classmethod
     def from_list(cls, expansions: Iterable[Iterable[float]]) -> Self:
         """The inverse of `to_list`."""
-        return cls(sum(_in_units(float(part)) for part in parts) for parts in expansions)
+        if not isinstance(expansions, list | tuple) or not all(isinstance(parts, list | tuple) for parts in expansions):
+            raise InvalidTypeError("exact sums must be lists of numbers, one for each region; got something else")
+        if any(len(parts) > _MOST_PARTS for parts in expansions):
+            raise InvalidValueError(f"exact sums must be made of at most {_MOST_PARTS} numbers each; got more")
+        return cls(sum(_in_units(_finite(part)) for part in parts) for parts in expansions)
+
+
+def _finite(part: Any) -> float:
+    if type(part) in (int, float) and abs(part) <= _LARGEST:
+        return float(part)
+    raise InvalidValueError(f"exact sums must be made of finite numbers; got {str(part)[:40]!r}")
 
 
 def _in_units(value: float) -> int:

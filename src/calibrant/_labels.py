@@ -61,6 +61,19 @@ def encode_labels(
     return (codes if positive == 1 else 1 - codes), Classes(known, positive)
 
 
+def settle_classes(seen: list[Any], *, classes: ArrayLike | None, pos_label: Any) -> Classes:
+    """Return the classes, from the kinds of label that were seen wherever the rows are."""
+    if not seen:
+        raise InvalidValueError("y must have at least one row; got none")
+    mixed = len({isinstance(kind, str) + 2 * isinstance(kind, bytes) for kind in seen}) > 1
+    kinds = np.array(seen, dtype=object) if mixed else np.unique(np.array(seen))
+    if len(kinds) > 2:
+        raise _too_many(kinds)
+    kinds = _of_one_kind(kinds, "y")
+    known = _two_classes(kinds, classes)
+    return Classes(known, _positive_index(known, pos_label, score_columns=1))
+
+
 def name_classes(classes: ArrayLike, pos_label: Any) -> Classes:
     """Return two named classes, where there are no labels to look at."""
     known = _check_classes(classes)

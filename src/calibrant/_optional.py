@@ -13,3 +13,15 @@ def pandas() -> Any:
             "arrays"
         ) from error
     return pandas
+
+
+def needed(module: str, extra: str, what: str) -> Any:
+    """Return an optional library, or say what it is needed for and which extra brings it."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise  # it is there, and something else that it needs is not
+        raise ImportError(f"{what} with {module}, which is not installed: pip install 'calibrant[{extra}]'") from error

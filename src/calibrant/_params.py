@@ -90,7 +90,9 @@ def check_state(state: Any, keys: Collection[str] = ()) -> None:
         raise InvalidTypeError(f"state must be the dict that to_dict returned; got {type(state).__name__}")
     absent = [key for key in keys if key not in state]
     if absent:
-        raise InvalidValueError(f"state must have the key {absent[0]!r}, as to_dict writes it; got {sorted(state)}")
+        raise InvalidValueError(
+            f"state must have the key {absent[0]!r}, as to_dict writes it; got {sorted(map(str, state))[:20]}"
+        )
 
 
 def check_random_state(random_state: Any) -> None:

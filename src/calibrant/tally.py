@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._exact import ExactSums
 from calibrant._input import as_array, as_weights, check_same_length
 from calibrant._optional import pandas
-from calibrant._params import check_int, check_state
+from calibrant._params import check_int, check_real, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
@@ -56,6 +56,11 @@ class WeightSums:
             largest,
         )
 
+    def part(self, regions: slice) -> "WeightSums":
+        """The sums of some of the regions."""
+        w, w2, wy, w2y = (sums.part(regions) for sums in (self.w, self.w2, self.wy, self.w2y))
+        return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
+
     def __add__(self, other: "WeightSums") -> "WeightSums":
         return WeightSums(
             self.w + other.w,
@@ -82,15 +87,21 @@ class WeightSums:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
+        check_state(state, ("w", "w2", "wy", "w2y", "smallest", "largest"))
         w, w2, wy, w2y = (ExactSums.from_list(state[name]) for name in ("w", "w2", "wy", "w2y"))
-        return cls(
-            w,
-            w2,
-            wy,
-            w2y,
-            np.array([np.inf if value is None else value for value in state["smallest"]], dtype=np.float64),
-            np.array([-np.inf if value is None else value for value in state["largest"]], dtype=np.float64),
-        )
+        smallest = _read_extremes(state["smallest"], np.inf, "smallest")
+        largest = _read_extremes(state["largest"], -np.inf, "largest")
+        if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
+            raise InvalidValueError("weights must have one entry per region in every sum; got different lengths")
+        for total, part in ((w, wy), (w2, w2y)):
+            zero = ExactSums([0] * len(w))
+            if not (zero.at_most(part) and part.at_most(total)):
+                raise InvalidValueError("sums of weights must not be negative, nor those of positives exceed the whole")
+        if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[np.isfinite(smallest)].any():
+            raise InvalidValueError(
+                "smallest weights must be at most the largest, and null where those are; got others"
+            )
+        return cls(w, w2, wy, w2y, smallest, largest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +212,11 @@ class Tally:
             sums = WeightSums.of(weights[inside], regions[inside], codes[inside], partition.n_regions)
         return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
 
+    def part(self, regions: slice) -> "Tally":
+        """Some of the regions, as a tally of no partition in particular."""
+        weights = None if self.weights is None else self.weights.part(regions)
+        return Tally(self.counts[regions], self.positives[regions], weights=weights)
+
     @property
     def n_regions(self) -> int:
         """How many regions there are."""
@@ -268,12 +284,28 @@ class Tally:
             raise InvalidValueError(f"schema of a tally must be {_SCHEMA!r}; got {state['schema']!r}")
         check_state(state, ("counts", "positives", "uncounted", "partition", "weights"))
         weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
-        return cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights)
+        if state["partition"] is not None and not isinstance(state["partition"], str):
+            raise InvalidTypeError(f"partition must be a fingerprint, or None; got {type(state['partition']).__name__}")
+        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights)
+        if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
+            raise InvalidValueError("weights must have a smallest one in every region with rows; got none in one")
+        return tally
 
     def to_frame(self) -> Any:
         """Return the tally as a pandas frame, one row per region."""
         pd = pandas()
         return pd.DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
+
+
+def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
+    """Finite numbers >= 0, or None where no row was seen."""
+    if not isinstance(values, list | tuple):
+        raise InvalidTypeError(f"{name} weights must be a list; got {type(values).__name__}")
+    rule = "a finite number >= 0, or None where no row was seen"
+    read = [absent if value is None else check_real(f"{name} weight", value, rule=rule) for value in values]
+    if any(value < 0.0 for value in read if value != absent):
+        raise InvalidValueError(f"{name} weight must be {rule}; got a negative one")
+    return np.array(read, dtype=np.float64)
 
 
 def _as_counts(values: ArrayLike, name: str) -> IntArray:

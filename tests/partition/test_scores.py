@@ -44,7 +44,8 @@ def test_own_quantile_bins_follow_the_definition(values, n_bins) -> None:
 def test_counts_of_the_cutting_sample_follow_from_the_ranks(values, n_bins) -> None:
     scores = np.array(values)
     codes = (np.arange(scores.size) % 2).astype(np.uint8)
-    partition, counts, positives, uncounted = ScorePartition.cut_and_count(scores, codes, n_bins)
+    partition = Partition.uniform_mass(scores, n_bins)
+    counts, positives, uncounted = partition._count(scores, codes)
     region = partition._membership(scores)
     np.testing.assert_array_equal(counts, np.bincount(region[region >= 0], minlength=partition.n_regions))
     np.testing.assert_array_equal(
@@ -52,24 +53,6 @@ def test_counts_of_the_cutting_sample_follow_from_the_ranks(values, n_bins) -> N
     )
     np.testing.assert_array_equal(partition.cut_counts(), counts)
     assert uncounted == np.count_nonzero(region < 0)
-    recount = partition._count(scores, codes)
-    np.testing.assert_array_equal(recount[0], counts)
-    np.testing.assert_array_equal(recount[1], positives)
-    assert recount[2] == uncounted
-
-
-@given(some_scores, st.integers(1, 4))
-def test_repeats_equal_repeated_rows(values, n_bins) -> None:
-    scores = np.array(values)
-    codes = (np.arange(scores.size) % 3 == 0).astype(np.uint8)
-    repeats = np.arange(scores.size) % 4
-    repeats[0] = 4
-    short = ScorePartition.cut_and_count_repeated(scores, codes, repeats, n_bins)
-    long = ScorePartition.cut_and_count(np.repeat(scores, repeats), np.repeat(codes, repeats), n_bins)
-    assert short[0] == long[0]
-    np.testing.assert_array_equal(short[1], long[1])
-    np.testing.assert_array_equal(short[2], long[2])
-    assert short[3] == long[3]
 
 
 @given(some_scores, st.integers(1, 4))

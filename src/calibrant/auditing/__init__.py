@@ -8,12 +8,15 @@ import numpy as np
 
 from calibrant._input import shown
 from calibrant._params import check_int, error_budget
-from calibrant._typing import ArrayLike, IndexArray
+from calibrant._typing import ArrayLike
+from calibrant.auditing.cells import Cells, cells_of_data, finest_bins
 from calibrant.auditing.report import Audit, AuditTable, Finding
 from calibrant.auditing.resolutions import Resolutions, resolve
+from calibrant.engines import ScoredData
+from calibrant.engines.base import check_nothing_beside
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
-from calibrant.metrics._rows import Rows
+from calibrant.metrics._rows import MOST_VALUES, Rows
 from calibrant.partition.segments import segment_kinds
 
 __all__ = ["Audit", "AuditTable", "Finding", "audit"]
@@ -23,8 +26,8 @@ _INTERVALS, _POPULATION, _UNSEEN = 0.9, 0.05, 0.05
 
 
 def audit(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     confidence_level: float = 0.95,
     segments: ArrayLike | None = None,
@@ -43,8 +46,9 @@ def audit(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels, of two kinds.
+    y : array-like of shape (n,), or ScoredData
+        Labels, of two kinds; or files, a frame or a cluster that hold labels, scores and segments, see
+        `calibrant.scored`. For those, n_values beyond 1,000 are not counted.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive label, in [0, 1].
     confidence_level : float, default=0.95
@@ -116,16 +120,19 @@ def audit(
     'no evidence'
     """
     alpha = error_budget(confidence_level)
-    rows = Rows.of(y, scores, pos_label, classes)
     if not isinstance(n_bins, str) or n_bins != "auto":
         n_bins = check_int("n_bins", n_bins, minimum=1, alternative=', or "auto"')
-    n_rows = rows.scores.size
-    groups = _groups(segments, n_rows)
+    if isinstance(y, ScoredData):
+        check_nothing_beside(scores=scores, segments=segments)
+        groups = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+    else:
+        groups = _groups(Rows.of(y, scores, pos_label, classes), segments)
+    n_rows = groups[0][1].n_rows
     share = alpha * _INTERVALS / len(groups)
-    parts = [_resolve(rows, chosen, n_bins, share) for _, chosen in groups]
+    parts = [resolve(cells, finest_bins(cells.n_rows, n_bins), share) for _, cells in groups]
     table = _table([segment for segment, _ in groups], parts)
     findings = _findings(table)
-    within = parts[1:] if segments is not None else parts
+    within = parts[1:] if len(parts) > 1 else parts
     average = max(parts[0].average_error(), _weighted_average(within))
     upper_bound, reason, unseen = _upper_bound(groups[-len(within) :], within, alpha * _UNSEEN)
     return Audit(
@@ -138,7 +145,7 @@ def audit(
         findings=findings,
         confidence_level=float(confidence_level),
         n_rows=n_rows,
-        by_segment=segments is not None,
+        by_segment=len(groups) > 1,
         assumptions=(
             "the rows are independent draws from one distribution",
             "the scores come from a model that was not trained on these rows",
@@ -146,25 +153,20 @@ def audit(
     )
 
 
-def _groups(segments: ArrayLike | None, n_rows: int) -> list[tuple[Any, IndexArray | None]]:
+def _groups(rows: Rows, segments: ArrayLike | None) -> list[tuple[Any, Cells]]:
     """All rows first, then the rows of each segment."""
-    groups: list[tuple[Any, IndexArray | None]] = [(None, None)]
+    groups: list[tuple[Any, Cells]] = [(None, Cells.of_rows(rows))]
     if segments is None:
         return groups
     kinds, inverse = segment_kinds(segments)
-    if inverse.size != n_rows:
-        raise InvalidValueError(f"segments must have one entry per score, {n_rows}; got {inverse.size}")
+    if inverse.size != rows.scores.size:
+        raise InvalidValueError(f"segments must have one entry per score, {rows.scores.size}; got {inverse.size}")
     order = np.argsort(inverse, kind="stable")
     parts = np.split(order, np.searchsorted(inverse[order], np.arange(1, len(kinds))))
-    return groups + list(zip(kinds, parts, strict=True))
-
-
-def _resolve(rows: Rows, chosen: IndexArray | None, n_bins: int | str, alpha: float) -> Resolutions:
-    if chosen is not None:
-        rows = Rows(rows.scores[chosen], rows.labels[chosen])
-    n_rows = rows.scores.size
-    finest = 2 ** int(math.log2(n_rows) / 3) if isinstance(n_bins, str) else min(n_bins, n_rows)
-    return resolve(rows, finest, alpha)
+    return groups + [
+        (kind, Cells.of_rows(Rows(rows.scores[chosen], rows.labels[chosen])))
+        for kind, chosen in zip(kinds, parts, strict=True)
+    ]
 
 
 def _table(segments: list[Any], parts: list[Resolutions]) -> AuditTable:
@@ -196,6 +198,10 @@ def _weighted_average(parts: list[Resolutions]) -> float:
     return float(rows @ np.array([part.average_error() for part in parts]) / rows.sum())
 
 
+def _many(n_values: int | None) -> str:
+    return f"more than {MOST_VALUES:,}" if n_values is None else f"{n_values:,}"
+
+
 def _upper_bound(
     groups: list[tuple[Any, Any]], parts: list[Resolutions], tail: float
 ) -> tuple[float | None, str | None, float | None]:
@@ -207,8 +213,8 @@ def _upper_bound(
             return (
                 None,
                 (
-                    f"the {rows:,} rows{where} hold {part.n_values:,} distinct scores, and such a bound exists only "
-                    "for finitely many score values, each seen often enough; for a continuous score no method has "
+                    f"the {rows:,} rows{where} hold {_many(part.n_values)} distinct scores, and such a bound exists "
+                    "only for finitely many score values, each seen often enough; for a continuous score no method has "
                     "one (cor:CI-PS-diameter). A binned score, as of BinningCalibrator, has one"
                 ),
                 None,

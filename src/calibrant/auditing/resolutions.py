@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant.auditing.cells import Cells
 from calibrant.intervals import Interval
 from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
-from calibrant.metrics._rows import Rows, few_values
 
 _ROUNDING = 1e-12  # of a mean score; certified errors give it away
 
@@ -34,8 +34,8 @@ class Resolutions:
         Limits for the mean of E[Y | score] over its rows, all at once.
     finite : bool
         Whether the finest regions are single score values.
-    n_values : int
-        Distinct scores.
+    n_values : int or None
+        Distinct scores; None for more than were counted.
     n_singletons : int
         Scores seen once.
     """
@@ -50,7 +50,7 @@ class Resolutions:
     lower: FloatArray
     upper: FloatArray
     finite: bool
-    n_values: int
+    n_values: int | None
     n_singletons: int
 
     @property
@@ -78,32 +78,30 @@ class Resolutions:
         return float(best[0]) / float(self.counts[0])
 
 
-def resolve(rows: Rows, n_bins: int, alpha: float) -> Resolutions:
+def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
     """Cut the scores at every resolution, and find limits that hold for all regions with probability 1 - alpha.
 
     Every resolution gets the same share of alpha, within a resolution by Sidak: given the scores, labels of
     different regions are independent. The cuts are functions of the scores alone, ranks moved to where no tie is
     torn apart, so nothing has to be paid for having chosen them.
     """
-    values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
-    positives = np.bincount(inverse, rows.labels, minlength=values.size)
-    cells = _nested_cells(counts, n_bins)
-    n_levels = len(cells)
+    nested = _nested_cells(cells.counts, n_bins, cells.finite)
+    n_levels = len(nested)
     parts: list[dict[str, NDArray[Any]]] = []
-    offset, above = 0, np.full(values.size, -1)
-    for level, cell in enumerate(cells):
+    offset, above = 0, np.full(cells.counts.size, -1)
+    for level, cell in enumerate(nested):
         first = np.flatnonzero(np.diff(cell, prepend=-1))
-        n_rows = np.add.reduceat(counts, first)
-        last = np.append(first[1:], values.size) - 1
+        n_rows = np.add.reduceat(cells.counts, first)
+        low, high = cells.low[first], cells.high[np.append(first[1:], cells.counts.size) - 1]
         parts.append(
             {
                 "level": np.full(first.size, level),
                 "parent": above[first],
-                "low": values[first],
-                "high": values[last],
+                "low": low,
+                "high": high,
                 "counts": n_rows,
-                "positives": np.add.reduceat(positives, first).astype(np.int64),
-                "mean_score": np.clip(np.add.reduceat(values * counts, first) / n_rows, values[first], values[last]),
+                "positives": np.add.reduceat(cells.positives, first),
+                "mean_score": np.clip(np.add.reduceat(cells.total, first) / n_rows, low, high),
                 "tail": np.full(first.size, sidak_tail(alpha / n_levels, first.size)),
             }
         )
@@ -117,22 +115,22 @@ def resolve(rows: Rows, n_bins: int, alpha: float) -> Resolutions:
         **columns,
         lower=limits.lower,
         upper=limits.upper,
-        finite=few_values(values.size, rows.scores.size),
-        n_values=values.size,
-        n_singletons=int(np.count_nonzero(counts == 1)),
+        finite=cells.finite,
+        n_values=cells.n_values,
+        n_singletons=int(np.count_nonzero(cells.counts == 1)),
     )
 
 
-def _nested_cells(counts: IntArray, n_bins: int) -> list[IntArray]:
-    """For every resolution the cell of each distinct value, coarse to fine; each lies within one of the coarser."""
-    n_rows, n_values = int(counts.sum()), counts.size
+def _nested_cells(counts: IntArray, n_bins: int, finite: bool) -> list[IntArray]:
+    """For every resolution the region of each cell, coarse to fine; each lies within one of the coarser."""
+    n_rows, n_cells = int(counts.sum()), counts.size
     middle = np.cumsum(counts) - counts / 2.0
     finest = np.minimum((middle * (n_bins / n_rows)).astype(np.int64), n_bins - 1)
-    cells = [finest]
-    while cells[0][-1] > cells[0][0]:
-        cells.insert(0, cells[0] // 2)
-    if few_values(n_values, n_rows):
-        cells.append(np.arange(n_values))
-    sizes = [int(np.count_nonzero(np.diff(cell))) for cell in cells]
+    nested = [finest]
+    while nested[0][-1] > nested[0][0]:
+        nested.insert(0, nested[0] // 2)
+    if finite:
+        nested.append(np.arange(n_cells))
+    sizes = [int(np.count_nonzero(np.diff(cell))) for cell in nested]
     # a resolution whose regions are those of the next finer one would be paid for twice
-    return [cell for cell, size, finer in zip(cells, sizes, [*sizes[1:], -1], strict=True) if size != finer]
+    return [cell for cell, size, finer in zip(nested, sizes, [*sizes[1:], -1], strict=True) if size != finer]

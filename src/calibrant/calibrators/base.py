@@ -1,5 +1,6 @@
 """What calibrators of scores have in common: classes, probabilities of both labels, and state that is plain JSON."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._labels import Classes
+from calibrant._input import shown
+from calibrant._labels import Classes, name_classes
 from calibrant._params import check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -82,11 +84,16 @@ class ScoreCalibrator(BaseEstimator):  # type: ignore[misc]
         if state["schema"] != _SCHEMA:
             raise InvalidValueError(f"schema of a calibrator must be {_SCHEMA!r}; got {state['schema']!r}")
         check_state(state, ("type", "parameters", "classes", "positive_index", "state"))
-        kind = ScoreCalibrator._saved_types.get(state["type"])
+        kind = _saved_kind(state["type"])
         if kind is None or not issubclass(kind, cls):
             raise InvalidValueError(f"type of the calibrator must be a {cls.__name__}; got {state['type']!r}")
-        calibrator = kind(**{name: _revived(value) for name, value in state["parameters"].items()})
-        calibrator._restore(state["state"], Classes(np.array(state["classes"]), state["positive_index"]))
+        calibrator = _made(kind, state["parameters"])
+        classes = _read_classes(state["classes"], state["positive_index"])
+        pos_label = calibrator.get_params(deep=False).get("pos_label")
+        if pos_label is not None and pos_label != classes.positive:
+            raise InvalidValueError(f"pos_label must be None or the positive class, {classes.positive!r}; got another")
+        check_state(state["state"])
+        calibrator._restore(state["state"], classes)
         return calibrator
 
     def __sklearn_tags__(self) -> Any:
@@ -101,17 +108,56 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, ScoreCalibrator):
         parameters = {k: v for k, v in value.get_params(deep=False).items() if k not in _NOT_SAVED}
         return {"type": type(value).__name__, "parameters": {k: _plain(k, v) for k, v in parameters.items()}}
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, tuple):
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
         return [_plain(name, entry) for entry in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InvalidTypeError(f"{name} can not be saved: JSON can not hold a {type(value).__name__}")
 
 
+def _saved_kind(name: Any) -> type[ScoreCalibrator] | None:
+    """The calibrator of that name; None for no name, an unknown one, and a class that only others build on."""
+    kind = ScoreCalibrator._saved_types.get(name) if isinstance(name, str) else None
+    unfinished = (getattr(getattr(kind, part, None), "__isabstractmethod__", False) for part in dir(kind))
+    return None if kind is None or any(unfinished) else kind
+
+
+def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
+    """A calibrator with saved parameters; their values are for its own checks to judge."""
+    check_state(parameters)
+    known = [name for name in kind._get_param_names() if name not in _NOT_SAVED]
+    unknown = [name for name in parameters if name not in known]
+    if unknown:
+        raise InvalidValueError(f"parameters of a {kind.__name__} must be among {known}; got {unknown[0]!r}")
+    return kind(**{name: _revived(value) for name, value in parameters.items()})
+
+
 def _revived(value: Any) -> Any:
     if isinstance(value, Mapping):
-        kind = ScoreCalibrator._saved_types[value["type"]]
-        return kind(**{name: _revived(entry) for name, entry in value["parameters"].items()})
+        check_state(value, ("type", "parameters"))
+        kind = _saved_kind(value["type"])
+        if kind is None:
+            raise InvalidValueError(f"type of a calibrator must be a known one; got {value['type']!r}")
+        return _made(kind, value["parameters"])
     return tuple(value) if isinstance(value, list) else value
+
+
+def _read_classes(labels: Any, positive_index: Any) -> Classes:
+    """Two different labels of one kind, sorted as `fit` leaves them."""
+    if type(positive_index) is not int or positive_index not in (0, 1):
+        raise InvalidValueError(f"positive_index must be 0 or 1; got {shown(positive_index)}")
+    kinds = {type(label) for label in labels} if isinstance(labels, list | tuple) and len(labels) == 2 else set()
+    if (
+        len(kinds) != 1
+        or not kinds <= {str, bytes, bool, int, float}
+        or (kinds == {int} and not all(-(2**63) <= label < 2**63 for label in labels))
+        or (kinds == {float} and not all(map(math.isfinite, labels)))
+        or not labels[0] < labels[1]
+    ):
+        raise InvalidValueError(
+            "classes must be two different labels of one kind, text, bools, 64-bit integers or finite floats, in "
+            f"increasing order; got {shown(labels)}"
+        )
+    return name_classes(list(labels), labels[positive_index])

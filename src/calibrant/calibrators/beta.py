@@ -13,6 +13,7 @@ from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.logistic import LogisticFit, fit_logistic
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 
 PARAMETERS = ("abm", "ab", "am")
@@ -100,7 +101,10 @@ class BetaCalibrator(CurveCalibrator):
         return {"a": self.a_, "b": self.b_, "c": self.c_}
 
     def _take(self, state: Mapping[str, Any]) -> None:
-        self.a_, self.b_, self.c_ = (read_number(state, name) for name in self._keys)
+        a, b, c = (read_number(state, name) for name in self._keys)
+        if a < 0.0 or b < 0.0:
+            raise InvalidValueError(f"a and b must not be negative; got {a!r} and {b!r}")
+        self.a_, self.b_, self.c_ = a, b, c
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         p = inside(scores)

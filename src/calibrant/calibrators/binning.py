@@ -9,20 +9,24 @@ from sklearn.utils.metadata_routing import UNUSED
 from calibrant._input import as_frequencies, as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels, name_classes
 from calibrant._params import (
-    as_generator,
     check_choice,
     check_int,
     check_open_unit,
     check_random_state,
     check_score_range,
+    check_state,
     thread_count,
 )
 from calibrant._typing import ArrayLike
-from calibrant.calibrators.cutting import Rows, fixed_width, own_quantiles, split_quantiles
+from calibrant.calibrators.cutting import Remote, Rows, Source, fixed_width, own_quantiles, split_quantiles
 from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.engines import ScoredData
+from calibrant.engines.base import check_nothing_beside
+from calibrant.engines.device import on_device
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import get_method
+from calibrant.kernels.device import is_device_array
 from calibrant.partition import FunctionPartition, Partition
 from calibrant.tally import Tally
 
@@ -145,8 +149,8 @@ class BinningCalibrator(RegionCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike,
-        y: ArrayLike,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -155,8 +159,9 @@ class BinningCalibrator(RegionCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-            Scores of rows the model was not trained on.
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
+            segments, see `calibrant.scored`.
         y : array-like of shape (n,)
             Their labels, of two kinds.
         segments : array-like of shape (n,), optional
@@ -169,19 +174,28 @@ class BinningCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
+        if is_device_array(scores) and y is not None and scores.ndim == 1:  # type: ignore[union-attr]
+            scores, y = on_device(scores, y), None
+        if isinstance(scores, ScoredData):
+            check_nothing_beside(y=y, segments=segments, sample_weight=sample_weight)
+            return self._fit_source(Remote(scores, self.classes, self.pos_label))
         # regions of any function have no score of which a column could speak for a class
         columns = 1 if isinstance(self.partition, FunctionPartition) else column_count(scores)
         codes, classes = encode_labels(y, classes=self.classes, pos_label=self.pos_label, score_columns=columns)
         repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
+        threads = thread_count(self.n_jobs)
         if self.partition is not None:
             prepared = self.partition.prepare(scores, segments, positive_column=classes.positive_index)
             check_same_length(prepared, codes)
-            partition = self.partition
-            tally = Tally._of(partition, prepared, codes, repeats=repeats, threads=thread_count(self.n_jobs))
-        else:
-            checked = as_scores(scores, positive_column=classes.positive_index)
-            check_same_length(checked, codes)
-            partition, tally = self._cut_and_tally(Rows.of(checked, codes, repeats, segments))
+            tally = Tally._of(self.partition, prepared, codes, repeats=repeats, threads=threads)
+            self._set_fitted(self.partition, tally, self._guarantee(self.partition, tally, classes), classes)
+            return self
+        checked = as_scores(scores, positive_column=classes.positive_index)
+        check_same_length(checked, codes)
+        return self._fit_source(Rows.of(checked, codes, classes, repeats, segments, threads))
+
+    def _fit_source(self, source: Source) -> Self:
+        partition, tally, classes = self._cut_and_tally(source)
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
         return self
 
@@ -203,8 +217,9 @@ class BinningCalibrator(RegionCalibrator):
         return calibrator
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         self._check_parameters()
+        check_state(state, ("partition", "tally"))
+        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
 
     def _check_parameters(self) -> None:
@@ -256,14 +271,15 @@ class BinningCalibrator(RegionCalibrator):
     def _bins_for(self, n_rows: int, n_cutting: int) -> int:
         return min(automatic_bins(n_rows), max(n_cutting, 1)) if self.n_bins == "auto" else int(self.n_bins)
 
-    def _cut_and_tally(self, rows: Rows) -> tuple[Partition, Tally]:
-        threads = thread_count(self.n_jobs)
+    def _cut_and_tally(self, source: Source) -> tuple[Partition, Tally, Classes]:
+        if self.partition is not None:
+            return self.partition, *source.tally_over(self.partition)
         if self.strategy == "uniform":
             score_range = (0.0, 1.0) if self.score_range is None else check_score_range(self.score_range)
-            return fixed_width(rows, self._bins_for, score_range, threads)
+            return fixed_width(source, self._bins_for, score_range)
         if self.split is None:
-            return own_quantiles(rows, self._bins_for, threads)
-        return split_quantiles(rows, self._bins_for, self.split, as_generator(self.random_state), threads)
+            return own_quantiles(source, self._bins_for)
+        return split_quantiles(source, self._bins_for, self.split, self.random_state)
 
 
 def automatic_bins(n_rows: int) -> int:

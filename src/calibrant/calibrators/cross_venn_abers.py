@@ -16,6 +16,7 @@ from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
 
+_MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
     reason="merging over folds has no proof of validity: the folds share their training rows",
     known=(
@@ -154,4 +155,8 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         check_state(state, ("folds",))
+        if not isinstance(state["folds"], list | tuple) or not 1 <= len(state["folds"]) <= _MOST_FOLDS:
+            raise InvalidValueError(
+                f"folds must be a list of 1 to {_MOST_FOLDS} saved VennAbersCalibrators; got another"
+            )
         self._take(tuple(VennAbersCalibrator.from_dict(fold) for fold in state["folds"]), classes)

@@ -94,6 +94,8 @@ class IsotonicCalibrator(CurveCalibrator):
         thresholds, values = (as_numbers(state[name], name) for name in self._keys)
         if thresholds.shape != values.shape or not thresholds.size:
             raise InvalidValueError(f"values must have one entry per threshold, {thresholds.size}; got {values.size}")
+        if (np.diff(thresholds) <= 0.0).any() or (np.diff(values, prepend=0.0, append=1.0) < 0.0).any():
+            raise InvalidValueError("thresholds must increase, and values must not fall, from 0 to 1; got others")
         self.thresholds_, self.values_ = thresholds, values
 
     def _curve(self, scores: FloatArray) -> FloatArray:

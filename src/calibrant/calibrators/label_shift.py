@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import check_open_unit, error_budget
+from calibrant._params import check_open_unit, check_real, check_state, error_budget
 from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -214,11 +214,28 @@ class LabelShiftCalibrator(BinningCalibrator):
         return {**super()._state(), "priors": priors, "plain_level": self._plain.confidence_level}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         self._check_parameters()
-        plain = self._plain_binning(state["plain_level"])._guarantee(partition, tally, classes)
-        source, target = (Prior(*map(float, state["priors"][name])) for name in ("s", "t"))
+        check_state(state, ("partition", "tally", "priors", "plain_level"))
+        check_state(state["priors"], ("s", "t"))
+        given = [None if p is None else check_open_unit(name, p) for name, p in self._given_priors().items()]
+        target, source = (_read_prior(state["priors"][name], p) for name, p in zip("ts", given, strict=True))
+        alpha = error_budget(self.confidence_level)
+        level = 1.0 - (alpha - (alpha * _PRIOR_SHARE if None in given else 0.0))
+        if state["plain_level"] != level:
+            raise InvalidValueError(f"plain_level must be {level!r}, what the priors leave; got another")
+        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        plain = self._plain_binning(level)._guarantee(partition, tally, classes)
         self._set_shift(partition, tally, plain, source, target, classes)
+
+
+def _read_prior(state: Any, given: float | None) -> Prior:
+    rule = "a prior must be three numbers in [0, 1]: the value used, and limits around it"
+    if not isinstance(state, list | tuple) or len(state) != 3:
+        raise InvalidValueError(f"{rule}; got something else")
+    value, lower, upper = (check_real("prior", number, rule="a number in [0, 1]") for number in state)
+    if not 0.0 <= lower <= value <= upper <= 1.0 or (given is not None and not lower == upper == given):
+        raise InvalidValueError(f"{rule}, all equal to the parameter where it is given; got {[value, lower, upper]}")
+    return Prior(value, lower, upper)
 
 
 def mixture_prior(scores: FloatArray, codes: CodeArray, target_scores: FloatArray, alpha: float) -> Prior:

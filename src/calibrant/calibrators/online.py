@@ -11,6 +11,8 @@ from calibrant._params import check_choice, check_int, check_open_unit, check_re
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream
+from calibrant.engines import ScoredData
+from calibrant.engines.base import check_nothing_beside, settle
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee
 from calibrant.partition import Partition, ScorePartition
@@ -122,7 +124,9 @@ class OnlineCalibrator(RegionCalibrator):
         self.classes = classes
         self.n_jobs = n_jobs
 
-    def fit(self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None) -> Self:
+    def fit(
+        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
+    ) -> Self:
         """Forget everything and take a first batch."""
         fresh = self._fresh()
         fresh.partial_fit(scores, y, segments=segments)
@@ -132,13 +136,16 @@ class OnlineCalibrator(RegionCalibrator):
     def _fresh(self) -> Self:
         return type(self)(**self.get_params(deep=False))
 
-    def partial_fit(self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
+    ) -> Self:
         """Take a batch of any size, in the order in which the rows came.
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-            Scores of rows the model was not trained on.
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
+            for sequences that need no more than counts.
         y : array-like of shape (n,)
             Their labels.
         segments : array-like of shape (n,), optional
@@ -149,6 +156,9 @@ class OnlineCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
+        if isinstance(scores, ScoredData):
+            check_nothing_beside(y=y, segments=segments)
+            return self._take_counts(scores)
         codes, known = self._encode(y, column_count(scores))
         state = self._stream if self.__sklearn_is_fitted__() else Stream.start(self)
         state.check_unchanged(self)
@@ -168,7 +178,35 @@ class OnlineCalibrator(RegionCalibrator):
         self._set_classes(known)
         return self
 
-    def _encode(self, y: ArrayLike, score_columns: int) -> tuple[CodeArray, Classes]:
+    def _take_counts(self, data: ScoredData) -> Self:
+        """Take a batch that is not in memory: what was counted in it, where order does not matter."""
+        state = self._stream if self.__sklearn_is_fitted__() else Stream.start(self)
+        state.check_unchanged(self)
+        if state.partition is None:
+            raise InvalidValueError(
+                "partition must be given for data that are not in memory, whose rows have no first ones to cut bins "
+                "from; got None"
+            )
+        if not state.sequence.order_free:
+            raise InvalidValueError(
+                "sequence must be one that needs counts only, for rows that are not in memory have no order; "
+                f"got {self.sequence!r}"
+            )
+        fitted = self.__sklearn_is_fitted__()
+        classes = self.classes_ if fitted else self.classes
+        label = Classes(self.classes_, self._positive_index).positive if fitted else self.pos_label
+        counted = data.count(state.partition)
+        counted.faults.check()
+        if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
+            classes = _DEFAULT_CLASSES
+        tally, known = settle(counted, state.partition, classes, label, weighted=False)
+        state.add(tally.counts, tally.positives, tally.uncounted)
+        self._stream = state
+        self._promise = None
+        self._set_classes(known)
+        return self
+
+    def _encode(self, y: ArrayLike | None, score_columns: int) -> tuple[CodeArray, Classes]:
         """Code labels by the classes of the first batch; zeros alone, or ones alone, are taken for labels 0 and 1."""
         if self.__sklearn_is_fitted__():
             known = Classes(self.classes_, self._positive_index)
@@ -299,6 +337,8 @@ class OnlineCalibrator(RegionCalibrator):
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         self._stream = Stream.from_dict(state, self)
+        if self._stream.window.size > self.warmup:
+            raise InvalidValueError(f"window must hold at most warmup={self.warmup} scores; got more")
         if self._stream.partition is not None:
             self.partition = self._stream.partition
         self.classes = tuple(classes.labels.tolist())

@@ -9,8 +9,13 @@ from calibrant._labels import Classes
 from calibrant._params import thread_count
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.engines import ScoredData
+from calibrant.engines.adding import LookUp
+from calibrant.engines.device import look_up_on_device
+from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
-from calibrant.partition import Partition
+from calibrant.kernels.device import is_device_array
+from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
@@ -31,6 +36,8 @@ class RegionCalibrator(ScoreCalibrator):
         self._set_classes(classes)
 
     def _look_up(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> FloatArray:
+        if is_device_array(scores):
+            return look_up_on_device(self.partition_, scores, table, segments)
         prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
         return self.partition_._look_up(prepared, table, threads=thread_count(self.n_jobs))
 
@@ -41,7 +48,8 @@ class RegionCalibrator(ScoreCalibrator):
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
-        return self._both_columns(self.predict(scores, segments=segments))
+        check_is_fitted(self)
+        return self._look_up(self._both_columns(self.guarantee_.value), scores, segments)
 
     def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
@@ -62,8 +70,43 @@ class RegionCalibrator(ScoreCalibrator):
         sets = region_sets(self.guarantee_.interval, coverage)
         if self._positive_index == 0:
             sets = sets[:, ::-1]
+        if is_device_array(scores):
+            held: BoolArray = look_up_on_device(self.partition_, scores, sets.astype(np.float64), segments) == 1.0
+            return held
         prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
         return sets[self.partition_._assign(prepared, threads=thread_count(self.n_jobs))]
+
+    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
+
+        Parameters
+        ----------
+        data : ScoredData
+            See `calibrant.scored`; ``label=None`` where there are no labels.
+        coverage : float, default=0.95
+            Of the prediction sets, as in `predict_set`; a set is text, such as "{0}" or "{0, 1}".
+        prefix : str, default=""
+            What the names of the columns begin with.
+
+        Returns
+        -------
+        object
+            A frame, relation or reader of the same engine, lazy where that is. A row whose score `predict` would refuse
+            (missing, not finite, out of range, or of a segment not seen in fit) has nulls in these columns.
+        """
+        check_is_fitted(self)
+        sets = region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self._positive_index else -1]
+        names = [str(label) for label in self.classes_.tolist()]
+        written = ["{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets]
+        values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
+        table: dict[str, Any] = {**values, "set": tuple(written)}
+        partition = self.partition_
+        if not isinstance(partition, ScorePartition | SegmentedPartition):
+            raise InvalidTypeError(f"partition must be bins of a score to be applied; got {type(partition).__name__}")
+        if isinstance(partition, SegmentedPartition) and data.columns.segment is None:
+            raise InvalidTypeError("segment must name the column of segments: scored(..., segment=...); got None")
+        columns = data.columns.only(*(("segment",) if isinstance(partition, SegmentedPartition) else ()))
+        return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
 
     def _state(self) -> dict[str, Any]:
         return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}

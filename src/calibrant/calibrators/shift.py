@@ -11,10 +11,12 @@ from calibrant._labels import Classes, encode_labels, name_classes
 from calibrant._params import as_generator, check_choice, error_budget, thread_count
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.cutting import Rows, split_partition
+from calibrant.calibrators.cutting import Remote, Rows, cut_drawn
 from calibrant.calibrators.weighted import WeightedFit
 from calibrant.calibrators.weighting import Weighting, as_weight_floor, counted_mass, find_weights
-from calibrant.errors import InvalidTypeError
+from calibrant.engines import ScoredData
+from calibrant.engines.base import check_nothing_beside
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.intervals import Interval
 from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method, tolerated_error
@@ -139,8 +141,8 @@ class ShiftCalibrator(BinningCalibrator):
 
     def fit(  # type: ignore[override]
         self,
-        scores: ArrayLike,
-        y: ArrayLike,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
         *,
         importance_weight: ArrayLike | None = None,
         X: Any = None,
@@ -155,8 +157,9 @@ class ShiftCalibrator(BinningCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-            Scores of labelled rows the model was not trained on.
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of labelled rows the model was not trained on; or data that hold scores, labels and exact weights,
+            see `calibrant.scored`, for intervals that need no more than sums, such as "empirical-bernstein".
         y : array-like of shape (n,)
             Their labels, of two kinds.
         importance_weight : array-like of shape (n,), optional
@@ -179,6 +182,11 @@ class ShiftCalibrator(BinningCalibrator):
         self
         """
         self._check_parameters()
+        if isinstance(scores, ScoredData):
+            check_nothing_beside(
+                y=y, segments=segments, importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source
+            )
+            return self._fit_data(scores, relative_mass)
         columns = 1 if isinstance(self.partition, FunctionPartition) else column_count(scores)
         codes, classes = encode_labels(y, classes=self.classes, pos_label=self.pos_label, score_columns=columns)
         generator = as_generator(self.random_state)
@@ -206,6 +214,35 @@ class ShiftCalibrator(BinningCalibrator):
         self._set_shift(partition, evidence, weighting, classes)
         return self
 
+    def _fit_data(self, data: ScoredData, relative_mass: ArrayLike | Callable[[Partition], ArrayLike] | None) -> Self:
+        """Fit to weighted rows wherever they are, from sums alone."""
+        if get_shift_method(self.interval).needs_rows:
+            raise InvalidValueError(
+                f"interval must be one that needs sums only, where the rows are not in memory; got {self.interval!r}: "
+                'use interval="empirical-bernstein"'
+            )
+        source = Remote(data, self.classes, self.pos_label, weighted=True)
+        partition, tally, classes = self._cut_and_tally(source)
+        if tally.weights is None:  # quantiles of the rows themselves are cut from counts
+            tally, classes = source.tally_over(partition)
+        self._set_sums(partition, tally, relative_mass, classes)
+        return self
+
+    def _set_sums(
+        self,
+        partition: Partition,
+        tally: Tally,
+        relative_mass: ArrayLike | Callable[[Partition], ArrayLike] | None,
+        classes: Classes,
+    ) -> None:
+        """Derive everything from sums, whose largest weight is the bound where none is given."""
+        given, largest = self.weight_bound, float(weight_sums(tally).largest.max())
+        bound = largest if given is None else check_weight_bound(tally, given)
+        known = relative_mass(partition) if callable(relative_mass) else relative_mass
+        masses = None if known is None else as_relative_mass(known, tally.n_regions)
+        evidence = Evidence(tally, bound, float(self.weight_floor), masses)
+        self._set_shift(partition, evidence, Weighting(True, bound, given is not None), classes)
+
     @classmethod
     def from_tally(
         cls,
@@ -230,13 +267,7 @@ class ShiftCalibrator(BinningCalibrator):
         calibrator = cls(partition=partition, classes=classes, **parameters)
         calibrator._check_parameters()
         check_tally(partition, tally)
-        sums = weight_sums(tally)
-        given = calibrator.weight_bound
-        bound = float(sums.largest.max()) if given is None else check_weight_bound(tally, given)
-        masses = None if relative_mass is None else as_relative_mass(relative_mass, tally.n_regions)
-        evidence = Evidence(tally, bound, float(calibrator.weight_floor), masses)
-        weighting = Weighting(True, bound, given is not None)
-        calibrator._set_shift(partition, evidence, weighting, name_classes(classes, calibrator.pos_label))
+        calibrator._set_sums(partition, tally, relative_mass, name_classes(classes, calibrator.pos_label))
         return calibrator
 
     def guarantee_for(self, weight_error: float) -> Guarantee:
@@ -283,12 +314,12 @@ class ShiftCalibrator(BinningCalibrator):
             return self.partition, prepared, everything
         checked = as_scores(scores, positive_column=classes.positive_index)
         check_same_length(checked, codes)
-        rows = Rows.of(checked, codes, None, segments)
+        rows = Rows.of(checked, codes, classes, None, segments, thread_count(self.n_jobs))
         if self.split is None:
             partition, counted = self._cut_and_tally(rows)[0], everything
         else:
-            threads = thread_count(self.n_jobs)
-            partition, counted = split_partition(rows, self._bins_for, self.split, generator, threads)
+            cuts = rows.draw(self.split, generator)
+            partition, counted = cut_drawn(rows.parted(cuts), self._bins_for), ~cuts
         rows = rows.take(counted)
         return partition, rows.scores if rows.segment is None else SegmentedScores(rows.scores, rows.segment), counted
 
@@ -325,7 +356,11 @@ class ShiftCalibrator(BinningCalibrator):
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
-        self._set_weighted(WeightedFit.from_dict(state), classes)
+        fit = WeightedFit.from_dict(state)
+        given = fit.weighting.bound if fit.weighting.bounded else None
+        if given != self.weight_bound:
+            raise InvalidValueError(f"weight_bound must be the bound of the saved state, {given}; got another")
+        self._set_weighted(fit, classes)
 
 
 def _shuffled(

@@ -5,12 +5,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calibrant._typing import FloatArray
-from calibrant.errors import InvalidValueError
+from calibrant._input import as_numbers
+from calibrant._params import check_int, check_real, check_state
+from calibrant._typing import FloatArray, IntArray
+from calibrant.calibrators.weighted import read_limits
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.partition import Partition, ScorePartition
 from calibrant.sequences import Sequence, get_sequence
 from calibrant.tally import Tally
+
+_MOST_GAMBLERS = 5000  # regions of a saved stream of bets: a pair of gamblers takes 16 kB
 
 
 class Settings(Protocol):
@@ -75,19 +80,28 @@ class Stream:
         if self.partition is None or len(codes) == 0:
             return
         if self.sequence.order_free:
-            counts, positives, uncounted = self.partition._count(prepared, codes, threads=threads)
-            self.sequence.add_counts(counts, positives)
-        else:
-            regions = self.partition._membership(prepared, threads=threads)
-            self.sequence.update(regions, codes)
-            uncounted = int(np.count_nonzero(regions < 0))
+            self.add(*self.partition._count(prepared, codes, threads=threads))
+            return
+        regions = self.partition._membership(prepared, threads=threads)
+        self.sequence.update(regions, codes)
+        self.uncounted += int(np.count_nonzero(regions < 0))
+        self._look()
+
+    def add(self, counts: IntArray, positives: IntArray, uncounted: int) -> None:
+        """Take rows that are only known by their counts."""
+        self.sequence.add_counts(counts, positives)
         self.uncounted += uncounted
-        if self.lower is not None and self.upper is not None:
-            now = self.sequence.limits()
-            lower, upper = np.maximum(self.lower, now.lower), np.minimum(self.upper, now.upper)
-            self.contradicts |= bool((lower > upper).any())
-            # where no rate agrees with all moments, keep what lies between the limits that contradict each other
-            self.lower, self.upper = np.minimum(lower, upper), np.maximum(lower, upper)
+        self._look()
+
+    def _look(self) -> None:
+        """Where limits never widen, intersect them with those of now."""
+        if self.lower is None or self.upper is None:
+            return
+        now = self.sequence.limits()
+        lower, upper = np.maximum(self.lower, now.lower), np.minimum(self.upper, now.upper)
+        self.contradicts |= bool((lower > upper).any())
+        # where no rate agrees with all moments, keep what lies between the limits that contradict each other
+        self.lower, self.upper = np.minimum(lower, upper), np.maximum(lower, upper)
 
     def limits(self) -> Interval:
         """Return the limits of every region now."""
@@ -114,13 +128,53 @@ class Stream:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], settings: Settings) -> "Stream":
         """Take over what `to_dict` gave."""
+        check_state(state, ("partition", "window", "sequence", "uncounted", "running", "contradicts"))
         stream = cls(settings)
-        if state["partition"] is not None:
-            stream.set_partition(Partition.from_dict(state["partition"]))
-        stream.window = np.array(state["window"], dtype=np.float64)
-        stream.sequence.restore(state["sequence"])
-        stream.uncounted = int(state["uncounted"])
+        partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
+        n_regions = 1 if partition is None else partition.n_regions
+        saved = state["sequence"]
+        _check_sequence(saved, stream.sequence.state(), n_regions)
+        if partition is not None:
+            stream.set_partition(partition)
+        stream.window = as_numbers(state["window"], "window")
+        if partition is not None and stream.window.size:
+            raise InvalidValueError("window must be empty once the bins are cut; got scores")
+        try:
+            stream.sequence.restore(saved)
+        except (TypeError, ValueError, OverflowError, KeyError) as error:
+            raise InvalidValueError(
+                f"sequence must be what {settings.sequence!r} remembers; got another: {error}"
+            ) from None
+        stream.uncounted = check_int("uncounted", state["uncounted"], minimum=0)
+        if (state["running"] is not None) != (stream.lower is not None):
+            raise InvalidValueError("running must hold limits just where the parameter running is set; got otherwise")
         if state["running"] is not None:
-            stream.lower, stream.upper = (np.array(limits, dtype=np.float64) for limits in state["running"])
-        stream.contradicts = bool(state["contradicts"])
+            if not isinstance(state["running"], list | tuple) or len(state["running"]) != 2:
+                raise InvalidValueError("running must be the lower and the upper limits; got something else")
+            limits = read_limits(state["running"][0], state["running"][1], n_regions)
+            stream.lower, stream.upper = limits.lower, limits.upper
+        if not isinstance(state["contradicts"], bool):
+            raise InvalidTypeError(f"contradicts must be true or false; got {type(state['contradicts']).__name__}")
+        stream.contradicts = state["contradicts"]
+        stream.tally()  # refuses counts that are none
         return stream
+
+
+def _check_sequence(saved: Any, example: Mapping[str, Any], n_regions: int) -> None:
+    """Refuse what no sequence remembers, before memory is taken for all of its regions."""
+    check_state(saved, tuple(example))
+    Tally(saved["counts"], saved["positives"])
+    if "surprise" in example:
+        as_numbers(saved["surprise"], "surprise")
+    if "gamblers" not in example:
+        return
+    gamblers = saved["gamblers"]
+    if not isinstance(gamblers, list | tuple) or len(gamblers) != n_regions or n_regions > _MOST_GAMBLERS:
+        raise InvalidValueError(f"gamblers must be one pair per region, for at most {_MOST_GAMBLERS} regions")
+    for one in gamblers:
+        check_state(one, ("squares", "low", "high", "too_low", "too_high"))
+        squares = check_real("squares", one["squares"], rule="a number >= 0")
+        low, high = (check_int(name, one[name], minimum=0) for name in ("low", "high"))
+        capitals = [as_numbers(one[name], name) for name in ("too_low", "too_high")]
+        if squares < 0.0 or any(capital.size != high - low or (capital < 0.0).any() for capital in capitals):
+            raise InvalidValueError("gamblers must hold a capital >= 0 for each rate that is still alive; got others")

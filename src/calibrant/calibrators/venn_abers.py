@@ -126,6 +126,10 @@ class VennAbersCalibrator(CurveCalibrator):
             raise InvalidValueError(
                 f"p0 and p1 must have one entry more than cuts, {cuts.size + 1}; got {p0.size} and {p1.size}"
             )
+        if (np.diff(cuts) <= 0.0).any():
+            raise InvalidValueError("cuts must be strictly increasing; got others")
+        if not ((p0 >= 0.0) & (p0 < 1.0) & (p0 <= p1) & (p1 > 0.0) & (p1 <= 1.0)).all():
+            raise InvalidValueError("p0 and p1 must be probabilities, p0 <= p1, p0 below 1 and p1 above 0; got others")
         self.cuts_, self.p0_, self.p1_ = cuts, p0, p1
 
     def _curve(self, scores: FloatArray) -> FloatArray:

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
+from calibrant._input import as_numbers
 from calibrant._params import check_state
 from calibrant._typing import FloatArray
 from calibrant.calibrators.weighting import Weighting
-from calibrant.guarantee import Guarantee, _assumptions
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee import Guarantee, _assumptions, check_tally
 from calibrant.intervals import Interval
 from calibrant.intervals.shift import ShiftMethod, widened
+from calibrant.intervals.shift.base import check_weight_bound
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
@@ -73,12 +74,28 @@ class WeightedFit:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, _KEYS)
-        lower, upper, value = (np.array(state[name], dtype=np.float64) for name in ("lower", "upper", "value"))
-        return cls(
-            Partition.from_dict(state["partition"]),
-            Tally.from_dict(state["tally"]),
-            Interval(lower, upper),
-            value,
-            Weighting(bool(state["known"]), float(state["bound"]), bool(state["bounded"])),
-            tuple(state["remarks"]),
-        )
+        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        check_tally(partition, tally)
+        bound = check_weight_bound(tally, state["bound"])
+        limits = read_limits(state["lower"], state["upper"], tally.n_regions)
+        value = as_numbers(state["value"], "value")
+        if value.shape != limits.lower.shape or not ((value >= 0.0) & (value <= 1.0)).all():
+            raise InvalidValueError(f"value must be one number in [0, 1] per region, {tally.n_regions}; got others")
+        for name in ("known", "bounded"):
+            if not isinstance(state[name], bool):
+                raise InvalidTypeError(f"{name} must be true or false; got {type(state[name]).__name__}")
+        remarks = state["remarks"]
+        if not isinstance(remarks, list | tuple) or not all(isinstance(remark, str) for remark in remarks):
+            raise InvalidTypeError("remarks must be a list of text; got something else")
+        weighting = Weighting(state["known"], bound, state["bounded"])
+        return cls(partition, tally, limits, value, weighting, tuple(remarks))
+
+
+def read_limits(lower: Any, upper: Any, n_regions: int) -> Interval:
+    """Saved limits of every region."""
+    limits = Interval(as_numbers(lower, "lower"), as_numbers(upper, "upper"))
+    if not limits.lower.shape == limits.upper.shape == (n_regions,):
+        raise InvalidValueError(f"lower and upper must have one entry per region, {n_regions}; got other numbers")
+    if not ((limits.lower >= 0.0) & (limits.lower <= limits.upper) & (limits.upper <= 1.0)).all():
+        raise InvalidValueError("limits must satisfy 0 <= lower <= upper <= 1 in every region; got others")
+    return limits

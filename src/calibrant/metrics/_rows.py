@@ -15,7 +15,7 @@ from calibrant.errors import InvalidValueError
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
-_MOST_VALUES = 1000
+MOST_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +83,7 @@ class Bins:
 
 def few_values(n_values: int, n_rows: int) -> bool:
     """Whether scores take so few values, each seen so often, that every value can be a region of its own."""
-    return n_values <= max(1, min(_MOST_VALUES, n_rows // _ROWS_PER_VALUE))
+    return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
 
 
 def gather(rows: Rows, n_bins: Any, strategy: str) -> Bins:

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._params import check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.calibrators.cutting import Rows
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.multiclass._columns import ColumnsCalibrator
@@ -99,15 +98,15 @@ class TopLabelCalibrator(ColumnsCalibrator):
         columns, label, classes = self._checked(scores, y)
         top = columns.argmax(axis=1)
         hits = (top == label).astype(np.uint8)
-        rows = Rows.of(columns.max(axis=1), hits, None, classes[top])
-
-        def cut(part: Rows) -> ScorePartition:
-            return ScorePartition.uniform_mass(part.scores, self._bins_for(len(part), len(part)))
-
-        seen = dict(zip(rows.segment_names, rows.partition_with(cut).parts, strict=True))  # type: ignore[attr-defined]
+        largest = columns.max(axis=1)
+        seen = {}
+        for number, name in enumerate(classes.tolist()):
+            scores_of = largest[top == number]
+            if scores_of.size:
+                seen[name] = ScorePartition.uniform_mass(scores_of, self._bins_for(scores_of.size, scores_of.size))
         never = ScorePartition(np.empty(0))
         whole = SegmentedPartition({name: seen.get(name, never) for name in classes.tolist()})
-        tally = Tally.from_data(whole, rows.scores, hits, segments=classes[top])
+        tally = Tally.from_data(whole, largest, hits, segments=classes[top])
         self._take(whole, tally)
         self._set_classes(classes)
         return self

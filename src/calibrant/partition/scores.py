@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._input import as_numbers, as_scores, check_in_range, shown
+from calibrant._input import as_array, as_numbers, as_scores, check_in_range, shown
 from calibrant._params import check_bins, check_int, check_real, check_score_range, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.base import Partition
 
 _EVERYWHERE = (-np.inf, np.inf)
+_MOST_ROWS = 2**62
 
 
 class ScorePartition(Partition):
@@ -202,48 +203,18 @@ class ScorePartition(Partition):
     def uniform_mass(cls, scores: ArrayLike, n_bins: int) -> Self:
         """See `Partition.uniform_mass`."""
         prepared = as_scores(scores)
+        ranks = edge_ranks(prepared.size, check_int("n_bins", n_bins, minimum=1))
+        cells = cls.atoms(kernels.order_statistics(prepared, ranks))
         no_labels = np.zeros(prepared.size, dtype=np.uint8)
-        return cls.cut_and_count(prepared, no_labels, check_int("n_bins", n_bins, minimum=1))[0]
+        return cells.cut_by_cells(kernels.count(prepared, no_labels, cells._cuts)[0])
 
-    @classmethod
-    def cut_and_count(
-        cls, scores: NDArray[Any], codes: CodeArray, n_bins: int, *, threads: int = 1
-    ) -> tuple[Self, IntArray, IntArray, int]:
-        """Cut `scores` at their own order statistics and count them: two passes over the rows for both.
-
-        Returns the partition, the rows and positives per region, and the number of rows in no region.
-        """
-        ranks = edge_ranks(scores.size, n_bins)
-        edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
-        cuts = _increasing(edges, _next_double(edges, np.inf))
-        rows, positives = kernels.count(scores, codes, cuts, threads=threads)
-        partition = cls._from_cells(edges, cuts, rows)
-        return partition, *partition._gather(rows, positives)
-
-    @classmethod
-    def cut_and_count_repeated(
-        cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray, n_bins: int
-    ) -> tuple[Self, IntArray, IntArray, int]:
-        """`cut_and_count` for rows that each stand for `repeats` identical ones."""
-        order = np.argsort(scores, kind="stable")
-        ranks = edge_ranks(int(repeats.sum()), n_bins)
-        at = np.searchsorted(np.cumsum(repeats[order]), ranks)
-        edges = np.unique(scores[order][at].astype(np.float64) + 0.0)
-        cuts = _increasing(edges, _next_double(edges, np.inf))
-        rows, positives = np.zeros((2, cuts.size + 1), dtype=np.int64)
-        cells = kernels.assign(scores, cuts)
-        np.add.at(rows, cells, repeats)
-        np.add.at(positives, cells, repeats * codes)
-        partition = cls._from_cells(edges, cuts, rows)
-        return partition, *partition._gather(rows, positives)
-
-    @classmethod
-    def _from_cells(cls, edges: FloatArray, cuts: FloatArray, rows: IntArray) -> Self:
-        """The partition whose edge values occupy the ranks that the counts between `cuts` tell."""
+    def cut_by_cells(self, rows: IntArray) -> Self:
+        """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region."""
         total = np.cumsum(rows)
-        cell = np.searchsorted(cuts, edges, side="right")
+        cell = np.searchsorted(self._cuts, self.edges, side="right")
         last_rank = total[cell]
-        return cls(edges, first_rank=last_rank - rows[cell] + 1, last_rank=last_rank, n_rows=int(total[-1]))
+        n_rows = int(total[-1])
+        return type(self)(self.edges, first_rank=last_rank - rows[cell] + 1, last_rank=last_rank, n_rows=n_rows)
 
     @classmethod
     def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, threads: int = 1) -> Self:
@@ -274,14 +245,40 @@ class ScorePartition(Partition):
         check_state(state, ("edges", "low", "high", "first_rank", "last_rank", "n_rows", "atoms"))
         low = -np.inf if state["low"] is None else check_real("low", state["low"], rule="a number or None")
         high = np.inf if state["high"] is None else check_real("high", state["high"], rule="a number or None")
-        edges = cls.from_edges(state["edges"]).edges
-        ranks = {
-            name: None if state[name] is None else as_numbers(state[name], name).astype(np.int64)
-            for name in ("first_rank", "last_rank")
-        }
-        if any(values is not None and values.shape != edges.shape for values in ranks.values()):
-            raise InvalidValueError(f"first_rank and last_rank must have one entry per edge, {edges.size}; got others")
-        return cls(edges, (low, high), n_rows=state["n_rows"], atoms=bool(state["atoms"]), **ranks)
+        edges = as_numbers(state["edges"], "edges")
+        if (edges[1:] <= edges[:-1]).any():
+            raise InvalidValueError(f"edges must be strictly increasing; got {shown(edges.tolist())}")
+        if not low < high or (edges.size and not (low < edges[0] and edges[-1] <= high)):
+            raise InvalidValueError(f"low, edges and high must be in increasing order; got low={low:g}, high={high:g}")
+        atoms, n_rows = state["atoms"], state["n_rows"]
+        if not isinstance(atoms, bool):
+            raise InvalidTypeError(f"atoms must be true or false; got {type(atoms).__name__}")
+        ranks = {name: state[name] for name in ("first_rank", "last_rank")}
+        if ranks["first_rank"] is None and ranks["last_rank"] is None and n_rows is None:
+            return cls(edges, (low, high), atoms=atoms)
+        if atoms or any(value is None for value in (*ranks.values(), n_rows)):
+            raise InvalidValueError("first_rank, last_rank and n_rows must be given together, and without atoms")
+        n_rows = check_int("n_rows", n_rows, minimum=0)
+        if n_rows > _MOST_ROWS:
+            raise InvalidValueError(f"n_rows must be at most 2**62; got {n_rows}")
+        first, last = (_read_ranks(values, name, edges.size) for name, values in ranks.items())
+        between = np.column_stack([first, last]).ravel()
+        if edges.size and not ((first >= 1).all() and (last <= n_rows).all() and (first <= last).all()):
+            raise InvalidValueError("first_rank must be at most last_rank, both from 1 to n_rows; got others")
+        if (np.diff(between)[1::2] <= 0).any():
+            raise InvalidValueError("ranks of neighbouring edges must not overlap; got some that do")
+        return cls(edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows)
+
+
+def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
+    ranks = as_array(values, name)
+    if ranks.shape != (n_edges,) or (n_edges and ranks.dtype.kind not in "iu"):
+        raise InvalidValueError(
+            f"{name} must be one whole number per edge, {n_edges}; got {ranks.dtype}, {ranks.shape}"
+        )
+    if n_edges and int(ranks.max()) > _MOST_ROWS:
+        raise InvalidValueError(f"{name} must be at most 2**62; got {ranks.max()}")
+    return ranks.astype(np.int64)
 
 
 def edge_ranks(n_rows: int, n_bins: int) -> IntArray:

@@ -96,10 +96,14 @@ class SegmentedPartition(Partition):
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
         check_state(state, ("segments", "parts"))
-        parts = [ScorePartition._read(part) for part in state["parts"]]
-        if len(parts) != len(state["segments"]):
-            raise InvalidValueError(f"parts must be one per segment, {len(state['segments'])}; got {len(parts)}")
-        return cls(dict(zip(state["segments"], parts, strict=True)))
+        names, parts = state["segments"], state["parts"]
+        if not isinstance(names, list | tuple) or not isinstance(parts, list | tuple):
+            raise InvalidTypeError("segments and parts must be lists; got something else")
+        if len(parts) != len(names):
+            raise InvalidValueError(f"parts must be one per segment, {len(names)}; got {len(parts)}")
+        if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
+            raise InvalidValueError("segments must be text, numbers or bools, none of them twice; got others")
+        return cls(dict(zip(names, (ScorePartition._read(part) for part in parts), strict=True)))
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:

@@ -1,0 +1,74 @@
+"""How far a long pass has come: a bar where someone watches, a callback, or nothing."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+Watcher: TypeAlias = Callable[[int, int | None], None]
+"""Called with the rows done so far and, where it is known, how many there are."""
+
+Progress: TypeAlias = bool | Watcher | None
+"""True draws a bar, False none, None one where standard error is a terminal and the work is long; or a callback."""
+
+_PATIENCE = 1.0  # seconds that work may take without a word
+
+
+@contextmanager
+def watched(progress: Progress, total: int | None, doing: str) -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of rows of every batch that is done."""
+    if progress is False or (progress is None and not _someone_watches()):
+        yield lambda rows: None
+    elif callable(progress):
+        yield _counting(progress, total)
+    else:
+        with _bar(total, doing, patience=_PATIENCE if progress is None else 0.0) as advance:
+            yield advance
+
+
+def _someone_watches() -> bool:
+    from importlib.util import find_spec
+
+    return sys.stderr is not None and sys.stderr.isatty() and find_spec("rich") is not None
+
+
+def _counting(watcher: Watcher, total: int | None) -> Callable[[int], None]:
+    from threading import Lock
+
+    done, lock = 0, Lock()
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        with lock:
+            done += rows
+            watcher(done, total)
+
+    return advance
+
+
+@contextmanager
+def _bar(total: int | None, doing: str, patience: float) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, which shows itself only once the work has taken longer than `patience`."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+    except ImportError as error:
+        raise ImportError("progress=True needs rich: pip install 'calibrant[cli]'") from error
+
+    how_far: list[Any] = [BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn()]
+    bar = Bar(SpinnerColumn(), TextColumn(doing), *how_far, console=Console(stderr=True), transient=True)
+    task, begun, shown = bar.add_task(doing, total=total), time.monotonic(), False
+
+    def advance(rows: int) -> None:
+        nonlocal shown
+        if not shown and time.monotonic() - begun >= patience:
+            shown = True
+            bar.start()
+        bar.advance(task, rows)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
