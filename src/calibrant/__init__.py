@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from calibrant.auditing import Audit, audit
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
     from calibrant.comparing import Comparison, compare
     from calibrant.conformal import ConformalSets
     from calibrant.drift import DriftMonitor
+    from calibrant.engines import ScoredData, scored
     from calibrant.guarantee import Guarantee
     from calibrant.intervals import Interval
     from calibrant.multiclass import ClassWiseCalibrator, TopLabelCalibrator
     from calibrant.partition import Partition
     from calibrant.planning import Plan, plan
+    from calibrant.saving import Model, load_model, save_model
     from calibrant.tally import Tally
     from calibrant.views.plot import ReliabilityDisplay
+    from calibrant.views.report import render_report, write_report
 
 # Where each public name lives. It is imported when first asked for, so that `import calibrant` costs next to nothing.
 _HOMES = {
@@ -46,14 +49,21 @@ _HOMES = {
     "Interval": "calibrant.intervals",
     "IsotonicCalibrator": "calibrant.calibrators.isotonic",
     "LabelShiftCalibrator": "calibrant.calibrators.label_shift",
+    "load_model": "calibrant.saving",
+    "Model": "calibrant.saving",
     "OnlineCalibrator": "calibrant.calibrators.online",
     "Partition": "calibrant.partition",
     "Plan": "calibrant.planning",
     "plan": "calibrant.planning",
     "PlattCalibrator": "calibrant.calibrators.platt",
+    "render_report": "calibrant.views.report",
+    "write_report": "calibrant.views.report",
     "ReliabilityDisplay": "calibrant.views.plot",
+    "save_model": "calibrant.saving",
     "ScalingBinningCalibrator": "calibrant.calibrators.scaling_binning",
     "ScoreCalibrator": "calibrant.calibrators.base",
+    "ScoredData": "calibrant.engines",
+    "scored": "calibrant.engines",
     "ShiftCalibrator": "calibrant.calibrators.shift",
     "Tally": "calibrant.tally",
     "TemperatureCalibrator": "calibrant.calibrators.temperature",
@@ -75,6 +85,7 @@ __all__ = [
     "Interval",
     "IsotonicCalibrator",
     "LabelShiftCalibrator",
+    "Model",
     "OnlineCalibrator",
     "Partition",
     "Plan",
@@ -82,6 +93,7 @@ __all__ = [
     "ReliabilityDisplay",
     "ScalingBinningCalibrator",
     "ScoreCalibrator",
+    "ScoredData",
     "ShiftCalibrator",
     "Tally",
     "TemperatureCalibrator",
@@ -90,11 +102,16 @@ __all__ = [
     "VennBinningCalibrator",
     "audit",
     "compare",
+    "load_model",
     "plan",
+    "render_report",
+    "save_model",
+    "scored",
+    "write_report",
 ]
 
 
-_MODULES = ("adversary", "intervals", "metrics", "multiclass", "partition", "ratios", "sequences", "tripod")
+_MODULES = ("adversary", "export", "intervals", "metrics", "multiclass", "partition", "ratios", "sequences", "tripod")
 
 
 def __getattr__(name: str) -> Any:

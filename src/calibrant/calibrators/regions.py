@@ -37,7 +37,8 @@ class RegionCalibrator(ScoreCalibrator):
 
     def _look_up(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> FloatArray:
         if is_device_array(scores):
-            return look_up_on_device(self.partition_, scores, table, segments)
+            found: FloatArray = look_up_on_device(self.partition_, scores, table, segments)
+            return found
         prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
         return self.partition_._look_up(prepared, table, threads=thread_count(self.n_jobs))
 

@@ -1,0 +1,119 @@
+"""From numbers to places on the page: axes with round ticks."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_WHOLE = 0.4  # data that spans more of [0, 1] than this is shown on all of it
+_SMALLEST = 1e-6  # a span below this is that of one value
+_ALIKE = 3.0  # spans that differ by less than this factor share one scale
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis and the number that stands there."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear map from [low, high] to the places [start, end]; on the page, rates grow upwards and places down."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Return where `value` stands."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(self.start + share * (self.end - self.start), 2)
+
+    def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
+        """Round numbers within the axis, about as many as wanted."""
+        step = _round_step((self.high - self.low) / wanted)
+        decimals = max(0, *(_decimals(step * multiple) for multiple in (1, 2)))
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        values = (number * step for number in range(first, last + 1))
+        return tuple(Tick(self(value), f"{value:.{decimals}f}" if value else "0") for value in values)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The numbers at both ends."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The places of a figure's parts."""
+
+    width: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    histogram_top: float = 0.0
+    histogram_bottom: float = 0.0
+    height: float = 0.0
+
+
+LARGE = Frame(440, 50, 428, 34, 412, 426, 480, 524)
+SMALL = Frame(220, 34, 212, 12, 190, height=214)
+
+
+def limits_of(values: Iterable[float]) -> tuple[float, float]:
+    """Return round limits within [0, 1] that hold all values: all of it, or a part where that would be mostly empty.
+
+    >>> limits_of([0.05, 0.93])
+    (0.0, 1.0)
+    >>> limits_of([0.0012, 0.0087])
+    (0.0, 0.01)
+    """
+    seen = [min(max(value, 0.0), 1.0) for value in values]
+    if not seen:
+        return 0.0, 1.0
+    low, high = min(seen), max(seen)
+    span = high - low
+    if span > _WHOLE:
+        return 0.0, 1.0
+    if span < _SMALLEST:
+        span = max(0.05, low / 2)
+        low, high = max(0.0, low - span), min(1.0, high + span)
+    # a part that nearly touches an end of [0, 1] is shown up to it
+    low = 0.0 if low < 1.5 * span else low
+    high = 1.0 if 1.0 - high < 0.5 * span else high
+    step = _round_step((high - low) / 5)
+    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return max(0.0, round(low, 12)), min(1.0, round(high, 12))
+
+
+def shared_limits(
+    across: Iterable[float], upwards: Iterable[float]
+) -> tuple[tuple[float, float], tuple[float, float], bool]:
+    """Limits for both axes, and whether they are the same, so that the diagonal rises at 45 degrees.
+
+    Two scales are used only where one would leave the figure nearly empty, and they always overlap, so that some of
+    the diagonal is in sight.
+    """
+    across, upwards = list(across), list(upwards)
+    x, y = limits_of(across), limits_of(upwards)
+    spans = x[1] - x[0], y[1] - y[0]
+    if max(spans) < _ALIKE * min(spans) or max(x[0], y[0]) >= min(x[1], y[1]):
+        both = limits_of([*across, *upwards])
+        return both, both, True
+    return x, y, False
+
+
+def _round_step(step: float) -> float:
+    scale = 10.0 ** math.floor(math.log10(step))
+    return next(factor * scale for factor in _STEPS if factor * scale >= step * (1 - 1e-9))
+
+
+def _decimals(step: float) -> int:
+    """Digits after the point that a multiple of `step` needs."""
+    exponent = math.floor(math.log10(step) + 1e-12)
+    leading = step / 10.0**exponent
+    return max(0, -exponent + (0 if abs(leading - round(leading)) < 1e-6 else 1))
