@@ -1,0 +1,212 @@
+"""A fitted calibrator as an ONNX model: a tree of doubles finds the region, a gather its values."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant._params import check_choice
+from calibrant._typing import IntArray
+from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.export._tree import balanced
+from calibrant.export.table import ExportTable, export_table
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_OPSET, _ML_OPSET, _IR_VERSION = 18, 5, 10  # the first with trees of doubles; older ones round cuts to 32 bits
+_LESS_THAN = 1  # of the operator's branch modes
+_SCORE, _SEGMENT = 0, 1  # the two features of the tree
+
+
+def to_onnx(
+    calibrator: ScoreCalibrator,
+    *,
+    outputs: Sequence[str] | Mapping[str, str] | None = None,
+    coverage: float = 0.95,
+    input_type: str = "double",
+) -> "ModelProto":
+    """Return a fitted calibrator as an ONNX model; `model.SerializeToString()` gives its bytes.
+
+    Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for bit. Where they
+    refuse the score or the segment, the values are NaN, the region is -1 and the set is empty. Assumed: a runtime that
+    keeps subnormal numbers, as onnxruntime does unless told otherwise.
+
+    Parameters
+    ----------
+    calibrator : calibrator of scores
+        A fitted calibrator whose prediction is a step function of the score; see `export_table`.
+    outputs : sequence or mapping, optional
+        Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
+        by default.
+    coverage : float, default=0.95
+        Coverage of the sets.
+    input_type : {"double", "float"}, default="double"
+        Type of the scores. Those of 32 bits are widened first, which changes none of them.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Inputs: "score", of shape (n,), and for a calibrator with segments "segment", of shape (n,), of text, 64-bit
+        whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles, but for "region", whole numbers of
+        64 bits, and "set", bools of shape (n, 2) whose columns follow `classes_`, as in `predict_set`. The promise
+        is in the model's metadata.
+
+    Notes
+    -----
+    The region is found by the operator TreeEnsemble of ai.onnx.ml 5, with a balanced tree of "less than" in doubles.
+    NaN is less than nothing, and so ends in the leaf for scores above the range.
+
+    Examples
+    --------
+    >>> from calibrant import BinningCalibrator, Partition, Tally
+    >>> bins = Partition.fixed_width(2)
+    >>> tally = Tally.from_counts([1000, 1000], [100, 800], partition=bins)
+    >>> model = to_onnx(BinningCalibrator.from_tally(bins, tally))
+    >>> [output.name for output in model.graph.output]
+    ['calibrated', 'lower', 'upper', 'set']
+    """
+    try:
+        from onnx import TensorProto, checker, helper, numpy_helper
+    except ImportError as error:
+        raise ImportError("to_onnx needs onnx, which is not installed: pip install 'calibrant[onnx]'") from error
+
+    check_choice("input_type", input_type, ("double", "float"))
+    table = export_table(calibrator, coverage=coverage)
+    chosen = table.choose(outputs)
+    taken = [name for name in chosen.values() if name in ("score", "segment") or name.startswith("_")]
+    if taken:
+        raise InvalidValueError(
+            f"outputs must have names other than those of the inputs, without a leading underscore; got {taken[0]!r}"
+        )
+    number = TensorProto.DOUBLE if input_type == "double" else TensorProto.FLOAT
+    inputs = [helper.make_tensor_value_info("score", number, ["n"])]
+    constants = [numpy_helper.from_array(np.array([1], dtype=np.int64), "_axis")]
+    nodes = [
+        helper.make_node("Cast", ["score"], ["_double"], to=TensorProto.DOUBLE),
+        helper.make_node("Unsqueeze", ["_double", "_axis"], ["_score"]),
+    ]
+    features = "_score"
+    if table.is_segmented:
+        kind = _segment_array(table)
+        inputs.append(helper.make_tensor_value_info("segment", helper.np_dtype_to_tensor_dtype(kind.dtype), ["n"]))
+        nodes += [
+            helper.make_node("LabelEncoder", ["segment"], ["_number"], domain="ai.onnx.ml", **_encoding(kind)),
+            helper.make_node("Cast", ["_number"], ["_wide"], to=TensorProto.DOUBLE),
+            helper.make_node("Unsqueeze", ["_wide", "_axis"], ["_segment"]),
+            helper.make_node("Concat", ["_score", "_segment"], ["_features"], axis=1),
+        ]
+        features = "_features"
+    region_name = chosen.get("region", "_region")
+    nodes += [
+        helper.make_node("TreeEnsemble", [features], ["_leaf"], domain="ai.onnx.ml", **_Tree(table).attributes()),
+        helper.make_node("Squeeze", ["_leaf", "_axis"], ["_flat"]),
+        helper.make_node("Cast", ["_flat"], [region_name], to=TensorProto.INT64),
+    ]
+    results = []
+    for output, name in chosen.items():
+        if output == "region":
+            results.append(helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]))
+            continue
+        if output == "set":
+            results.append(helper.make_tensor_value_info(name, TensorProto.BOOL, ["n", 2]))
+        else:
+            results.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]))
+        constants.append(numpy_helper.from_array(_column(table, output), f"_{output}_table"))
+        nodes.append(helper.make_node("Gather", [f"_{output}_table", region_name], [name], axis=0))
+    graph = helper.make_graph(nodes, "calibrant", inputs, results, constants, doc_string=" ".join(table.notes))
+    model = helper.make_model(
+        graph,
+        producer_name="calibrant",
+        ir_version=_IR_VERSION,
+        opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)],
+    )
+    about = {"written_by": table.notes[0], "guarantee": table.notes[1], "classes": json.dumps(list(table.classes))}
+    helper.set_model_props(model, {**about, "coverage": repr(table.coverage)})
+    checker.check_model(model)
+    return model
+
+
+class _Tree:
+    """Nodes and leaves of the search for a region, in the arrays that TreeEnsemble takes."""
+
+    def __init__(self, table: ExportTable) -> None:
+        self._nodes: list[tuple[int, float, int, bool, int, bool]] = []
+        self._leaves: list[int] = []
+        refused = self._leaf(-1)
+        parts = []
+        for steps in table.steps:
+            cuts, regions = steps.runs(range(table.calibrated.size))
+            inside = balanced(cuts, [self._leaf(region) for region in regions], self._fork(_SCORE))
+            beyond = math.nextafter(steps.high, math.inf)
+            below_high = self._fork(_SCORE)(beyond, inside, refused)
+            parts.append(self._fork(_SCORE)(steps.low, refused, below_high))
+        root = parts[0]
+        if table.is_segmented:  # segments are numbered from 0; those not known are -1
+            root = balanced([float(place) for place in range(len(parts))], [refused, *parts], self._fork(_SEGMENT))
+        self._root = root[0]
+
+    def _leaf(self, region: int) -> tuple[int, bool]:
+        self._leaves.append(region)
+        return len(self._leaves) - 1, True
+
+    def _fork(self, feature: int) -> Any:
+        def fork(cut: float, below: tuple[int, bool], above: tuple[int, bool]) -> tuple[int, bool]:
+            self._nodes.append((feature, cut, *below, *above))
+            return len(self._nodes) - 1, False
+
+        return fork
+
+    def attributes(self) -> dict[str, Any]:
+        from onnx import numpy_helper
+
+        features, cuts, below, below_is_leaf, above, above_is_leaf = zip(*self._nodes, strict=True)
+        return {
+            "n_targets": 1,
+            "tree_roots": [self._root],
+            "nodes_featureids": list(features),
+            "nodes_splits": numpy_helper.from_array(np.array(cuts, dtype=np.float64), "splits"),
+            "nodes_modes": numpy_helper.from_array(np.full(len(cuts), _LESS_THAN, dtype=np.uint8), "modes"),
+            "nodes_truenodeids": list(below),
+            "nodes_trueleafs": [int(is_leaf) for is_leaf in below_is_leaf],
+            "nodes_falsenodeids": list(above),
+            "nodes_falseleafs": [int(is_leaf) for is_leaf in above_is_leaf],
+            "leaf_targetids": [0] * len(self._leaves),
+            "leaf_weights": numpy_helper.from_array(np.array(self._leaves, dtype=np.float64), "weights"),
+        }
+
+
+def _column(table: ExportTable, output: str) -> Any:
+    """An output in each region, and last, where the region -1 points, what a refused score gets."""
+    if output == "set":
+        return np.vstack([table.sets, [False, False]]) if table.sets is not None else None
+    return np.append(getattr(table, output), np.nan)
+
+
+def _segment_array(table: ExportTable) -> Any:
+    segments = [steps.segment for steps in table.steps]
+    if isinstance(segments[0], str):
+        return np.array(segments, dtype=object)
+    return np.array(segments, dtype=np.float64 if isinstance(segments[0], float) else np.int64)
+
+
+def _encoding(segments: Any) -> dict[str, Any]:
+    """Attributes of the operator that numbers the segments."""
+    from onnx import numpy_helper
+
+    numbers: IntArray = np.arange(len(segments), dtype=np.int64)
+    default = numpy_helper.from_array(np.array([-1], dtype=np.int64), "unknown")
+    if segments.dtype == object:
+        return {"keys_strings": segments.tolist(), "values_int64s": numbers.tolist(), "default_int64": -1}
+    if segments.dtype == np.int64:
+        return {"keys_int64s": segments.tolist(), "values_int64s": numbers.tolist(), "default_int64": -1}
+    if segments.dtype == np.float64:
+        return {
+            "keys_tensor": numpy_helper.from_array(segments, "segments"),
+            "values_tensor": numpy_helper.from_array(numbers, "numbers"),
+            "default_tensor": default,
+        }
+    raise InvalidTypeError(f"segments must be text or numbers; got {segments.dtype}")

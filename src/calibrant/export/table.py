@@ -1,0 +1,249 @@
+"""What all exports read: a fitted calibrator as cuts of the score, and what is predicted between them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._params import check_open_unit
+from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._version import __version__
+from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+from calibrant.calibrators.venn_abers import VennAbersCalibrator, merged
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.tripod import region_sets
+
+OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
+"""What can be asked for: the value, the limits of its interval, the number of the region, the prediction set."""
+
+_DEFAULT = ("calibrated", "lower", "upper", "set")
+LARGEST = float(np.finfo(np.float64).max)
+"""Of finite doubles: as a limit of scores it takes any that is finite."""
+
+_EXACT_INTEGERS = 2**63
+_ADVICE = "export a BinningCalibrator, or another that predicts from bins of the score"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """The scores of one segment: cuts, and the region of each step between them.
+
+    Attributes
+    ----------
+    segment : str, int, float, bool or None
+        The segment; None where there are no segments.
+    low, high : float
+        The smallest and the largest score that are taken, both finite.
+    cuts : float array of shape (m,)
+        Strictly increasing. A score belongs to step k where exactly k cuts are at most the score.
+    regions : int array of shape (m + 1,)
+        The region of each step; -1 where `predict` takes no score.
+    """
+
+    segment: str | int | float | bool | None
+    low: float
+    high: float
+    cuts: FloatArray
+    regions: IntArray
+
+    def runs(self, key: Sequence[Any]) -> tuple[list[float], list[int]]:
+        """Return the fewest cuts that tell regions of different `key` apart, and a region for each run between them."""
+        keys = [key[region] if region >= 0 else None for region in self.regions.tolist()]
+        changes = [place for place in range(1, len(keys)) if keys[place] != keys[place - 1]]
+        return [float(self.cuts[place - 1]) for place in changes], [int(self.regions[place]) for place in (0, *changes)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExportTable:
+    """A fitted calibrator as plain numbers, which is all that an export needs.
+
+    Attributes
+    ----------
+    steps : tuple of Steps
+        One, or one for each segment.
+    calibrated : float array of shape (n_regions,)
+        What `predict` gives in each region.
+    lower, upper : float arrays of shape (n_regions,), or None
+        What `predict_interval` gives; None for a calibrator that has no intervals.
+    sets : bool array of shape (n_regions, 2), or None
+        What `predict_set` gives; the columns follow `classes`.
+    classes : tuple
+        The two labels, sorted.
+    coverage : float
+        Coverage of the sets.
+    notes : tuple of str
+        For a reader: which version wrote it, the partition's fingerprint, and the promise.
+    """
+
+    steps: tuple[Steps, ...]
+    calibrated: FloatArray
+    lower: FloatArray | None
+    upper: FloatArray | None
+    sets: BoolArray | None
+    classes: tuple[Any, ...]
+    coverage: float
+    notes: tuple[str, ...]
+
+    @property
+    def is_segmented(self) -> bool:
+        """Whether a row needs a segment beside its score."""
+        return self.steps[0].segment is not None
+
+    @property
+    def set_members(self) -> list[tuple[Any, ...]]:
+        """The labels in the set of each region."""
+        sets = [] if self.sets is None else self.sets.tolist()
+        return [tuple(label for label, inside in zip(self.classes, row, strict=True) if inside) for row in sets]
+
+    @property
+    def set_names(self) -> list[str]:
+        """The set of each region as text, such as '{0}' or '{0, 1}'."""
+        return [f"{{{', '.join(map(str, members))}}}" for members in self.set_members]
+
+    def choose(self, outputs: Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:
+        """Return the chosen outputs, each with the name it gets; refuse what there is not."""
+        available = [name for name in OUTPUTS if name == "region" or getattr(self, _FIELDS[name]) is not None]
+        if outputs is None:
+            return {name: name for name in _DEFAULT if name in available}
+        if isinstance(outputs, str) or not isinstance(outputs, Sequence | Mapping):
+            raise InvalidTypeError(
+                f"outputs must be a list of {', '.join(OUTPUTS)}, or a mapping from those to names; got {outputs!r}"
+            )
+        chosen = dict(outputs) if isinstance(outputs, Mapping) else {name: name for name in outputs}
+        for output, name in chosen.items():
+            if output not in OUTPUTS:
+                raise InvalidValueError(f"outputs must be among {', '.join(OUTPUTS)}; got {output!r}")
+            if output not in available:
+                raise InvalidValueError(
+                    f"outputs must be among {', '.join(available)}, for this calibrator has no confidence intervals; "
+                    f"got {output!r}"
+                )
+            if not isinstance(name, str) or not name:
+                raise InvalidTypeError(f"outputs[{output!r}] must be a name, as text; got {name!r}")
+        if not chosen:
+            raise InvalidValueError("outputs must be at least one; got none")
+        if len({name.lower() for name in chosen.values()}) < max(len(chosen), len(outputs)):
+            raise InvalidValueError(f"outputs must have names that differ, in any case of letters; got {outputs!r}")
+        return chosen
+
+
+_FIELDS = {"calibrated": "calibrated", "lower": "lower", "upper": "upper", "set": "sets"}
+
+
+def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> ExportTable:
+    """Return a fitted calibrator as cuts and columns, or say why it can not be exported.
+
+    Taken are calibrators whose prediction is one of finitely many values, chosen by comparing the score with cuts:
+    comparisons have no rounding, so every engine finds the same value. A curve that needs exp or log has one, and
+    differs between engines in the last bits; it is refused.
+
+    Parameters
+    ----------
+    calibrator : calibrator of scores
+        A fitted calibrator on bins of the score, with or without segments, or a `VennAbersCalibrator`.
+    coverage : float, default=0.95
+        Coverage of the prediction sets.
+
+    Examples
+    --------
+    >>> from calibrant import BinningCalibrator, Partition, Tally
+    >>> bins = Partition.fixed_width(2)
+    >>> tally = Tally.from_counts([1000, 1000], [100, 800], partition=bins)
+    >>> table = export_table(BinningCalibrator.from_tally(bins, tally))
+    >>> table.steps[0].cuts, table.calibrated, table.set_names
+    (array([0.5]), array([0.1, 0.8]), ['{0, 1}', '{0, 1}'])
+    """
+    coverage = check_open_unit("coverage", coverage)
+    if not isinstance(calibrator, ScoreCalibrator):
+        raise InvalidTypeError(
+            f"calibrator must be a fitted calibrator of scores; got {type(calibrator).__name__}: of a classifier, "
+            "export its calibrator_"
+        )
+    check_is_fitted(calibrator)
+    if isinstance(calibrator, ScalingBinningCalibrator):
+        return _of_regions(calibrator, (_composed(calibrator),), coverage)
+    if isinstance(calibrator, RegionCalibrator):
+        return _of_regions(calibrator, _of_partition(calibrator.partition_), coverage)
+    if isinstance(calibrator, VennAbersCalibrator):
+        value = merged(calibrator.p0_, calibrator.p1_, calibrator.loss)
+        everywhere = Steps(None, -LARGEST, LARGEST, calibrator.cuts_, np.arange(value.size))
+        classes = tuple(calibrator.classes_.tolist())
+        return ExportTable((everywhere,), value, None, None, None, classes, coverage, _notes(calibrator))
+    raise InvalidTypeError(
+        f"calibrator must be a step function of the score; got {type(calibrator).__name__}, whose values are computed "
+        f"from each score: engines round such results differently, so equality can not be promised. Instead {_ADVICE}"
+    )
+
+
+def _of_regions(calibrator: RegionCalibrator, steps: tuple[Steps, ...], coverage: float) -> ExportTable:
+    guarantee = calibrator.guarantee_
+    sets = region_sets(guarantee.interval, coverage)
+    return ExportTable(
+        steps,
+        guarantee.value,
+        guarantee.lower,
+        guarantee.upper,
+        sets if calibrator._positive_index == 1 else sets[:, ::-1],
+        tuple(calibrator.classes_.tolist()),
+        coverage,
+        _notes(calibrator, calibrator.partition_),
+    )
+
+
+def _of_partition(partition: Partition) -> tuple[Steps, ...]:
+    if isinstance(partition, ScorePartition):
+        return (_of_scores(None, partition, 0),)
+    if isinstance(partition, SegmentedPartition):
+        _check_segments(partition.segments)
+        triples = zip(partition.segments, partition.parts, partition.offsets.tolist(), strict=False)
+        return tuple(_of_scores(segment, part, offset) for segment, part, offset in triples)
+    raise InvalidTypeError(
+        f"calibrator must have regions that are bins of a score; got a {type(partition).__name__}, whose regions only "
+        f"its Python function knows. Instead {_ADVICE}"
+    )
+
+
+def _of_scores(segment: Any, part: ScorePartition, offset: int) -> Steps:
+    low, high = max(part.low, -LARGEST), min(part.high, LARGEST)
+    return Steps(segment, low, high, part._cuts, offset + np.arange(part.n_regions))
+
+
+def _composed(calibrator: ScalingBinningCalibrator) -> Steps:
+    """Bins of a base map that is itself a step function: steps of the score."""
+    base = calibrator.base_
+    if not isinstance(base, VennAbersCalibrator) or not isinstance(calibrator.partition_, ScorePartition):
+        raise InvalidTypeError(
+            f"calibrator must compare the score itself with its cuts; got bins of what {type(base).__name__} computes "
+            "from the score, which engines round differently. Instead export a BinningCalibrator: its quantile bins "
+            "are those of any strictly increasing base"
+        )
+    inside = calibrator.partition_
+    mapped = merged(base.p0_, base.p1_, base.loss)
+    regions = np.where(
+        (mapped < inside.low) | (mapped > inside.high), -1, np.searchsorted(inside._cuts, mapped, side="right")
+    )
+    return Steps(None, -LARGEST, LARGEST, base.cuts_, regions)
+
+
+def _check_segments(segments: tuple[Any, ...]) -> None:
+    """Refuse segments that a column of one type can not hold."""
+    kinds = {type(segment) for segment in segments}
+    if len(kinds) > 1 or not kinds <= {str, int, float, bool}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InvalidTypeError(f"segments must all be text, all whole numbers, all floats or all bools; got {names}")
+    beyond = [s for s in segments if type(s) is int and not -_EXACT_INTEGERS <= s < _EXACT_INTEGERS]
+    if beyond:
+        raise InvalidValueError(f"segments must be whole numbers of at most 64 bits; got {beyond[0]}")
+    if any(type(s) is float and not np.isfinite(s) for s in segments):
+        raise InvalidValueError("segments must be finite numbers; got one that is not")
+
+
+def _notes(calibrator: ScoreCalibrator, partition: Partition | None = None) -> tuple[str, ...]:
+    mark = "" if partition is None else f", partition {partition.fingerprint}"
+    written = f"Written by calibrant {__version__} from a {type(calibrator).__name__}{mark}."
+    return (written, " ".join(str(calibrator.guarantee_).split()))
