@@ -1,0 +1,67 @@
+"""A fit and its predictions on a GPU: the same as in memory, bit for bit, and how long 10^9 rows take.
+
+python benchmarks/device_fit.py [--rows 1000000000]
+"""
+
+import argparse
+import time
+from statistics import median
+
+import numpy as np
+import torch
+
+from calibrant import BinningCalibrator, Partition, audit, scored
+
+FITS = {
+    "100 given bins": {"partition": Partition.from_edges(np.linspace(0.01, 0.99, 99))},
+    "100 quantile bins": {"n_bins": 100},
+    "50 bins of equal width": {"n_bins": 50, "strategy": "uniform"},
+}
+
+
+def check(to_device, to_host, rows: int = 3_000_000) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=rows).astype(np.float32)
+    y = (rng.uniform(size=rows) < scores**2).astype(np.uint8)
+    there = {"p": to_device(scores), "y": to_device(y)}
+    for name, parameters in FITS.items():
+        near = BinningCalibrator(**parameters).fit(scores, y)
+        far = BinningCalibrator(**parameters).fit(there["p"], there["y"])
+        assert (far.tally_, far.partition_) == (near.tally_, near.partition_), name
+        for method in ("predict", "predict_proba", "predict_interval", "predict_set"):
+            got = to_host(getattr(far, method)(there["p"]))
+            np.testing.assert_array_equal(got, getattr(near, method)(scores), err_msg=f"{name}: {method}")
+    data = scored(there, score="p", label="y")
+    split = BinningCalibrator(n_bins=20, split=100_000, random_state=0).fit(data)
+    assert split.tally_.n_rows < rows
+    np.testing.assert_array_equal(audit(data).table.counts, audit(y, scores).table.counts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10**9)
+    rows = parser.parse_args().rows
+    check(lambda values: torch.from_numpy(values).cuda(), lambda tensor: tensor.cpu().numpy())
+    print("torch: the same as in memory")
+    try:
+        import cupy
+    except ImportError:
+        print("CuPy is not installed")
+    else:
+        check(cupy.asarray, cupy.asnumpy)
+        print("CuPy: the same as in memory")
+    scores = torch.rand(rows, device="cuda")
+    y = (torch.rand(rows, device="cuda") < scores).to(torch.uint8)
+    for name, parameters in FITS.items():
+        times = []
+        for _ in range(6):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            fitted = BinningCalibrator(**parameters).fit(scores, y)
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+        print(f"{name}, {rows:.0e} rows: fit {1e3 * median(times[1:]):.1f} ms, epsilon {fitted.guarantee_.epsilon:.2g}")
+
+
+if __name__ == "__main__":
+    main()
