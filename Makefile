@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready-demo ## Calibrate a model of flight delays, print the promise, write out/report.html
+demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
 
 test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings, README and docs

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant import BinningCalibrator, OnlineCalibrator, Partition, ShiftCalibrator, audit, scored
+from calibrant import (
+    BinningCalibrator,
+    IsotonicCalibrator,
+    OnlineCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    ShiftCalibrator,
+    VennAbersCalibrator,
+    audit,
+    scored,
+)
 from calibrant.engines.arrow import ArrowData, TablePart
 from calibrant.engines.batch import Columns
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -171,3 +182,19 @@ def test_arrays_beside_scored_data_are_refused() -> None:
 def test_data_without_a_label_can_not_be_fitted() -> None:
     with pytest.raises(InvalidValueError, match="label must name the column of labels"):
         BinningCalibrator(n_bins=4).fit(scored(DATA, score="p"))
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [PlattCalibrator(), IsotonicCalibrator(), VennAbersCalibrator(), ScalingBinningCalibrator(random_state=0)],
+    ids=lambda calibrator: type(calibrator).__name__,
+)
+def test_every_calibrator_adds_what_it_predicts(calibrator) -> None:
+    fitted = calibrator.fit(DATA["p"], DATA["y"])
+    table = pa.table({"p": pa.array([0.1, None, 0.5, float("nan"), 0.97])})
+    added = fitted.apply(scored(table, score="p")).read_all()
+    good = np.array([0.1, 0.5, 0.97])
+    assert added["calibrated"].to_pylist()[1] is None
+    assert added["calibrated"].take([0, 2, 4]).to_pylist() == fitted.predict(good).tolist()
+    if hasattr(fitted, "predict_interval"):
+        assert added["upper"].take([0, 2, 4]).to_pylist() == fitted.predict_interval(good)[:, 1].tolist()

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import shown
 from calibrant._labels import Classes, name_classes
-from calibrant._params import check_state
+from calibrant._params import check_open_unit, check_state
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.engines import ScoredData
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 
@@ -63,6 +64,29 @@ class ScoreCalibrator(BaseEstimator):  # type: ignore[misc]
         columns[:, self._positive_index] = positive
         columns[:, 1 - self._positive_index] = 1.0 - positive
         return columns
+
+    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add columns to scored data on the engine that has them: calibrated, and what else the calibrator predicts.
+
+        Parameters
+        ----------
+        data : ScoredData
+            See `calibrant.scored`; no label is needed.
+        coverage : float, default=0.95
+            Of the prediction sets, for a calibrator that has them; a set is text, such as "{0}" or "{0, 1}".
+        prefix : str, default=""
+            What the names of the columns begin with.
+
+        Returns
+        -------
+        object
+            A frame, relation or reader of the same engine, lazy where that is. A row whose score `predict` would refuse
+            (missing, not finite, out of range, or of a segment not seen in fit) has nulls in these columns.
+        """
+        from calibrant.calibrators.applying import Predict
+
+        check_is_fitted(self)
+        return data.apply(Predict.of(self, data.columns, check_open_unit("coverage", coverage), prefix))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""

@@ -80,20 +80,7 @@ class RegionCalibrator(ScoreCalibrator):
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
 
-        Parameters
-        ----------
-        data : ScoredData
-            See `calibrant.scored`; ``label=None`` where there are no labels.
-        coverage : float, default=0.95
-            Of the prediction sets, as in `predict_set`; a set is text, such as "{0}" or "{0, 1}".
-        prefix : str, default=""
-            What the names of the columns begin with.
-
-        Returns
-        -------
-        object
-            A frame, relation or reader of the same engine, lazy where that is. A row whose score `predict` would refuse
-            (missing, not finite, out of range, or of a segment not seen in fit) has nulls in these columns.
+        As `ScoreCalibrator.apply`, by one look-up for each row.
         """
         check_is_fitted(self)
         sets = region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self._positive_index else -1]

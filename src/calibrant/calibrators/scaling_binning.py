@@ -17,6 +17,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.engines import ScoredData
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which is counted in no bin"
@@ -225,6 +226,10 @@ class ScalingBinningCalibrator(RegionCalibrator):
         outside the set with probability at most 1 - coverage.
         """
         return super().predict_set(self._mapped(scores), coverage=coverage)
+
+    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
+        return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)  # the regions are not of the score
 
     def _state(self) -> dict[str, Any]:
         return {"base": self.base_.to_dict(), **super()._state()}

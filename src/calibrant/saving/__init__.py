@@ -208,7 +208,7 @@ def _plain(value: Any, place: str, depth: int = 0, *, mapping: bool = False) -> 
 
 def _sealed(model: Model) -> dict[str, Any]:
     """The content of the file, with its checksum."""
-    from calibrant import __version__
+    from calibrant._version import __version__
 
     state = model.calibrator.to_dict()
     content = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._version import __version__
 from calibrant._typing import IndexArray
+from calibrant._version import __version__
 from calibrant.auditing import Audit
 from calibrant.auditing.report import rounded_down, rounded_up
 from calibrant.guarantee import Guarantee, NoGuarantee

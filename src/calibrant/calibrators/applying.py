@@ -1,0 +1,65 @@
+"""The columns of calibrators that are no look-up in a table of regions of the score."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.engines.adding import AddColumns
+from calibrant.engines.batch import Columns, Segments
+from calibrant.errors import CalibrantError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predict(AddColumns):
+    """What `predict` says of each score; and the limits and sets, where the calibrator has them."""
+
+    columns: Columns
+    calibrator: Any
+    coverage: float
+    prefix: str
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, calibrator: Any, columns: Columns, coverage: float, prefix: str) -> "Predict":
+        """Find out which scores the calibrator takes: all, or probabilities only."""
+        low = -np.inf if _takes(calibrator, -1.0) else 0.0
+        high = np.inf if _takes(calibrator, 2.0) else 1.0
+        return cls(columns.only(), calibrator, coverage, prefix, low, high)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns to add."""
+        more = ("lower", "upper", "set") if hasattr(self.calibrator, "predict_interval") else ()
+        return tuple(self.prefix + name for name in ("calibrated", *more))
+
+    def usable(self, scores: NDArray[Any], segments: Segments | None) -> NDArray[np.bool_]:
+        """Scores in the range that the calibrator takes."""
+        return np.asarray((scores >= self.low) & (scores <= self.high))
+
+    def values(self, scores: NDArray[Any], segments: Segments | None) -> Sequence[Any]:
+        """What the calibrator predicts."""
+        import pyarrow as pa
+
+        wanted = self.names
+        if not scores.size:
+            return [np.empty(0) if not name.endswith("set") else pa.array([], pa.string()) for name in wanted]
+        calibrated = self.calibrator.predict(scores)
+        if len(wanted) == 1:
+            return [calibrated]
+        limits = self.calibrator.predict_interval(scores)
+        held = self.calibrator.predict_set(scores, coverage=self.coverage)
+        first, second = (str(label) for label in self.calibrator.classes_.tolist())
+        kinds = pa.array(["{}", f"{{{first}}}", f"{{{second}}}", f"{{{first}, {second}}}"])
+        return [calibrated, limits[:, 0], limits[:, 1], kinds.take(pa.array(held @ np.array([1, 2])))]
+
+
+def _takes(calibrator: Any, score: float) -> bool:
+    try:
+        calibrator.predict(np.array([score]))
+    except CalibrantError:
+        return False
+    return True

@@ -1,0 +1,24 @@
+"""The command `calibrant`: audit, fit, apply, verify, export and more, on files of any size.
+
+Each command is a small module that imports nothing heavy until it runs, so that `--help` answers at once.
+"""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code.
+
+    0: done. 1: done, and the answer is no, as asked for with --check, --require-epsilon or verify. 2: wrong usage or
+    bad input, told in one line. 130: stopped by Ctrl-C.
+    """
+    try:
+        import click  # noqa: F401 - to say which extra brings it, before anything else fails
+    except ImportError:
+        sys.stderr.write("error: the command line needs click, which is not installed: pip install 'calibrant[cli]'\n")
+        sys.exit(2)
+    from calibrant.cli._app import app
+
+    app.main(prog_name="calibrant")

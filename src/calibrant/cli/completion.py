@@ -1,0 +1,33 @@
+"""`calibrant completion`: completion for a shell."""
+
+import click
+
+from calibrant.cli._options import examples
+
+
+@click.command(
+    short_help="Completion for bash, zsh and fish.",
+    epilog=examples(
+        'eval "$(calibrant completion bash)"      # in ~/.bashrc',
+        'eval "$(calibrant completion zsh)"       # in ~/.zshrc',
+        "calibrant completion fish > ~/.config/fish/completions/calibrant.fish",
+    ),
+)
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--debug", is_flag=True, expose_value=False, hidden=True)
+def command(shell: str, as_json: bool) -> None:
+    """Print the script that lets a shell complete commands and options."""
+    from click.shell_completion import get_completion_class
+
+    from calibrant.cli._app import app
+    from calibrant.cli._output import print_json
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"there is no completion for {shell}")
+    script = kind(app, {}, "calibrant", "_CALIBRANT_COMPLETE").source()
+    if as_json:
+        print_json({"command": "completion", "shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -1,0 +1,374 @@
+"""Each command answers in text and in JSON, with exit codes that scripts can use."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant import BinningCalibrator, audit, plan
+from calibrant.cli._app import _COMMANDS
+from calibrant.saving import load_model, save_model
+
+COLUMNS = ("--score", "p", "--label", "y")
+
+
+def test_alone_it_shows_the_way(calibrant: Any) -> None:
+    answer = calibrant()
+    assert answer.code == 0
+    assert all(f"calibrant {command}" in answer.out for command in ("demo", "audit", "fit"))
+    assert len(answer.out.splitlines()) <= 10
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_every_command_has_help_examples_and_json(command: str, calibrant: Any) -> None:
+    answer = calibrant(command, "--help")
+    assert answer.code == 0
+    assert "Examples:" in answer.out
+    assert "--json" in answer.out
+    assert command in calibrant("--help").out
+
+
+def test_a_wrong_command_is_told_the_nearest(calibrant: Any) -> None:
+    answer = calibrant("adit")
+    assert answer.code == 2
+    assert "did you mean 'audit'?" in answer.err
+
+
+@pytest.mark.parametrize("missing", [("--score",), ("--label",), ("--score", "--label")])
+def test_missing_columns_are_proposed(missing: tuple[str, ...], folder: Path, calibrant: Any) -> None:
+    given = [] if "--score" in missing else ["--score", "p"]
+    given += [] if "--label" in missing else ["--label", "y"]
+    answer = calibrant("fit", "scores.csv", *given)
+    assert answer.code == 2
+    assert "'p' (numbers)" in answer.err
+    assert "'region' (text)" in answer.err
+    assert "perhaps --score p --label y?" in answer.err
+
+
+class TestFit:
+    def test_equals_the_library(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "-o", "model.json", "--json")
+        expected = BinningCalibrator(8).fit(table["p"].to_numpy(), table["y"].to_numpy())
+        assert answer.code == 0
+        assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
+        assert answer.json["guarantee"]["sentence"] == str(expected.guarantee_)
+        assert [region["rows"] for region in answer.json["guarantee"]["regions"]] == expected.tally_.counts.tolist()
+        saved = load_model(folder / "model.json")
+        assert saved.calibrator.tally_ == expected.tally_
+        assert saved.columns == {"score": "p", "label": "y"}
+        assert saved.provenance["rows"] == table.num_rows
+        assert saved.provenance["files"] == ["scores.csv"]
+        assert str(folder) not in (folder / "model.json").read_text()
+
+    def test_says_the_sentence_first(self, folder: Path, calibrant: Any) -> None:
+        answer = calibrant("fit", "scores.parquet", *COLUMNS, "--bins", "8")
+        assert answer.out.startswith("With 90% confidence")
+        assert "true rate lies in" in answer.out
+        assert "nothing was saved" in answer.err
+
+    @pytest.mark.parametrize(
+        ("options", "segmented"),
+        [
+            (("--segment", "region", "--bins", "4"), True),
+            (("--split", "0.3", "--bins", "5"), False),
+            (("--split", "0.3", "--id", "id", "--seed", "4", "--bins", "5", "--segment", "region"), True),
+            (("--method", "uniform", "--bins", "6", "--interval", "blaker", "--value", "midpoint"), False),
+            (("--method", "uniform", "--range", "-1", "2", "--bins", "6"), False),
+            (("--weight", "w", "--weight-bound", "2", "--bins", "4"), False),
+            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--interval", "betting"), False),
+            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--split", "0.2"), False),
+            (("--method", "scaling-binning", "--bins", "5", "--confidence", "0.8"), False),
+        ],
+    )
+    def test_what_is_fitted_is_verified_in_any_format(
+        self, options: tuple[str, ...], segmented: bool, folder: Path, calibrant: Any
+    ) -> None:
+        fitted = calibrant("fit", "scores.csv", *COLUMNS, *options, "-o", "model.json", "--json")
+        assert fitted.code == 0, fitted.err
+        assert fitted.json["guarantee"]["proved"]
+        for file in ("scores.csv", "scores.parquet"):
+            answer = calibrant("verify", "model.json", file, "--json")
+            assert answer.code == 0, answer.out
+            assert answer.json["stands"]
+        out = calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet", "--json")
+        assert out.json["refused"] == 0
+        assert out.json["columns"] == ["calibrated", "lower", "upper", "set"]
+        calibrator, found = load_model(folder / "model.json").calibrator, pq.read_table(folder / "out.parquet")
+        segments = {"segments": found["region"].to_pylist()} if segmented else {}
+        scores = found["p"].to_numpy()
+        np.testing.assert_array_equal(found["calibrated"].to_numpy(), calibrator.predict(scores, **segments))
+        limits = calibrator.predict_interval(scores, **segments)
+        np.testing.assert_array_equal(np.column_stack([found["lower"], found["upper"]]), limits)
+        sets = calibrator.predict_set(scores, **segments)
+        assert [(("0" in text), ("1" in text)) for text in found["set"].to_pylist()] == list(map(tuple, sets.tolist()))
+
+    @pytest.mark.parametrize("method", ["platt", "temperature", "beta", "isotonic", "venn-abers"])
+    def test_methods_without_a_guarantee_say_so(
+        self, method: str, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
+        answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--json")
+        assert answer.code == 0, answer.err
+        assert answer.json["guarantee"]["proved"] is False
+        assert answer.json["guarantee"]["epsilon"] is None
+        verified = calibrant("verify", "model.json", "scores.csv")
+        assert verified.code == 1
+        assert verified.out.startswith("There is no certificate to verify.")
+        assert calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet").code == 0
+        result = pq.read_table(folder / "out.parquet")
+        assert result.column_names == [*table.column_names, "calibrated"]
+        expected = load_model(folder / "model.json").calibrator.predict(table["p"].to_numpy())
+        np.testing.assert_array_equal(result["calibrated"].to_numpy(), expected)
+
+    def test_a_required_epsilon_decides_the_exit_code(self, folder: Path, calibrant: Any) -> None:
+        assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.2").code == 0
+        refused = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.001")
+        assert refused.code == 1
+        assert "was not reached" in refused.out
+        nothing = ("--method", "platt", "--require-epsilon", "0.5", "--json")
+        answer = calibrant("fit", "scores.csv", *COLUMNS, *nothing)
+        assert answer.code == 1
+        assert answer.json["reached"] is False
+
+    def test_weights_without_a_bound_prove_nothing(self, folder: Path, calibrant: Any) -> None:
+        answer = calibrant(
+            "fit", "scores.csv", *COLUMNS, "--weight", "w", "--bins", "4", "--require-epsilon", "0.4", "-o", "m.json"
+        )
+        assert answer.code == 1
+        assert "Nothing is proved" in answer.out
+        assert calibrant("verify", "m.json", "scores.csv").code == 1
+
+    def test_text_labels_and_rare_classes(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        words = pa.array(["yes" if label else "no" for label in table["y"].to_pylist()])
+        pq.write_table(table.set_column(2, "y", words), folder / "words.parquet")
+        answer = calibrant("fit", "words.parquet", *COLUMNS, "--bins", "8", "--pos-label", "yes", "--json")
+        numbers = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json")
+        assert answer.json["guarantee"]["regions"] == numbers.json["guarantee"]["regions"]
+        pq.write_table(pa.table({"p": [0.1, 0.2, 0.3], "y": [0, 0, 0]}), folder / "one.parquet")
+        assert calibrant("fit", "one.parquet", *COLUMNS, "--bins", "1", "--classes", "0,1").code == 0
+
+    def test_a_model_is_not_overwritten_unless_told(self, model: Path, calibrant: Any) -> None:
+        before = model.read_bytes()
+        answer = calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3")
+        assert answer.code == 2
+        assert "--overwrite" in answer.err
+        assert model.read_bytes() == before
+        assert calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3", "--overwrite").code == 0
+        assert model.read_bytes() != before
+
+    @pytest.mark.parametrize("form", ["csv", "gz", "parquet", "jsonl", "arrow"])
+    def test_standard_input_in_every_format(self, form: str, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        import gzip
+
+        import pyarrow.feather as feather
+
+        feather.write_feather(table, str(folder / "scores.arrow"))
+        lines = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+        content = {
+            "csv": (folder / "scores.csv").read_bytes(),
+            "gz": gzip.compress((folder / "scores.csv").read_bytes()),
+            "parquet": (folder / "scores.parquet").read_bytes(),
+            "jsonl": lines.encode(),
+            "arrow": (folder / "scores.arrow").read_bytes(),
+        }[form]
+        answer = calibrant("fit", "-", *COLUMNS, "--bins", "8", "--json", stdin=content)
+        assert answer.code == 0, answer.err
+        expected = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json").json
+        assert answer.json["guarantee"] == expected["guarantee"]
+        assert answer.json["fingerprint"] == expected["fingerprint"]
+
+    def test_folders_globs_and_several_files(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        (folder / "days").mkdir()
+        for day in range(4):
+            pq.write_table(table.slice(1000 * day, 1000), folder / "days" / f"{day}.parquet")
+        whole = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json").json
+        names = [f"days/{day}.parquet" for day in (3, 1, 0, 2)]
+        for data in (["days"], ["days/*.parquet"], names):
+            answer = calibrant("fit", *data, *COLUMNS, "--bins", "8", "--json").json
+            assert answer["guarantee"] == whole["guarantee"]
+            assert answer["fingerprint"] == whole["fingerprint"]
+
+
+class TestAudit:
+    def test_equals_the_library_and_writes_a_report(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        answer = calibrant("audit", "scores.csv", *COLUMNS, "-o", "audit.html", "--json")
+        expected = audit(table["y"].to_numpy(), table["p"].to_numpy())
+        assert answer.code == 0
+        assert answer.json["verdict"] == expected.verdict
+        assert answer.json["lower_bound"] == pytest.approx(expected.lower_bound, abs=1e-12)
+        page = (folder / "audit.html").read_text()
+        assert "scores.csv" in page
+        assert "<html" in page
+        assert str(folder) not in page
+
+    def test_check_decides_the_exit_code(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        assert calibrant("audit", "scores.csv", *COLUMNS).code == 0
+        assert calibrant("audit", "scores.csv", *COLUMNS, "--check").code == 1
+        rng = np.random.default_rng(1)
+        scores = rng.uniform(size=2000)
+        pq.write_table(pa.table({"p": scores, "y": (rng.uniform(size=2000) < scores) * 1}), folder / "fine.parquet")
+        answer = calibrant("audit", "fine.parquet", *COLUMNS, "--check")
+        assert answer.code == 0
+        assert answer.out.startswith("No evidence, with 95% confidence")
+
+    def test_segments_and_a_model_in_the_report(self, model: Path, folder: Path, calibrant: Any) -> None:
+        answer = calibrant(
+            "audit", "scores.csv", *COLUMNS, "--segment", "region", "--model", "model.json", "-o", "audit.html"
+        )
+        assert answer.code == 0, answer.err
+        page = (folder / "audit.html").read_text()
+        assert "north" in page
+        assert "With 90% confidence" in page
+        assert calibrant("audit", "scores.csv", *COLUMNS, "-o", "audit.html").code == 2
+        assert calibrant("audit", "scores.csv", *COLUMNS, "-o", "audit.pdf").code == 2
+        assert calibrant("audit", "scores.csv", *COLUMNS, "--model", "model.json").code == 2
+
+
+class TestVerify:
+    @pytest.mark.parametrize(
+        ("change", "fails"),
+        [
+            (lambda table: table.slice(500), {"rows", "fingerprint", "regions", "counts", "positives", "epsilon"}),
+            (lambda table: table.set_column(2, "y", pa.array(1 - table["y"].to_numpy())), {"fingerprint", "positives"}),
+            (
+                lambda table: table.set_column(1, "p", pa.array(np.nextafter(table["p"].to_numpy(), 2))),
+                {"fingerprint", "regions"},
+            ),
+        ],
+    )
+    def test_other_data_are_told_line_by_line(
+        self, change: Any, fails: set[str], model: Path, folder: Path, table: pa.Table, calibrant: Any
+    ) -> None:
+        pq.write_table(change(table), folder / "other.parquet")
+        answer = calibrant("verify", "model.json", "other.parquet", "--json")
+        assert answer.code == 1
+        assert not answer.json["stands"]
+        failed = {check["name"] for check in answer.json["checks"] if check["stands"] is False}
+        assert failed >= fails
+        told = calibrant("verify", "model.json", "other.parquet").out
+        assert told.startswith("The certificate does not stand for these data.")
+        assert "NO  fingerprint" in told
+
+    def test_any_order_will_do(self, model: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        order = np.random.default_rng(2).permutation(table.num_rows)
+        pq.write_table(table.take(order), folder / "shuffled.parquet")
+        assert calibrant("verify", "model.json", "shuffled.parquet").code == 0
+
+    def test_rows_drawn_by_place_need_their_order(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        order = np.random.default_rng(2).permutation(table.num_rows)
+        pq.write_table(table.take(order), folder / "shuffled.parquet")
+        split = ("--bins", "5", "--split", "0.3", "--json")
+        assert calibrant("fit", "scores.csv", *COLUMNS, *split, "-o", "place.json").code == 0
+        answer = calibrant("verify", "place.json", "shuffled.parquet")
+        assert answer.code == 1
+        assert "fit with --id" in " ".join(answer.out.split())
+        assert calibrant("fit", "scores.csv", *COLUMNS, *split, "--id", "id", "-o", "named.json").code == 0
+        assert calibrant("verify", "named.json", "shuffled.parquet").code == 0
+        numbers = pa.array(range(table.num_rows))
+        pq.write_table(table.set_column(0, "id", numbers), folder / "numbered.parquet")
+        answer = calibrant("verify", "named.json", "numbered.parquet")
+        assert answer.code == 1
+        assert "ids were string in fit and are int64 here" in " ".join(answer.out.split())
+
+    def test_a_model_of_the_library_is_counted(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        fitted = BinningCalibrator(6).fit(table["p"].to_numpy(), table["y"].to_numpy())
+        save_model(fitted, folder / "plain.json")
+        assert calibrant("verify", "plain.json", "scores.csv").code == 2
+        answer = calibrant("verify", "plain.json", "scores.csv", *COLUMNS, "--json")
+        assert answer.code == 0
+        stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
+        assert stands == {"model file": True, "fingerprint": None, "counts": True, "positives": True, "epsilon": True}
+
+
+class TestExport:
+    @pytest.mark.parametrize("dialect", ["postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"])
+    def test_sql(self, dialect: str, model: Path, calibrant: Any) -> None:
+        answer = calibrant("export", "model.json", "--to", "sql", "--dialect", dialect, "--table", "scores")
+        assert answer.code == 0, answer.err
+        assert "FROM" in answer.out
+        assert "p" in answer.out
+        assert calibrant("export", "model.json", "--to", "sql", "--dialect", dialect, "--json").json["text"]
+
+    def test_sql_runs_and_agrees_with_apply(self, model: Path, folder: Path, calibrant: Any) -> None:
+        duckdb = pytest.importorskip("duckdb")
+        calibrant("export", "model.json", "--to", "sql", "--dialect", "duckdb", "--table", "scores", "-o", "query.sql")
+        calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet")
+        connection = duckdb.connect()
+        connection.sql(f"CREATE TABLE scores AS SELECT * FROM '{folder / 'scores.parquet'}'")
+        found = connection.sql((folder / "query.sql").read_text()).to_arrow_table()
+        expected = pq.read_table(folder / "out.parquet")
+        for name in ("calibrated", "lower", "upper", "set"):
+            assert found[name].to_pylist() == expected[name].to_pylist()
+
+    def test_python_needs_nothing(self, model: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        assert calibrant("export", "model.json", "--to", "python", "-o", "calibrate.py").code == 0
+        names: dict[str, Any] = {}
+        exec((folder / "calibrate.py").read_text(), names)
+        expected = load_model(model).calibrator.predict([0.3]).item()
+        assert names["calibrate"](0.3)["calibrated"] == expected
+        assert calibrant("export", "model.json", "--to", "python", "-o", "calibrate.py").code == 2
+
+    def test_onnx(self, model: Path, folder: Path, calibrant: Any) -> None:
+        onnx = pytest.importorskip("onnx")
+        assert calibrant("export", "model.json", "--to", "onnx", "-o", "model.onnx").code == 0
+        onnx.checker.check_model(onnx.load(folder / "model.onnx"))
+
+    @pytest.mark.parametrize(
+        ("options", "word"),
+        [
+            (("--to", "sql"), "--dialect"),
+            (("--to", "onnx"), "-o"),
+            (("--to", "python", "--table", "t"), "--to sql"),
+            (("--to", "sql", "--dialect", "oracle"), "--dialect"),
+            (("--to", "sql", "--dialect", "sqlite", "--outputs", "nonsense"), "nonsense"),
+            ((), "--to"),
+        ],
+    )
+    def test_wrong_usage(self, options: tuple[str, ...], word: str, model: Path, calibrant: Any) -> None:
+        answer = calibrant("export", "model.json", *options)
+        assert answer.code == 2
+        assert word in answer.err
+        assert len(answer.err.strip().splitlines()) == 1
+
+
+def test_plan_equals_the_library(calibrant: Any) -> None:
+    answer = calibrant("plan", "--epsilon", "0.05", "--bins", "10")
+    assert " ".join(answer.out.split()) == str(plan(epsilon=0.05, n_bins=10))
+    assert calibrant("plan", "--rows", "20000", "--json").json["epsilon"] == plan(n=20000).epsilon
+    assert calibrant("plan").code == 2
+    assert calibrant("plan", "--epsilon", "0.1", "--rows", "5").code == 2
+    assert "--epsilon" in calibrant("plan", "--epsilon", "2").err
+
+
+def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> None:
+    answer = calibrant("compare", "scores.csv", *COLUMNS, "--bins", "6", "--json")
+    assert answer.code == 0, answer.err
+    methods = {entry["method"]: entry for entry in answer.json["methods"]}
+    assert methods["binning"]["epsilon"] > 0
+    assert methods["platt"]["epsilon"] is None
+    assert {"as they are", "isotonic", "venn-abers", "beta", "temperature", "scaling-binning"} <= set(methods)
+    sample = calibrant("compare", "scores.parquet", *COLUMNS, "--bins", "3", "--most-rows", "1000")
+    assert sample.code == 0
+    assert "of 4,000 rows" in sample.err
+    assert "guaranteed" in sample.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str, calibrant: Any) -> None:
+    answer = calibrant("completion", shell)
+    assert answer.code == 0
+    assert "_CALIBRANT_COMPLETE" in answer.out
+
+
+@pytest.mark.slow
+def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
+    answer = calibrant("demo", "-o", str(tmp_path / "out"), "--trees", "2", "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["audit_before"]["miscalibrated"]
+    assert answer.json["guarantee"]["proved"]
+    assert answer.json["regions_kept"]["held_out"] >= 14
+    assert "<html" in Path(answer.json["report"]).read_text()
+    assert calibrant("verify", answer.json["model"], answer.json["scores"]).code == 0

@@ -1,0 +1,78 @@
+"""Every command of the guide runs, and says what the guide shows."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "command-line.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.S | re.M)
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command with the lines that are shown below it."""
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            line, *shown = part.rstrip("\n").split("\n")
+            yield line, shown
+
+
+def agrees(shown: list[str], output: str) -> bool:
+    """Whether the lines shown are in the output, in their order; ... stands for anything."""
+    pieces = (re.escape(piece.strip()) for piece in re.split(r"\.\.\.", "\n".join(shown)) if piece.strip())
+    return re.search(".*?".join(pieces), output, re.S) is not None
+
+
+@pytest.mark.slow
+def test_the_guide_can_be_followed(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, arguments in (("calibrant", "-m calibrant"), ("python", "")):
+        script = tmp_path / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {arguments} "$@"\n')
+        script.chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "COLUMNS": "100"}
+    for code in blocks("python"):
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    run = list(commands())
+    assert len(run) >= 12
+    for line, shown in run:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert agrees(shown, done.stdout), (line, done.stdout)
+    assert (tmp_path / "audit.html").stat().st_size > 10_000
+
+
+def test_a_wrong_page_would_be_noticed() -> None:
+    assert agrees(["one", "...", "three"], "one\ntwo\nthree\n")
+    assert not agrees(["one", "four"], "one\ntwo\nthree\n")
+    assert not agrees(["three", "...", "one"], "one\ntwo\nthree\n")
+
+
+@pytest.mark.parametrize("command", ["audit", "fit", "apply", "verify", "export", "compare", "plan"])
+def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: Any) -> None:
+    """A key that a script may rely on is on the page; what is on the page is there."""
+    columns = ("--score", "p", "--label", "y")
+    arguments = {
+        "audit": ("scores.csv", *columns),
+        "fit": ("scores.csv", *columns, "--bins", "5"),
+        "apply": ("model.json", "scores.csv", "-o", "out.csv"),
+        "verify": ("model.json", "scores.csv"),
+        "export": ("model.json", "--to", "python"),
+        "compare": ("scores.csv", *columns, "--bins", "5"),
+        "plan": ("--epsilon", "0.1"),
+    }[command]
+    found = calibrant(command, *arguments, "--json").json
+    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{command}` | `"))
+    assert set(re.findall(r"`(\w+)`", row)[1:]) | {"command"} == set(found)
+    assert found["command"] == command
