@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray
-from calibrant.engines.batch import Columns, Segments, numbers, segments_of
+from calibrant.engines.batch import Columns, Segments, numbers, plain_column, segments_of
 from calibrant.engines.work import segment_numbers
 from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores
+
+
+def empty_batch(schema: Any) -> Any:
+    """A record batch of no rows."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 class AddColumns(ABC):
@@ -67,10 +74,10 @@ class AddColumns(ABC):
         import pyarrow as pa
 
         schema = self.schema(batch.schema)
-        score = batch.column(self.columns.score)
+        score = plain_column(batch.column(self.columns.score))
         scores = numbers(score, self.columns.score, "score")
         usable = np.isfinite(scores)
-        segment = None if self.columns.segment is None else batch.column(self.columns.segment)
+        segment = None if self.columns.segment is None else plain_column(batch.column(self.columns.segment))
         if score.null_count:
             usable &= ~np.asarray(score.is_null().to_numpy(zero_copy_only=False))
         if segment is not None and segment.null_count:

@@ -14,7 +14,7 @@ from calibrant.engines.progress import Progress, watched
 from calibrant.engines.work import Result, Work
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
-BATCH_ROWS = 1 << 18
+BATCH_ROWS = 1 << 19
 """Rows of a batch at most, so that memory is bounded whatever the data: some megabytes for each thread."""
 
 
@@ -49,6 +49,9 @@ class ArrowData(ScoredData):
     def known_rows(self) -> int | None:
         """The rows that the files' own notes, or the table, tell."""
         return self._rows
+
+    def _many_rows(self) -> int:
+        return self._rows or 0
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, in threads that each take the next part."""

@@ -51,6 +51,10 @@ class ScoredData(ABC):
         """How many rows there are, where that is known without reading them."""
         return None
 
+    def _many_rows(self) -> int:
+        """How many rows a pass has, where that is known for nothing; else 0."""
+        return 0
+
     def sizes(self) -> dict[Any, int]:
         """Rows of each segment, sorted by segment; without segments, of the one segment None."""
         known = self.known_rows() if self.columns.segment is None else None
@@ -114,7 +118,8 @@ class ScoredData(ABC):
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
-        return self.fold(Count(self.columns, self._countable(partition, weighted), draw, weighted))
+        counted = self._countable(partition, weighted)
+        return self.fold(Count(self.columns, counted, draw, weighted, self._many_rows()))
 
     def _countable(self, partition: Partition, weighted: bool) -> ScorePartition | SegmentedPartition:
         """Refuse a partition that these data can not be counted over."""

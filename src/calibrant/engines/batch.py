@@ -16,6 +16,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
 _EXACT_INTEGERS = 2**53
+_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 _NOT_MISSING = "have no missing entries"
 
 
@@ -124,7 +125,7 @@ class BatchRows:
 
 def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:
     """Read what `columns` names from a record batch; with `keys`, a key for each row too."""
-    read = {part: _unwrapped(batch.column(name)) for part, name in columns.named.items()}
+    read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     missing = [
         (columns.named[part], np.asarray(column.is_null().to_numpy(zero_copy_only=False)))
         for part, column in read.items()
@@ -166,14 +167,19 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     return found, faults
 
 
-def _unwrapped(column: Any) -> Any:
-    """A column whose nulls are all told by `null_count`, and whose type is one of Arrow's own."""
+def plain_column(column: Any) -> Any:
+    """A column whose nulls are all told by `null_count`, and whose type is one that Arrow can take rows of."""
     import pyarrow as pa
 
     if isinstance(column, pa.ExtensionArray):
-        return _unwrapped(column.storage)
-    if pa.types.is_dictionary(column.type) and column.dictionary.null_count:
-        return column.dictionary_decode()
+        return plain_column(column.storage)
+    if str(column.type) in _VIEWS:
+        return column.cast(pa.type_for_alias(_VIEWS[str(column.type)]))
+    if pa.types.is_dictionary(column.type):
+        entries = plain_column(column.dictionary)
+        if entries is not column.dictionary:
+            column = pa.DictionaryArray.from_arrays(column.indices, entries)
+        return column.dictionary_decode() if entries.null_count else column
     return column
 
 

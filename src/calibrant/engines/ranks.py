@@ -17,6 +17,7 @@ from calibrant.errors import InvalidValueError
 
 _SIGN = np.uint64(1 << 63)
 _CELLS = 1 << 20  # of a histogram, in all: 8 MB
+_CELLS_A_ROW = 16  # up to so many a table of all cells is filled faster than the rows are sorted
 _FEW = 1 << 21  # values that are collected rather than counted once more: 32 MB
 
 
@@ -29,6 +30,10 @@ def ordered_bits(scores: NDArray[Any]) -> Keys:
 def from_ordered_bits(keys: Keys) -> FloatArray:
     """The inverse of `ordered_bits`."""
     return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)
+
+
+_LOWEST = int(ordered_bits(np.array([np.finfo(np.float64).min]))[0])
+_INFINITY = int(ordered_bits(np.array([np.inf]))[0])  # keys from here on are no finite double's
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +115,14 @@ def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int,
         return []
     if runs == everything():
         return [(0, ordered_bits(scores))]
-    ends = [(run.start, run.start + (run.cells << run.bits)) for run in runs]
+    ends = [(max(run.start, _LOWEST), min(run.start + (run.cells << run.bits), _INFINITY)) for run in runs]
     cuts = from_ordered_bits(np.unique(np.array([end for pair in ends for end in pair], dtype=np.uint64)))
     cuts = cuts[np.isfinite(cuts)]
     cell = kernels.assign(scores, cuts)
     # a run is the one cell between its ends, unless its upper end is beyond the doubles
     starts = from_ordered_bits(np.array([start for start, _ in ends], dtype=np.uint64))
-    run_of_cell = np.full(cuts.size + 1, -1)
+    # 16 bits, which numpy sorts by their digits and not by comparing
+    run_of_cell: NDArray[Any] = np.full(cuts.size + 1, -1, dtype=np.int16 if len(runs) < 2**15 else np.int64)
     run_of_cell[np.searchsorted(cuts, starts, side="right")] = np.arange(len(runs))
     number = run_of_cell[cell]
     inside = np.flatnonzero(number >= 0)
@@ -127,7 +133,7 @@ def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int,
 
 
 def _counted(cells: Keys, n_cells: int) -> tuple[Keys, IntArray]:
-    if n_cells > max(cells.size, 1):
+    if n_cells > _CELLS_A_ROW * cells.size:
         values, counts = np.unique(cells, return_counts=True)
         return values, counts.astype(np.int64)
     counts = np.bincount(cells.astype(np.intp), minlength=n_cells)

@@ -230,6 +230,7 @@ class Count(Work[Counted]):
     partition: ScorePartition | SegmentedPartition
     draw: Draw | None = None
     weighted: bool = False
+    pass_rows: int = 0  # how many there are, where that is known
 
     @property
     def columns(self) -> Columns:
@@ -285,7 +286,8 @@ class Count(Work[Counted]):
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
         first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
-            counts, positives, uncounted = self.partition._count(prepared, number.astype(np.uint8, copy=False))
+            codes = number.astype(np.uint8, copy=False)
+            counts, positives, uncounted = self.partition._count(prepared, codes, pass_rows=self.pass_rows)
             # rows in no region are edge values seen once: which label they have is told by a second, rare look
             hits = self._uncounted(prepared, number) if uncounted else 0
             negative = KindSums(counts - positives, uncounted - hits, first=first[0])

@@ -31,6 +31,9 @@ NUMBA_ROWS = 10_000_000
 """Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the first time, to
 compile), once in a process; after that a fit takes 4 ns a row less, a count 2 and a look-up 1."""
 
+PASS_ROWS = 10 * NUMBA_ROWS
+"""The same for a pass over batches, which is begun by threads at once, so that each waits for numba to load."""
+
 PLAIN_ROWS = 8_000
 """Below this many rows building a look-up table takes longer than a binary search for each row."""
 
@@ -54,10 +57,12 @@ def _compiled(rows: int, implementation: Implementation) -> Any:
     return _numba
 
 
-def _prepare(scores: NDArray[Any], cuts: FloatArray, implementation: Implementation) -> tuple[Any, Grid | None]:
+def _prepare(
+    scores: NDArray[Any], cuts: FloatArray, implementation: Implementation, pass_rows: int = 0
+) -> tuple[Any, Grid | None]:
     """The module to use and the keys for it; without keys, it compares or searches."""
     rows = scores.shape[0]
-    compiled = _compiled(rows, implementation)
+    compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
     if compiled is not None:
         grid = build(cuts, scores, compiled.GOOD_SHARE)
         if compiled.fits(grid, cuts.shape[0] + 1):
@@ -107,6 +112,7 @@ def count(
     labels: NDArray[np.uint8] | NDArray[np.bool_],
     cuts: FloatArray,
     *,
+    pass_rows: int = 0,
     threads: int = 1,
     implementation: Implementation = None,
 ) -> tuple[IntArray, IntArray]:
@@ -119,6 +125,8 @@ def count(
         0 or 1.
     cuts : array of shape (m,)
         Strictly increasing.
+    pass_rows : int, optional
+        Rows of the whole pass that this batch is part of, where they are known to be many.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -139,7 +147,7 @@ def count(
     codes = labels.view(np.uint8)
     if cuts.shape[0] == 0:
         return np.array([rows], np.int64), np.array([np.count_nonzero(codes)], np.int64)
-    module, grid = _prepare(scores, cuts, implementation)
+    module, grid = _prepare(scores, cuts, implementation, pass_rows)
     parts = over_threads(rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid))
     total, positives = parts[0]
     for more, more_positives in parts[1:]:

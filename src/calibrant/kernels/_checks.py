@@ -8,19 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import CodeArray
-from calibrant.kernels._chunks import CHUNK_ROWS, chunks
+from calibrant.kernels._chunks import CHUNK_ROWS
 
 
 def first_nonfinite(scores: NDArray[Any]) -> int:
     """Index of the first NaN or infinity, or -1."""
-    # A sum is the cheapest pass there is: it is finite unless a score is not, or it overflows.
+    # A sum is the cheapest pass over doubles: it is finite unless a score is not, or it overflows.
+    summed = scores.dtype == np.float64 and scores.flags.c_contiguous
     finite = np.empty(min(scores.shape[0], CHUNK_ROWS), np.bool_)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start, stop, piece in chunks(scores):
-            if not np.isfinite(piece.sum()):
-                good = np.isfinite(piece, out=finite[: stop - start])
-                if not good.all():
-                    return start + int(good.argmin())
+        for start in range(0, scores.shape[0], CHUNK_ROWS):
+            piece = scores[start : start + CHUNK_ROWS]
+            if summed and np.isfinite(piece.sum()):
+                continue
+            good = np.isfinite(piece, out=finite[: piece.shape[0]])
+            if not good.all():
+                return start + int(good.argmin())
     return -1
 
 

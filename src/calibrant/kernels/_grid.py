@@ -8,6 +8,7 @@ but monotonicity: if score >= cut then key(score) >= key(cut), whatever was roun
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,13 @@ def _grid_size(n_cuts: int) -> int:
 
 
 def _try(cuts: FloatArray, kind: int, size: int) -> Grid | None:
+    return _remembered(cuts.tobytes(), kind, size)
+
+
+@lru_cache(maxsize=8)
+def _remembered(cut_bytes: bytes, kind: int, size: int) -> Grid | None:
+    """The grid, kept for the next batch: data that come in batches are counted over the same cuts time and again."""
+    cuts = np.frombuffer(cut_bytes, dtype=np.float64).copy()  # writeable: numba compiles anew for what is not
     low, high = float(cuts[0]), float(cuts[-1])
     shift, offset, scale = 1, 0, 1.0
     if kind == LINEAR:

@@ -63,7 +63,9 @@ class Partition(ABC):
         """Region each input counts in, and -1 where it counts in none (see `uniform_mass`)."""
         return self._assign(prepared, threads=threads)
 
-    def _count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
+    def _count(
+        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+    ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
         regions = self._membership(prepared, threads=threads)
         inside = regions >= 0

@@ -148,8 +148,10 @@ class ScorePartition(Partition):
     def _membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
         return self._member_regions[kernels.assign(prepared, self._member_cuts, threads=threads)]
 
-    def _count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
-        rows, positives = kernels.count(prepared, codes, self._member_cuts, threads=threads)
+    def _count(
+        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+    ) -> tuple[IntArray, IntArray, int]:
+        rows, positives = kernels.count(prepared, codes, self._member_cuts, pass_rows=pass_rows, threads=threads)
         return self._gather(rows, positives)
 
     def _gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
