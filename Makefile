@@ -15,7 +15,7 @@ demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight
 	@$(BIN)/calibrant demo
 
 test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings, README and docs
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow' -p no:cacheprovider --no-header \

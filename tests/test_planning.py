@@ -74,7 +74,8 @@ def test_papers_bound_on_the_emptiest_bin_holds() -> None:
 
 def test_the_answer_is_a_sentence() -> None:
     assert str(plan(n=10_000, n_bins=10)) == (
-        "10,000 labels, in 10 bins of at least 999, give epsilon 0.04098 at 90% confidence, whatever the rates."
+        "10,000 labels, in 10 bins of at least 999, give epsilon 0.04098 at 90% confidence, whatever the rates, "
+        "if no scores are tied."
     )
 
 

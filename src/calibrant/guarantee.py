@@ -249,6 +249,18 @@ class Guarantee:
         kept[order[:n_left_out]] = self._spare.radius[order[:n_left_out]] <= epsilon
         return PartialGuarantee(1.0 - float(self._spare.mass_limits[~kept].sum()), epsilon, kept)
 
+    @property
+    def stated(self) -> PartialGuarantee:
+        """What the sentence says: of all regions, or without the poorest few where that says much more.
+
+        `mass` is the share that the sentence names, 0.99, 0.95 or 0.9; 1 where it is about all regions.
+        """
+        for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
+            partial = self.restricted_to(mass)
+            if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
+                return replace(partial, mass=mass)
+        return PartialGuarantee(1.0, self.epsilon, np.ones(self.counts.size, dtype=bool))
+
     def __str__(self) -> str:
         sentence = self._sentence()
         if self.caveat is None:
@@ -258,25 +270,23 @@ class Guarantee:
     def _sentence(self) -> str:
         n_regions = len(self.regions)
         opening = f"With {_percent(self.confidence_level)} confidence {self.occasion.format(n=self.n_rows)}"
-        everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions} regions at once"
+        everywhere = "in the one region there is" if n_regions == 1 else f"in all {n_regions:,} regions at once"
         event = f"class {self.positive_label!r}" if self.event is None else self.event
         claim = f"the true rate of {event} is within {{}} of the predicted probability"
-        for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
-            partial = self.restricted_to(mass)
-            if partial.epsilon > _SENTENCE_GAIN * self.epsilon:
-                continue
+        stated = self.stated
+        if not stated.kept.all():
             where = (
-                f"in {int(partial.kept.sum())} of {n_regions} regions at once, which hold at least {_percent(mass)} of "
-                "the population"
+                f"in {int(stated.kept.sum()):,} of {n_regions:,} regions at once, which hold at least "
+                f"{_percent(stated.mass)} of the population"
             )
-            rest = f"; over all {n_regions} regions the bound is {_rounded_up(self.epsilon)}"
-            return f"{opening}, {where}, {claim.format(_rounded_up(partial.epsilon))}, {self.basis}{rest}."
+            rest = f"; over all {n_regions:,} regions the bound is {_rounded_up(self.epsilon)}"
+            return f"{opening}, {where}, {claim.format(_rounded_up(stated.epsilon))}, {self.basis}{rest}."
         sentence = f"{opening}, {everywhere}, {claim.format(_rounded_up(self.epsilon))}, {self.basis}"
         if self.is_vacuous:
             worst = int(self.radius.argmax())
             sentence += (
-                f"; this says almost nothing yet, for region {self.regions[worst]} holds only {self.counts[worst]} "
-                f"rows: {self.advice}"
+                f"; this says almost nothing yet, for region {self.regions[worst]} holds "
+                f"{_rows(int(self.counts[worst]))}: {self.advice}"
             )
         return sentence + "."
 
@@ -386,6 +396,10 @@ def _n_atoms(partition: Partition) -> int:
 
 def _uncounted_edges(part: ScorePartition) -> int:
     return int((~part.is_atom).sum()) if part.cuts_own_sample else 0
+
+
+def _rows(count: int) -> str:
+    return "no row" if count == 0 else "one row only" if count == 1 else f"only {count:,} rows"
 
 
 def _percent(share: float) -> str:

@@ -49,7 +49,8 @@ class Plan:
         rates = "whatever the rates" if self.base_rate is None else f"if {100 * self.base_rate:g}% of rows are positive"
         bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins} bins of at least {self.rows_per_bin:,}"
         confidence = f"{100 * self.confidence_level:g}% confidence"
-        return f"{self.n:,} labels, in {bins}, give epsilon {self.epsilon:.4g} at {confidence}, {rates}."
+        given = f"{rates}, if no scores are tied" if self.base_rate is None else f"{rates} and no scores are tied"
+        return f"{self.n:,} labels, in {bins}, give epsilon {self.epsilon:.4g} at {confidence}, {given}."
 
 
 def plan(
@@ -91,8 +92,9 @@ def plan(
     Examples
     --------
     >>> from calibrant import plan
-    >>> print(plan(epsilon=0.05, n_bins=10))
-    6,759 labels, in 10 bins of at least 675, give epsilon 0.04998 at 90% confidence, whatever the rates.
+    >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
+    6,759 labels, in 10 bins of at least 675, give epsilon 0.04998 at 90% confidence, whatever the rates, if no
+    scores are tied.
     >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
     0.041
     """

@@ -33,8 +33,6 @@ from engines.same_counts import (
     rows_of,
 )
 
-pytestmark = pytest.mark.xdist_group("dask")  # one cluster is enough
-
 KILLS = int(os.environ.get("CALIBRANT_TEST_KILLS", "4"))
 
 
@@ -72,7 +70,6 @@ def slow_frame(rows: pd.DataFrame, seconds: float) -> Any:
     """Forty partitions, each of which takes its time."""
 
     def part(number: int) -> pd.DataFrame:  # within a function, so that workers need not import this file
-        import time
 
         time.sleep(seconds)
         return rows.iloc[number::40]
@@ -194,7 +191,7 @@ def test_workers_killed_at_random_moments_never_change_a_count(cluster, client) 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_work_on_the_cluster(client) -> None:
-    data = from_dask(slow_frame(rows_of(400), 0.5), PLAIN, progress=False)
+    data = from_dask(slow_frame(rows_of(400), 5.0), PLAIN, progress=False)  # 100 seconds, left to itself
 
     def at_work() -> int:
         return sum(map(len, client.processing().values()))
@@ -203,14 +200,16 @@ def test_ctrl_c_ends_the_work_on_the_cluster(client) -> None:
         wait_for(at_work, "beginning")
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
-    thread.start()
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        data.tally(EDGES)
-    thread.join()
-    wait_for(lambda: not at_work(), "ending")
-    assert time.monotonic() - begun < 40 * 0.5 / 2  # which the work itself would have taken
+    try:
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            data.tally(EDGES)
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, handler)
+    wait_for(lambda: not at_work(), "ending", seconds=30)
 
 
 @pytest.mark.slow

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition
 from calibrant.engines.batch import Columns
-from calibrant.engines.spark import SparkData, _bins, _table, _tree, from_spark
+from calibrant.engines.spark import SparkData, from_spark
+from calibrant.engines.spark_sql import _table, _tree, bins_of
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from engines.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
 from engines.same_counts import (
@@ -37,7 +38,6 @@ from engines.same_counts import (
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("spark"),  # one cluster is enough
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets to the virtual machine, which it closes
 ]
@@ -232,7 +232,7 @@ def test_cuts_that_no_grid_can_part_are_left_to_a_tree_or_the_kernel() -> None:
     assert _table("s", np.array([0.0, 5e-324])) is None
     assert _table("s", np.array([-1e308, 1e308])) is None
     many = Partition.from_edges(np.concatenate([np.arange(1.0, 500.0) * 1e-9, [1.0]]))
-    assert _bins("s", many, "_member_cuts", 0) is None
+    assert bins_of("s", many, "_member_cuts", 0) is None
 
 
 def read_as_numpy(sql: str, scores: np.ndarray) -> np.ndarray:

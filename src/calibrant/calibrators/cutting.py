@@ -15,7 +15,7 @@ from calibrant._params import as_generator
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.engines import ScoredData
 from calibrant.engines.draw import Draw
-from calibrant.engines.work import Sample
+from calibrant.engines.sampling import Sample
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.scores import check_enough_rows, edge_ranks

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray
 from calibrant.engines.batch import Columns, Segments, numbers, plain_column, segments_of
-from calibrant.engines.work import segment_numbers
+from calibrant.engines.counting import segment_numbers
 from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores

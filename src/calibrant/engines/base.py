@@ -16,10 +16,12 @@ from calibrant._labels import Classes, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.engines.adding import AddColumns
 from calibrant.engines.batch import Columns
+from calibrant.engines.counting import Count, Counted, KindSums
 from calibrant.engines.draw import Draw
 from calibrant.engines.ranks import CountBits, everything, refine
+from calibrant.engines.sampling import CountSegments, Sample, TakeSample
 from calibrant.engines.values import FindValues, Values
-from calibrant.engines.work import Count, Counted, CountSegments, KindSums, Result, Sample, TakeSample, Work
+from calibrant.engines.work import Result, Work
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.tally import Tally, WeightSums

@@ -10,10 +10,12 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.engines.adding import AddColumns, LookUp
 from calibrant.engines.base import ScoredData
 from calibrant.engines.batch import BatchRows, Columns
+from calibrant.engines.counting import Counted, KindSums, KindWeights
 from calibrant.engines.draw import Draw, id_keys
 from calibrant.engines.faults import Faults, Place
+from calibrant.engines.sampling import Sample, Seal
 from calibrant.engines.values import Values
-from calibrant.engines.work import Counted, KindSums, KindWeights, Result, Sample, Seal, Work
+from calibrant.engines.work import Result, Work
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels import device
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition

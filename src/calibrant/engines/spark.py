@@ -18,23 +18,20 @@ from calibrant.engines.adding import AddColumns, LookUp
 from calibrant.engines.arrow import BATCH_ROWS
 from calibrant.engines.base import ScoredData
 from calibrant.engines.batch import Columns
+from calibrant.engines.counting import Counted, KindSums
 from calibrant.engines.draw import Draw
 from calibrant.engines.progress import Progress, watched
 from calibrant.engines.ranks import CountBits
 from calibrant.engines.shipping import package_zip, tell_missing
-from calibrant.engines.work import Counted, KindSums, Result, Work
+from calibrant.engines.spark_sql import array, bins_of, literal, quoted
+from calibrant.engines.work import Result, Work
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
 _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int)
-# Java compiles no method of more than 8,000 bytes, and what it does not compile is slower than the kernel.
-_MOST_IN_TREE = 120
 _MOST_PARTS = 8
-_GRIDS = tuple(1 << bits for bits in range(6, 13))
-_MOST_COMPARISONS = 4
 _MOST_KINDS = 20
 _MOST_SEGMENTS = 10_000
-_LARGEST = np.finfo(np.float64).max
 
 _equipped: set[str] = set()  # sessions whose workers have our code
 
@@ -55,7 +52,7 @@ class SparkData(ScoredData):
         _equip(self._frame.sparkSession)  # before the function is made, which takes note of what it can import
         names = dict.fromkeys(work.columns.named.values())
         job = _folding(pickle.dumps(work), BATCH_ROWS)
-        parts = self._frame.select(*map(_quoted, names)).mapInArrow(job, _OUTCOME)
+        parts = self._frame.select(*map(quoted, names)).mapInArrow(job, _OUTCOME)
         if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
             parts = parts.repartition(8).mapInArrow(_adding(), _OUTCOME)
         total = work.nothing()
@@ -75,7 +72,7 @@ class SparkData(ScoredData):
             return super().sizes()
         if segment is None:
             return {None: _collected(self._frame.selectExpr("count(*)"))[0][0]}
-        found = _collected(self._frame.groupBy(_quoted(segment)).count().limit(_MOST_SEGMENTS))
+        found = _collected(self._frame.groupBy(quoted(segment)).count().limit(_MOST_SEGMENTS))
         if len(found) == _MOST_SEGMENTS or any(name is None for name, _ in found):
             return super().sizes()  # which tells what is wrong, and where
         return dict(sorted((name, rows) for name, rows in found))
@@ -91,7 +88,7 @@ class SparkData(ScoredData):
         label = self.columns.label
         if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
             return None
-        cells = self._frame.selectExpr(f"{region} AS region", f"{_quoted(label)} AS label")
+        cells = self._frame.selectExpr(f"{region} AS region", f"{quoted(label)} AS label")
         most = (partition.n_regions + 2) * (_MOST_KINDS + 1)
         found = _collected(cells.groupBy("region", "label").count().limit(most))
         kinds = {kind for _, kind, _ in found}
@@ -109,20 +106,20 @@ class SparkData(ScoredData):
         """SQL for the region of a row, null where there is none; None where SQL would be slow, or might be inexact."""
         if self._types[self.columns.score] not in _EXACT_SCORES:
             return None
-        score = f"double({_quoted(self.columns.score)})"
+        score = f"double({quoted(self.columns.score)})"
         if isinstance(partition, ScorePartition):
-            return _bins(score, partition, cuts, 0)
+            return bins_of(score, partition, cuts, 0)
         if not isinstance(partition, SegmentedPartition) or self.columns.segment is None:
             return None
         kind = _TYPES.get(self._types[self.columns.segment])
         if len(partition.parts) > _MOST_PARTS or any(type(name) is not kind for name in partition.segments):
             return None
         parts = zip(partition.parts, partition.offsets.tolist(), strict=False)
-        bins = [_bins(score, part, cuts, first) for part, first in parts]
+        bins = [bins_of(score, part, cuts, first) for part, first in parts]
         if None in bins:
             return None
-        cases = (f"WHEN {_literal(name)} THEN {one}" for name, one in zip(partition.segments, bins, strict=True))
-        return f"CASE {_quoted(self.columns.segment)} {' '.join(cases)} END"
+        cases = (f"WHEN {literal(name)} THEN {one}" for name, one in zip(partition.segments, bins, strict=True))
+        return f"CASE {quoted(self.columns.segment)} {' '.join(cases)} END"
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
@@ -131,7 +128,7 @@ class SparkData(ScoredData):
         if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
             region = self._region(added.partition, "_cuts")
             if region is not None:  # not element_at, of which Spark takes for granted that it is never null
-                columns = (f"get({_array(table)}, {region}) AS {_quoted(name)}"
+                columns = (f"get({array(table)}, {region}) AS {quoted(name)}"
                            for name, table in added.table.items())  # fmt: skip
                 return self._frame.selectExpr("*", *columns)
         kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
@@ -191,77 +188,6 @@ def _equip(session: Any) -> None:
     else:
         session.sparkContext.addPyFile(path)
     _equipped.add(name)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, str):
-        return f"string(X'{value.encode().hex()}')"  # no sign in it needs an escape
-    if isinstance(value, float):
-        return f"{float(value)!r}D" if np.isfinite(value) else f"double('{value}')"
-    return str(value)
-
-
-def _array(table: Any) -> str:
-    return f"array({', '.join(map(_literal, table if isinstance(table, tuple) else table.tolist()))})"
-
-
-def _bins(score: str, part: ScorePartition, cuts: str, first: int) -> str | None:
-    """SQL for the region of a score, numbered from `first`; None where it would be slow."""
-    edges = getattr(part, cuts)
-    inner = part._member_regions if cuts == "_member_cuts" else np.arange(edges.size + 1)
-    regions = np.where(inner >= 0, inner + first, -1)
-    cell = _table(score, edges) or _tree(score, edges.tolist(), 0)
-    if edges.size > _MOST_IN_TREE and cell.startswith("IF"):
-        return None
-    low, high = _literal(max(part.low, -_LARGEST)), _literal(min(part.high, _LARGEST))
-    # Spark takes NaN for larger than any number, so that this leaves out all that is not finite
-    return f"CASE WHEN {score} >= {low} AND {score} <= {high} THEN get({_array(regions)}, {cell}) END"
-
-
-def _table(score: str, cuts: Any) -> str | None:
-    """SQL for how many cuts are at most the score, by a grid over them: what lies before a cell, and a few comparisons.
-
-    Which cell a number is in is found by the same operations on the same doubles here and there, and they keep order.
-    So the cuts in earlier cells are below the score, those in later cells above it, and only those in its own cell are
-    compared. None where too many cuts would share a cell.
-    """
-    if cuts.size < 2:
-        return None
-    low, high = float(cuts[0]), float(cuts[-1])
-    for size in _GRIDS:
-        with np.errstate(all="ignore"):
-            scale = float((size - 1) / np.subtract(high, low))
-            where = np.maximum(np.minimum((cuts - low) * scale, size - 1.0), 0.0)
-        if not 0.0 < scale < np.inf:
-            return None
-        cell = where.astype(np.intp)
-        inside = np.bincount(cell, minlength=size)
-        if inside.max() <= _MOST_COMPARISONS:
-            break
-    else:
-        return None
-    before = np.cumsum(inside) - inside
-    place = f"int(greatest(least(({score} - {_literal(low)}) * {_literal(scale)}, {_literal(size - 1.0)}), 0.0D))"
-    rank = np.arange(cuts.size) - before[cell]
-    terms = [f"get({_array(before)}, {place})"]
-    for number in range(inside.max()):
-        limit = np.full(size, np.inf)
-        limit[cell[rank == number]] = cuts[rank == number]
-        terms.append(f"IF({score} >= get({_array(limit)}, {place}), 1, 0)")
-    return " + ".join(terms)
-
-
-def _tree(score: str, cuts: list[float], before: int) -> str:
-    """SQL for the same, by a balanced tree of comparisons, as deep as log2 of the bins."""
-    if not cuts:
-        return str(before)
-    middle = len(cuts) // 2
-    below, above = _tree(score, cuts[:middle], before), _tree(score, cuts[middle + 1 :], before + middle + 1)
-    return f"IF({score} < {_literal(cuts[middle])}, {below}, {above})"
 
 
 # Functions within functions travel by value; our package is first asked for where it has been sent to.

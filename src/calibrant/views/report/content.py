@@ -122,10 +122,13 @@ def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> lis
             _number("Off by at most", rounded_up(audit.upper_bound), "at any score value seen", audit.upper_bound)
         )
     if isinstance(guarantee, Guarantee):
-        where = f"after calibration, {wording.percent(guarantee.confidence_level)} confidence"
-        text = wording.epsilon_text(guarantee.epsilon)
+        stated = guarantee.stated
+        where = (
+            f"after calibration{wording.of_how_much(stated)}, {wording.percent(guarantee.confidence_level)} confidence"
+        )
+        text = wording.epsilon_text(stated.epsilon)
         numbers.append(
-            _number("Within", text, where if guarantee.is_proved else f"{where}, not proved", guarantee.epsilon)
+            _number("Within", text, where if guarantee.is_proved else f"{where}, not proved", stated.epsilon)
         )
     elif guarantee is not None:
         numbers.append(_number("Within", "no bound", "after calibration: nothing is promised"))

@@ -125,7 +125,7 @@ def promise_figure(
         name=name,
         description=(
             f"{len(marks)} regions, each with its calibrated probability across and its promised interval upwards, "
-            f"around the diagonal. The widest reach is {wording.epsilon_text(guarantee.epsilon)}."
+            f"around the diagonal. The strip reaches {wording.epsilon_text(guarantee.stated.epsilon)} to both sides."
         ),
         frame=LARGE,
         x_label="calibrated probability",
@@ -135,7 +135,7 @@ def promise_figure(
         diagonal=_diagonal(x_axis, y_axis),
         marks=marks,
         checks=checks,
-        band=_band(x_axis, y_axis, guarantee.epsilon),
+        band=_band(x_axis, y_axis, guarantee.stated.epsilon),
         bars=bars,
     )
 

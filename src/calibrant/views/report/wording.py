@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.auditing import Audit, Finding
 from calibrant.auditing.report import TOO_HIGH, TOO_LOW, rounded_down, rounded_up
-from calibrant.guarantee import Guarantee, NoGuarantee
+from calibrant.guarantee import Guarantee, NoGuarantee, PartialGuarantee
 
 _LONGEST_NAME = 60
 _LONGEST_TEXT = 2_000
@@ -94,6 +94,11 @@ def decimals_for(values: Iterable[float]) -> int:
     """
     largest = max((float(value) for value in values), default=1.0)
     return 3 if largest <= 0.0 else min(12, max(3, 2 - Decimal(largest).adjusted()))
+
+
+def of_how_much(stated: PartialGuarantee) -> str:
+    """Which share of the population a promise is about, where it is not all."""
+    return "" if stated.kept.all() else f", for at least {percent(stated.mass)} of the population"
 
 
 def epsilon_text(epsilon: float) -> str:
@@ -205,9 +210,14 @@ def proved(audit: Audit, guarantee: Guarantee | NoGuarantee | None, after: Audit
         stated.append(f"No score value that was seen is off by more than {rounded_up(audit.upper_bound)}.")
     stated.append(f"Each band of the audit holds, and all of them at once, with {level} confidence.")
     if isinstance(guarantee, Guarantee) and guarantee.is_proved:
+        promised, confidence = guarantee.stated, percent(guarantee.confidence_level)
+        where = (
+            "all regions" if promised.kept.all() else f"{int(promised.kept.sum()):,} of {promised.kept.size:,} regions"
+        )
+        rest = "" if promised.kept.all() else f" Over all regions the bound is {epsilon_text(guarantee.epsilon)}."
         stated.append(
-            f"After calibration the true rate of every region is within {epsilon_text(guarantee.epsilon)} of the "
-            f"predicted probability, in all regions at once, with {percent(guarantee.confidence_level)} confidence."
+            f"After calibration the true rate is within {epsilon_text(promised.epsilon)} of the predicted probability "
+            f"in {where} at once{of_how_much(promised)}, with {confidence} confidence.{rest}"
         )
     if after is not None:
         stated.append(f"Of the calibrated scores, on other rows: {_checked(after)}")
