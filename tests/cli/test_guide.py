@@ -76,3 +76,21 @@ def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: A
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{command}` | `"))
     assert set(re.findall(r"`(\w+)`", row)[1:]) | {"command"} == set(found)
     assert found["command"] == command
+
+
+PARTS = {
+    "findings": ("audit", lambda found: found["findings"][0]),
+    "guarantee": ("fit", lambda found: found["guarantee"]),
+    "regions": ("fit", lambda found: found["guarantee"]["regions"][0]),
+    "checks": ("verify", lambda found: found["checks"][0]),
+    "methods": ("compare", lambda found: found["methods"][0]),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_keys_of_each_part_are_those_of_the_guide(part: str, model: Path, calibrant: Any) -> None:
+    command, entry = PARTS[part]
+    arguments = ("model.json", "scores.csv") if command == "verify" else ("scores.csv", "--score", "p", "--label", "y")
+    found = entry(calibrant(command, *arguments, "--json").json)
+    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{part}` | `"))
+    assert re.findall(r"`(\w+)`", row)[1:] == list(found)

@@ -1,10 +1,14 @@
 """What `calibrant compare` does."""
 
+import math
+import re
 from typing import Any
 
+from calibrant._labels import settle_classes
+from calibrant.cli._errors import in_words
 from calibrant.cli._gather import in_memory
 from calibrant.cli._input import class_parameters, files, roles
-from calibrant.cli._output import paragraph, print_json, remark, table
+from calibrant.cli._output import note, paragraph, print_json, remark, table
 from calibrant.engines.draw import Draw
 from calibrant.engines.fingerprint import fingerprint
 
@@ -31,10 +35,11 @@ def compare_files(options: dict[str, Any]) -> None:
     found = compare(
         contenders, rows.scores, rows.labels, cv=options["folds"], random_state=options["seed"], **labels
     )  # fmt: skip
+    positive = settle_classes(sorted(set(rows.labels.tolist())), **labels).positive
     names = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
     if options["as_json"]:
         methods = [
-            {"method": method, "guarantee": found.guarantee[place]}
+            {"method": method, "guarantee": _named(in_words(found.guarantee[place]), positive)}
             | {name: getattr(found, name)[place].item() for name in names}
             for place, method in enumerate(found.methods)
         ]
@@ -64,6 +69,13 @@ def compare_files(options: dict[str, Any]) -> None:
         f"{found.n_rows:,} rows, {found.n_folds} folds. Only the guaranteed column is a promise; the others are "
         "measured on held-out rows, lower is better, and small differences are noise."
     )
+    if any(math.isinf(value) for value in found.log_loss.tolist()):
+        note("inf: a prediction of exactly 0 or 1 was wrong, and then log loss is infinite")
+
+
+def _named(sentence: str, positive: Any) -> str:
+    """The sentence with the label that is meant: calibrators are compared on labels 0 and 1."""
+    return re.sub(r"\bclass 1\b", lambda _: f"class {positive!r}", sentence)
 
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:

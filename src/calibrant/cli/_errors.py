@@ -1,6 +1,7 @@
 """What is said when something goes wrong: one line, in the words of the command line, and an exit code."""
 
 import re
+from collections.abc import Callable
 
 import click
 
@@ -8,22 +9,35 @@ from calibrant.errors import CalibrantError
 
 BAD_INPUT, STOPPED = 2, 130
 
-# The library speaks of its parameters; here they are options.
-_WORDS = (
+_LABEL = re.compile(r"\b(?:thm|cor|eq|prop|lem|def|sec|asmp):\w")
+# The library speaks of its parameters and classes; here they are options and methods.
+_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"as in classes=\((\S+), (\S+)\)", r"as in --classes \1,\2"),
     (r"got pos_label=None with classes", "got no --pos-label, and classes"),
     (r"(?<!-)\bpos_label must\b", "--pos-label must"),
+    (r"\by must hold only the labels of classes=", "the labels must be among "),
     (r"(?<!-)\bclasses=\[", "--classes ["),
     (r"(?<!-)\bclasses must\b", "--classes must"),
     (r"(?<!-)\bsplit=([\d.]+)", r"--split \1"),
+    (r"(?<!-)\bsplit must be None for\b", "--split must be left out for"),
+    (r"(?<!-)\bsplit must be None, a fraction\b", "--split must be a fraction"),
+    (r"(?<!-)\bsplit must be an int >= 1, a fraction strictly between 0 and 1, or None",
+     "--split must be a number of rows >= 1, or a fraction strictly between 0 and 1"),
     (r"(?<!-)\bsplit must\b", "--split must"),
     (r'(?<!-)\bn_bins="?(\w+)"?', r"--bins \1"),
     (r"(?<!-)\bn_bins\b", "--bins"),
-    (r"use PlattCalibrator, which", "use --method platt, which"),
+    (r"\bas of BinningCalibrator,", "as calibrant fit makes it,"),
+    (r"\bsay with BinningCalibrator\b", "say with calibrant fit and calibrant apply"),
+    (r"\bexport a BinningCalibrator\b", "export a model of --method binning"),
+    (r"\b(Platt|Temperature|Beta|Isotonic|Binning)Calibrator\b(?:\(\))?", lambda found: f"--method {found[1].lower()}"),
+    (r"\bVennAbersCalibrator\b", "--method venn-abers"),
+    (r"\bScalingBinningCalibrator\b(?:\(base=\.\.\.\))?", "--method scaling-binning"),
+    (r"^n must\b", "--rows must"),
+    (r"^calibrator must\b", "the model must"),
     (r"(?<!-)\bconfidence_level must\b", "--confidence must"),
     (r"(?<!-)\bweight_bound\b", "--weight-bound"),
     (r"(?<!-)\bscore_range must\b", "--range must"),
-    (r'(?<!-)\binterval="([\w-]+)"', r"--interval \1"),
+    (r"""(?<!-)\binterval=["']([\w-]+)["']""", r"--interval \1"),
     (r"(?<!-)\binterval must\b", "--interval must"),
     (r"(?<!-)\bbase_rate must\b", "--base-rate must"),
     (r"(?<!-)\bcoverage must\b", "--coverage must"),
@@ -39,7 +53,7 @@ _WORDS = (
     (r"give another prefix", "give another --prefix"),
     (r"^y must\b", "the labels must"),
     (r"; ?were scores and y swapped\?", "; were --score and --label swapped?"),
-)
+)  # fmt: skip
 
 
 class Stopped(BaseException):
@@ -91,10 +105,19 @@ def told(error: BaseException) -> tuple[str, int]:
 
 
 def in_options(message: str) -> str:
-    """The library's message with options in place of parameters."""
+    """The library's message in one line, with options in place of parameters."""
+    return _one_line(in_words(message))
+
+
+def in_words(text: str) -> str:
+    """A text of the library as it is said here: options for parameters, theorems by number."""
     for pattern, replacement in _WORDS:
-        message = re.sub(pattern, replacement, message)
-    return _one_line(message)
+        text = re.sub(pattern, replacement, text)
+    if _LABEL.search(text):
+        from calibrant.views.report.wording import readable
+
+        text = readable(text)
+    return text
 
 
 def _of_system(error: OSError) -> str:

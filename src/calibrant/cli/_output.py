@@ -41,6 +41,11 @@ def paragraph(text: str, *, bold: bool = False, indent: str = "") -> None:
     click.secho(lines, bold=bold)
 
 
+def note(text: str) -> None:
+    """Something that belongs to the answer, though it is not the answer itself."""
+    paragraph(f"note: {text}")
+
+
 def remark(text: str, quiet: bool = False) -> None:
     """Something worth knowing that is not the answer: to standard error."""
     if not quiet:

@@ -2,22 +2,48 @@
 
 from typing import Any
 
-from calibrant.cli._output import paragraph, shortened, table
+from calibrant.cli._errors import in_words
+from calibrant.cli._output import note, paragraph, shortened, table
+
+_SHARE_BINS = "--split 0.2"
+_REPEATABLE = "; --id COLUMN makes the draw repeatable"
 
 
 def promise_json(calibrator: Any) -> dict[str, Any]:
     """What is promised, as plain values; documented in the guide."""
     guarantee = calibrator.guarantee_
+    theorem = getattr(guarantee, "theorem", None)
     return {
-        "sentence": str(guarantee),
+        "sentence": sentence_of(calibrator),
+        "remarks": remarks_of(calibrator),
         "proved": bool(guarantee.is_proved),
         "epsilon": guarantee.epsilon,
         "confidence_level": getattr(guarantee, "confidence_level", None),
         "interval": getattr(guarantee, "method", None),
-        "theorem": getattr(guarantee, "theorem", None),
-        "assumptions": list(getattr(guarantee, "assumptions", ())),
+        "theorem": None if theorem is None else in_words(theorem),
+        "assumptions": [in_words(text) for text in getattr(guarantee, "assumptions", ())],
         "regions": _regions(guarantee),
     }
+
+
+def sentence_of(calibrator: Any) -> str:
+    """What is promised, in one sentence."""
+    return _told(calibrator, str(calibrator.guarantee_))
+
+
+def remarks_of(calibrator: Any) -> list[str]:
+    """What a reader should know besides the sentence; a draw that is advised is one that can be repeated."""
+    told = [_told(calibrator, text) for text in getattr(calibrator.guarantee_, "remarks", ())]
+    return [text + _REPEATABLE if _SHARE_BINS in text else text for text in told]
+
+
+def _told(calibrator: Any, text: str) -> str:
+    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+
+    text = in_words(text)
+    # its split fits the curve and cuts no bin, so there the advice is for the other method
+    other = isinstance(calibrator, ScalingBinningCalibrator)
+    return text.replace(_SHARE_BINS, f"--method binning {_SHARE_BINS}") if other else text
 
 
 def _regions(guarantee: Any) -> list[dict[str, Any]]:
@@ -31,10 +57,18 @@ def _regions(guarantee: Any) -> list[dict[str, Any]]:
     ]
 
 
-def show_promise(calibrator: Any) -> None:
-    """The sentence, and the regions."""
-    guarantee = calibrator.guarantee_
-    paragraph(str(guarantee), bold=bool(guarantee.is_proved))
+def show_sentence(calibrator: Any, *, bold: bool = True) -> None:
+    """The sentence, and what should be known besides."""
+    paragraph(sentence_of(calibrator), bold=bold and bool(calibrator.guarantee_.is_proved))
+    for text in remarks_of(calibrator):
+        note(text)
+
+
+def show_promise(calibrator: Any, notes: tuple[str, ...] = ()) -> None:
+    """The sentence, what should be known besides, and the regions."""
+    show_sentence(calibrator)
+    for text in notes:
+        note(text)
     rows: list[Any] = [
         (
             region["region"],
@@ -43,7 +77,7 @@ def show_promise(calibrator: Any) -> None:
             f"{region['calibrated']:.4f}",
             f"{region['lower']:.4f} to {region['upper']:.4f}",
         )
-        for region in _regions(guarantee)
+        for region in _regions(calibrator.guarantee_)
     ]
     if rows:
         print()

@@ -1,17 +1,24 @@
 """What `calibrant verify` does."""
 
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from calibrant.cli._errors import RefusedError, in_options, in_words
 from calibrant.cli._input import files
-from calibrant.cli._methods import BINNING, Settings
-from calibrant.cli._model import read_model, role_of, text_types
-from calibrant.cli._output import paragraph, print_json, width
+from calibrant.cli._methods import Settings
+from calibrant.cli._model import DamagedError, read_model, role_of, text_types
+from calibrant.cli._output import print_json, width
+from calibrant.cli._promise import remarks_of, sentence_of, show_sentence
 
 _CLOSE = 1e-9  # what limits are promised to: another machine may round otherwise
+_STRANGE_LABELS = re.compile(
+    r"y must hold (?:two classes|only the labels of .*?); got (.*?)(?:: for more classes.*)?$", re.S
+)
+_NOT_CUT = "the data can not be cut as saved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +32,13 @@ class Check:
 
 def verify_files(options: dict[str, Any]) -> int:
     """Compare, print; the exit code."""
-    model = read_model(options["model"])
+    try:
+        model = read_model(options["model"])
+    except DamagedError as error:
+        return _say([Check("model file", False, in_options(str(error)))], None, options)
     guarantee = model.calibrator.guarantee_
     if guarantee.epsilon is None:
-        return _say([Check("promise", False, str(guarantee))], model, options)
+        return _say([Check("promise", False, sentence_of(model.calibrator))], model, options)
     settings = Settings.from_saved(model.provenance.get("settings"))
     with files(options["data"], options["file_format"]) as source:
         columns = {
@@ -42,7 +52,7 @@ def verify_files(options: dict[str, Any]) -> int:
         data = source.scored(columns, threads=options["threads"], quiet=options["quiet"], types=types)
         checks = [Check("model file", True, f"whole, checksum begins {model.fingerprint}")]
         if not guarantee.is_proved:
-            checks.append(Check("promise", False, f"nothing is proved: {guarantee.caveat}"))
+            checks.append(Check("promise", False, in_words(f"nothing is proved: {guarantee.caveat}")))
         checks += _same_data(model, data)
         checks += _same_counts(model, data, settings)
     return _say(checks, model, options)
@@ -71,18 +81,12 @@ def _same_counts(model: Any, data: Any, settings: Settings | None) -> list[Check
 
     calibrator = model.calibrator
     labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
-    again = None if settings is None else settings.fit(data, labels)
-    checks = []
-    if again is not None:
-        same = again.partition_.fingerprint == calibrator.partition_.fingerprint
-        text = f"{calibrator.partition_.n_regions} regions, cut from the data as saved"
-        if not same:
-            text = f"the data cut other regions{_why(model, data, settings)}"
-        checks.append(Check("regions", same, text))
-        again = again if same else None
+    checks, again = _same_regions(model, data, settings, labels)
     if again is None:
-        if settings is not None and settings.method not in BINNING:
-            return [*checks, Check("counts", False, "there are none over the model's regions")]
+        if checks and (getattr(calibrator, "split", None) is not None or checks[0].text.startswith(_NOT_CUT)):
+            # which rows a split counted is known only where the same rows are drawn again
+            why = "not checked: that takes the same regions, cut by the same rows"
+            return [*checks, *(Check(name, None, why) for name in ("counts", "positives", "epsilon"))]
         tally, _ = data.tally(calibrator.partition_, **labels, weighted=calibrator.tally_.weights is not None)
         guarantee = _guarantee(calibrator, tally)
     else:
@@ -101,6 +105,30 @@ def _same_counts(model: Any, data: Any, settings: Settings | None) -> list[Check
         return [*checks, Check("epsilon", None, f"{said:.6g} is claimed; it could not be recomputed")]
     same = abs(found - said) <= _CLOSE
     return [*checks, Check("epsilon", same, f"{found:.6g}" + ("" if same else f"; the certificate says {said:.6g}"))]
+
+
+def _same_regions(
+    model: Any, data: Any, settings: Settings | None, labels: dict[str, Any]
+) -> tuple[list[Check], Any]:  # fmt: skip
+    """What is said of the regions; and the model made again, None where it is not known how or is another."""
+    from calibrant.errors import InvalidValueError
+
+    calibrator = model.calibrator
+    if settings is None:
+        unknown = Check("regions", False, "the model file does not say which rows cut them")
+        return ([] if getattr(calibrator, "split", None) is None else [unknown]), None
+    try:
+        again = settings.fit(data, labels)
+    except InvalidValueError as error:
+        if strange := _STRANGE_LABELS.match(str(error)):
+            raise RefusedError(
+                f"the labels must be those that the model was fitted on, {list(labels['classes'])}; got {strange[1]}"
+            ) from None
+        return [Check("regions", False, f"{_NOT_CUT}: {in_options(str(error))}")], None
+    saved = calibrator.partition_
+    if again.partition_.fingerprint == saved.fingerprint:
+        return [Check("regions", True, f"{saved.n_regions} regions, cut from the data as saved")], again
+    return [Check("regions", False, f"the data cut other regions{_why(model, data, settings)}")], None
 
 
 def _why(model: Any, data: Any, settings: Settings | None) -> str:
@@ -136,17 +164,20 @@ def _say(checks: list[Check], model: Any, options: dict[str, Any]) -> int:
                 "command": "verify",
                 "stands": stands,
                 "checks": [{"name": check.name, "stands": check.stands, "text": check.text} for check in checks],
-                "sentence": str(model.calibrator.guarantee_),
-                "model": model.fingerprint,
+                "sentence": None if model is None else sentence_of(model.calibrator),
+                "remarks": [] if model is None else remarks_of(model.calibrator),
+                "model": None if model is None else model.fingerprint,
             }
         )
         return 0 if stands else 1
     verdict = "The certificate stands." if stands else "The certificate does not stand for these data."
-    if checks[0].name == "promise":
+    if model is None:
+        verdict = "The certificate does not stand: the model file is not as it was written."
+    elif checks[0].name == "promise":
         verdict = "There is no certificate to verify."
     click.secho(verdict, bold=True, fg="green" if stands else "red")
     if stands:
-        paragraph(str(model.calibrator.guarantee_))
+        show_sentence(model.calibrator, bold=False)
     click.echo()
     marks = {True: "ok", False: "NO", None: "--"}
     size = max(len(check.name) for check in checks)

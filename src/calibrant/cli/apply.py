@@ -1,5 +1,7 @@
 """`calibrant apply`: add calibrated probabilities, limits and sets to files of any size."""
 
+from typing import Any
+
 import click
 
 from calibrant.cli._options import common, data_argument, examples, overwrite_option, reading_options
@@ -80,15 +82,16 @@ def command(
             rows = source.scored(roles, threads=threads, quiet=quiet, types=types, with_rows=False)  # type: ignore[assignment]
             mark = delimiter_for(output, None)
         reader = known.calibrator.apply(rows, coverage=coverage, prefix=prefix)
-        n_rows = n_refused = 0
+        n_rows = n_refused = n_unknown = 0
 
         def pour(place: object) -> None:
-            nonlocal n_rows, n_refused
+            nonlocal n_rows, n_refused, n_unknown
             with opened(place, reader.schema, kind, packing, mark) as write:  # type: ignore[arg-type]
                 for batch in reader:
                     write(batch)
                     n_rows += batch.num_rows
                     n_refused += batch.column(f"{prefix}calibrated").null_count
+                    n_unknown += _without_limits(batch, prefix)
 
         if output == "-":
             pour(None)
@@ -100,16 +103,38 @@ def command(
     ]
     if as_json:
         print_json(
-            {"command": "apply", "output": output, "rows": n_rows, "refused": n_refused, "columns": added,
-             "coverage": coverage, "model": known.fingerprint}
+            {"command": "apply", "output": output, "rows": n_rows, "refused": n_refused, "unknown": n_unknown,
+             "columns": added, "coverage": coverage, "model": known.fingerprint}
         )  # fmt: skip
         return
     if n_refused:
         remark(
             f"{n_refused:,} of {n_rows:,} rows have a score or group that the model does not take: left empty", quiet
         )
+    if n_unknown:
+        remark(_on_unknown(n_unknown, known.calibrator.guarantee_), quiet)
     if output != "-":
         remark(f"wrote {n_rows:,} rows to {output}, with {', '.join(added)}", quiet)
+
+
+def _without_limits(batch: Any, prefix: str) -> int:
+    """Rows whose interval is 0 to 1; none for a calibrator that has no intervals."""
+    import pyarrow.compute as pc
+
+    if f"{prefix}lower" not in batch.schema.names:
+        return 0
+    low, high = pc.equal(batch.column(f"{prefix}lower"), 0.0), pc.equal(batch.column(f"{prefix}upper"), 1.0)
+    return int(pc.sum(pc.and_(low, high)).as_py() or 0)
+
+
+def _on_unknown(n_rows: int, guarantee: Any) -> str:
+    """A word on rows of whose regions nothing is known."""
+    rows = "1 row is in a region" if n_rows == 1 else f"{n_rows:,} rows are in regions"
+    if guarantee.counts[(guarantee.lower == 0.0) & (guarantee.upper == 1.0)].any():
+        return f"{rows} with too few calibration rows: there the interval is 0 to 1, and nothing is known of the rate"
+    return (
+        f"{rows} without calibration rows: there the interval is 0 to 1, and the probability only a placeholder of 0.5"
+    )
 
 
 def _paths(data: tuple[str, ...]) -> list[str]:

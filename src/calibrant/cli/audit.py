@@ -21,6 +21,7 @@ from calibrant.cli._options import (
     short_help="Is the model calibrated? What is proved.",
     epilog=examples(
         "calibrant audit scores.csv --score p --label y -o audit.html",
+        "calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words",
         "calibrant audit scores.parquet --score p --label y --segment region",
         "calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated",
     ),
@@ -32,7 +33,8 @@ from calibrant.cli._options import (
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(), help="Write a report, one HTML file that needs nothing else."
 )
-@click.option("--model", metavar="MODEL", help="Show the promise of this model beside the audit, in the report.")
+@click.option("--model", metavar="MODEL", help="Show the promise of this model beside the audit, in the report; "
+              "it must be of the same columns and labels.")  # fmt: skip
 @click.option("--title", metavar="TEXT", help="Of the report.")
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated.")
 @class_options

@@ -24,6 +24,7 @@ from calibrant.cli._options import (
     short_help="Calibrate, with a guarantee.",
     epilog=examples(
         "calibrant fit scores.csv --score p --label y -o model.json",
+        "calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json",
         "calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json",
         "calibrant fit forest.csv --score p --label y --split 0.2 -o model.json       # tied scores",
         "calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json",

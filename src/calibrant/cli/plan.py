@@ -43,6 +43,7 @@ def command(
     if (epsilon is None) == (rows is None):
         raise click.UsageError("give one of --epsilon and --rows", click.get_current_context())
     from calibrant import plan
+    from calibrant.cli._errors import in_words
     from calibrant.cli._output import paragraph, print_json
 
     found = plan(
@@ -55,6 +56,6 @@ def command(
         split=split,
     )
     if as_json:
-        print_json({"command": "plan", "sentence": str(found), **asdict(found)})
+        print_json({"command": "plan", "sentence": in_words(str(found)), **asdict(found)})
         return
-    paragraph(str(found), bold=True)
+    paragraph(in_words(str(found)), bold=True)

@@ -32,7 +32,7 @@ NUMBA_ROWS = 10_000_000
 compile), once in a process; after that a fit takes 4 ns a row less, a count 2 and a look-up 1."""
 
 PASS_ROWS = 10 * NUMBA_ROWS
-"""The same for a pass over batches, which is begun by threads at once, so that each waits for numba to load."""
+"""The same for a pass over batches by threads, which all wait for numba to load, and share what it saves."""
 
 PLAIN_ROWS = 8_000
 """Below this many rows building a look-up table takes longer than a binary search for each row."""

@@ -1,0 +1,212 @@
+"""What should be known besides the answer is told beside it: ties, odd splits, odd scores, rows without limits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant import BinningCalibrator
+from calibrant.saving import load_model, save_model
+
+COLUMNS = ("--score", "p", "--label", "y")
+WORDS = (*COLUMNS, "--pos-label", "Y")
+TIES = (
+    "regions are small: --split 0.2 cuts the bins from other rows, so that tied scores may share a bin; "
+    "--id COLUMN makes the draw repeatable"
+)
+
+
+def joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def tied(folder: Path) -> Path:
+    """Scores of three digits, with labels that are words."""
+    rng = np.random.default_rng(3)
+    scores = rng.uniform(size=4000)
+    labels = np.where(rng.uniform(size=4000) < scores, "Y", "N")
+    pq.write_table(pa.table({"p": np.round(scores**2, 3), "y": labels}), folder / "tied.parquet")
+    return folder
+
+
+class TestTies:
+    def test_fit_says_why_there_are_small_regions(self, tied: Path, calibrant: Any) -> None:
+        answer = calibrant("fit", "tied.parquet", *WORDS, "-o", "model.json")
+        assert TIES in joined(answer.out)
+        place = answer.out.index("note: ties made")
+        assert answer.out.index("With 90% confidence") < place < answer.out.index("true rate lies in")
+        found = calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"]["remarks"]
+        assert len(found) == 1
+        assert found[0].endswith(TIES)
+        quiet = calibrant("fit", "tied.parquet", *WORDS, "--quiet")
+        assert TIES in joined(quiet.out)
+
+    def test_so_do_audit_and_verify_of_the_model(self, tied: Path, calibrant: Any) -> None:
+        calibrant("fit", "tied.parquet", *WORDS, "-o", "model.json")
+        audited = ("audit", "tied.parquet", *WORDS, "--model", "model.json", "-o", "audit.html")
+        answer = calibrant(*audited)
+        assert answer.code == 0, answer.err
+        assert "The promise of model.json: With 90% confidence" in joined(answer.out)
+        assert TIES in joined(answer.out)
+        found = calibrant(*audited, "--overwrite", "--json").json["guarantee"]
+        assert found["remarks"][0].endswith(TIES)
+        assert calibrant("audit", "tied.parquet", *WORDS, "--json").json["guarantee"] is None
+        assert TIES in joined(calibrant("verify", "model.json", "tied.parquet").out)
+        assert calibrant("verify", "model.json", "tied.parquet", "--json").json["remarks"] == found["remarks"]
+
+    def test_the_advice_is_followed_without_a_note(self, tied: Path, calibrant: Any) -> None:
+        answer = calibrant("fit", "tied.parquet", *WORDS, "--split", "0.2", "--json")
+        assert answer.json["guarantee"]["remarks"] == []
+
+    def test_the_advice_is_for_a_method_that_it_helps(self, tied: Path, calibrant: Any) -> None:
+        answer = calibrant("fit", "tied.parquet", *WORDS, "--method", "scaling-binning", "--json")
+        assert "--method binning --split 0.2" in answer.json["guarantee"]["remarks"][0]
+
+    def test_where_nothing_is_to_be_said_nothing_is(self, folder: Path, calibrant: Any) -> None:
+        answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8")
+        assert "note:" not in answer.out
+        assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json").json["notes"] == []
+
+
+class TestOddSplits:
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (("--split", "2"), "2 rows cut the bins; a fraction such as 0.2 is usual"),
+            (("--split", "1", "--bins", "1"), "1 row cuts the bins; a fraction such as 0.2 is usual"),
+            (("--split", "49", "--bins", "5"), "49 rows cut the bins; a fraction such as 0.2 is usual"),
+            (("--split", "50", "--bins", "5"), ""),
+            (("--split", "0.3", "--bins", "5"), ""),
+            (
+                ("--split", "20", "--method", "scaling-binning", "--bins", "3"),
+                "20 rows fit the curve; a fraction such as 0.5",
+            ),
+        ],
+    )
+    def test_a_few_rows_are_remarked(self, options: tuple[str, ...], told: str, folder: Path, calibrant: Any) -> None:
+        answer = calibrant("fit", "scores.csv", *COLUMNS, *options)
+        assert answer.code == 0, answer.err
+        assert (f"note: {told}" in joined(answer.out)) if told else ("note:" not in answer.out)
+        assert "note:" not in calibrant("fit", "scores.csv", *COLUMNS, *options, "--quiet").out
+        notes = calibrant("fit", "scores.csv", *COLUMNS, *options, "--json").json["notes"]
+        assert [told in note for note in notes] == ([True] if told else [])
+
+
+class TestOddScores:
+    @pytest.fixture
+    def scaled(self, folder: Path, table: pa.Table) -> Path:
+        scores = table["p"].to_numpy()
+        made = {"percent": 100 * scores, "logits": 100.2 * scores - 3.2, "large": 1000 * scores, "fractions": scores}
+        for name, column in made.items():
+            pq.write_table(table.set_column(1, "p", pa.array(column)), folder / f"{name}.parquet")
+        return folder
+
+    def test_fit_says_how_far_they_reach(self, scaled: Path, table: pa.Table, calibrant: Any) -> None:
+        low, high = (100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max()))
+        answer = calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5")
+        told = f"note: scores reach from {low:.4g} to {high:.4g}: fine for binning, which takes any score"
+        assert told in joined(answer.out)
+        assert calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5", "--json").json["notes"] == [
+            told.removeprefix("note: ")
+        ]
+        assert "fine for platt" in joined(calibrant("fit", "percent.parquet", *COLUMNS, "--method", "platt").out)
+        assert "note:" not in calibrant("fit", "fractions.parquet", *COLUMNS, "--bins", "5").out
+        chosen = ("--method", "uniform", "--range", "0", "100", "--bins", "5")
+        assert "note:" not in calibrant("fit", "percent.parquet", *COLUMNS, *chosen).out
+
+    def test_audit_asks_whether_they_are_percentages(self, scaled: Path, calibrant: Any) -> None:
+        hint = "Scores reach up to 99.96: are these percentages? divide by 100"
+        answer = calibrant("audit", "percent.parquet", *COLUMNS)
+        assert answer.code == 2
+        assert hint in answer.err
+        assert len(answer.err.strip().splitlines()) == 1
+        for name in ("logits", "large"):
+            other = calibrant("audit", f"{name}.parquet", *COLUMNS)
+            assert other.code == 2
+            assert "probabilities in [0, 1]" in other.err
+            assert "percentages" not in other.err
+
+
+class TestRowsWithoutLimits:
+    @pytest.fixture
+    def gap(self, folder: Path) -> Path:
+        """A model with ten uniform bins, of which those above 0.5 hold no row; and rows in all of them."""
+        rng = np.random.default_rng(0)
+        scores = rng.uniform(0, 0.5, size=1000)
+        fitted = BinningCalibrator(10, strategy="uniform").fit(scores, rng.uniform(size=1000) < scores)
+        save_model(fitted, folder / "gap.json", columns={"score": "p"})
+        (folder / "new.csv").write_text("p\n" + "0.2\n" * 5 + "0.71\n" * 12 + "nan\n")
+        return folder
+
+    @pytest.mark.parametrize("output", ["out.csv", "out.parquet"])
+    @pytest.mark.parametrize("prefix", ["", "new_"])
+    def test_they_are_counted_and_told(self, output: str, prefix: str, gap: Path, calibrant: Any) -> None:
+        answer = calibrant("apply", "gap.json", "new.csv", "-o", output, "--prefix", prefix)
+        assert answer.code == 0, answer.err
+        assert (
+            "12 rows are in regions without calibration rows: there the interval is 0 to 1, and the probability only a "
+            "placeholder of 0.5"
+        ) in answer.err.splitlines()
+        assert answer.out == ""
+        found = calibrant("apply", "gap.json", "new.csv", "-o", output, "--prefix", prefix, "--overwrite", "--json")
+        assert found.json["unknown"] == 12
+        assert found.json["refused"] == 1
+        assert found.err == ""
+
+    def test_one_row_and_none(self, gap: Path, calibrant: Any) -> None:
+        (gap / "one.csv").write_text("p\n0.71\n")
+        assert "1 row is in a region without" in calibrant("apply", "gap.json", "one.csv", "-o", "out.csv").err
+        (gap / "none.csv").write_text("p\n0.2\n")
+        answer = calibrant("apply", "gap.json", "none.csv", "-o", "none-out.csv")
+        assert "region" not in answer.err
+        assert calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt", "-o", "platt.json").code == 0
+        curve = calibrant("apply", "platt.json", "scores.csv", "-o", "curve.csv", "--json")
+        assert curve.json["unknown"] == 0
+
+    def test_few_rows_are_not_called_none(self, folder: Path, calibrant: Any) -> None:
+        """Hoeffding's limits are 0 and 1 where rows are few, and there the value is no placeholder."""
+        (folder / "few.csv").write_text("p,y\n0.1,0\n0.2,1\n0.9,1\n0.8,0\n")
+        options = ("--bins", "1", "--interval", "hoeffding", "-o", "few.json", "--json")
+        fitted = calibrant("fit", "few.csv", *COLUMNS, *options).json["guarantee"]["regions"][0]
+        assert (fitted["rows"], fitted["lower"], fitted["upper"]) == (4, 0.0, 1.0)
+        answer = calibrant("apply", "few.json", "few.csv", "-o", "out.csv")
+        assert "4 rows are in regions with too few calibration rows" in answer.err
+        assert "placeholder" not in answer.err
+
+
+class TestCompare:
+    def test_infinite_log_loss_is_explained(self, tied: Path, calibrant: Any) -> None:
+        answer = calibrant("compare", "tied.parquet", *WORDS)
+        assert " inf " in answer.out
+        assert "note: inf: a prediction of exactly 0 or 1 was wrong, and then log loss is infinite" in joined(
+            answer.out
+        )
+        found = calibrant("compare", "tied.parquet", *WORDS, "--json")
+        losses = {entry["method"]: entry["log_loss"] for entry in found.json["methods"]}
+        assert losses["binning"] is None
+        assert losses["platt"] > 0
+        assert "Infinity" not in found.out
+        two = {"p": [0.3, 0.6] * 200, "y": ["N", "Y", "Y", "N", "Y"] * 80}
+        pq.write_table(pa.table(two), tied / "two.parquet")
+        assert "note:" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
+
+    def test_the_label_is_named(self, tied: Path, calibrant: Any) -> None:
+        found = calibrant("compare", "tied.parquet", *WORDS, "--bins", "4", "--json").json
+        told = {entry["method"]: entry["guarantee"] for entry in found["methods"]}
+        assert "the true rate of class 'Y' is within" in told["binning"]
+        assert "class 1" not in json.dumps(found)
+        other = calibrant("compare", "tied.parquet", *COLUMNS, "--pos-label", "N", "--bins", "4", "--json").json
+        assert "class 'N'" in other["methods"][1]["guarantee"]
+
+
+def test_models_say_the_same_when_they_are_read_again(tied: Path, calibrant: Any) -> None:
+    """What is told is the guarantee's own, not a thing of the moment."""
+    answer = calibrant("fit", "tied.parquet", *WORDS, "-o", "model.json", "--json")
+    remarks = load_model(tied / "model.json").calibrator.guarantee_.remarks
+    assert len(remarks) == len(answer.json["guarantee"]["remarks"]) == 1
+    assert "split=0.2" in remarks[0]

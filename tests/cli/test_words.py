@@ -1,0 +1,107 @@
+"""The command line speaks of options and theorems, never of parameters, classes of Python, or labels of LaTeX."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant.cli._errors import in_options, in_words
+
+COLUMNS = ("--score", "p", "--label", "y")
+LATEX = re.compile(r"\b(thm|cor|eq|prop|lem|def|sec|asmp):\w")
+PYTHON = re.compile(r"\w+Calibrator\b|\b(split|n_bins|classes|pos_label|interval|base)=|\bNone\b")
+
+
+def check_plain(text: str) -> None:
+    assert not LATEX.search(text), LATEX.search(text)
+    assert not PYTHON.search(text), PYTHON.search(text)
+
+
+METHODS = ("binning", "uniform", "scaling-binning", "platt", "temperature", "beta", "isotonic", "venn-abers")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_fit_and_verify_say(method: str, form: tuple[str, ...], folder: Path, calibrant: Any) -> None:
+    answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", *form)
+    assert answer.code == 0, answer.err
+    check_plain(answer.out + answer.err)
+    check_plain(calibrant("verify", "model.json", "scores.csv", *form).out)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_audit_and_compare_and_plan_say(form: tuple[str, ...], folder: Path, calibrant: Any) -> None:
+    audit = calibrant("audit", "scores.csv", *COLUMNS, *form).out
+    assert "Podkopaev and Ramdas 2020, Corollary 2" in " ".join(audit.split())
+    assert "as calibrant fit makes it" in " ".join(audit.split())
+    for text in (audit, calibrant("compare", "scores.csv", *COLUMNS, *form).out):
+        check_plain(text)
+    check_plain(calibrant("plan", "--epsilon", "0.05", *form).out)
+
+
+def test_limits_of_the_paper_are_cited_by_number(folder: Path, calibrant: Any) -> None:
+    paper = ("--bins", "4", "--interval", "empirical-bernstein", "--json")
+    theorem = calibrant("fit", "scores.csv", *COLUMNS, *paper).json["guarantee"]["theorem"]
+    assert "2020, Theorem 4" in theorem
+    check_plain(theorem)
+
+
+def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: Any) -> None:
+    told = " ".join(calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt").out.split())
+    assert "Theorem 3" in told
+    assert told.endswith("put guaranteed bins on top with --method scaling-binning, or use --method binning.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--split", "1.5"), "--split must be a fraction strictly between 0 and 1, or a number of rows >= 1; got 1.5"),
+        (("--split", "0"), "--split must be a number of rows >= 1, or a fraction strictly between 0 and 1; got 0"),
+        (("--split", "0.2", "--interval", "umd"), "Use --interval clopper-pearson"),
+    ],
+)
+def test_errors_of_fit(arguments: tuple[str, ...], told: str, folder: Path, calibrant: Any) -> None:
+    answer = calibrant("fit", "scores.csv", *COLUMNS, *arguments)
+    assert answer.code == 2
+    assert told in answer.err
+    check_plain(answer.err)
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic", "scaling-binning"])
+def test_errors_of_export(method: str, folder: Path, calibrant: Any) -> None:
+    calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--quiet")
+    answer = calibrant("export", "model.json", "--to", "python")
+    assert answer.code == 2
+    assert "export a model of --method binning" in answer.err
+    check_plain(answer.err)
+
+
+def test_errors_of_plan(calibrant: Any) -> None:
+    assert "--rows must be at least --bins 10; got 3" in calibrant("plan", "--rows", "3").err
+
+
+def test_verify_does_not_blame_an_option_that_was_not_given(
+    model: Path, folder: Path, table: pa.Table, calibrant: Any
+) -> None:
+    three = pa.array([2 if row == 7 else value for row, value in enumerate(table["y"].to_pylist())])
+    pq.write_table(table.set_column(2, "y", three), folder / "three.parquet")
+    answer = calibrant("verify", "model.json", "three.parquet")
+    assert answer.code == 2
+    assert "--classes" not in answer.err
+    assert "the model was fitted on, [0, 1]; got 3: 0, 1, 2" in answer.err
+    words = pa.array(["yes" if value else "no" for value in table["y"].to_pylist()])
+    pq.write_table(table.set_column(2, "y", words), folder / "words.parquet")
+    answer = calibrant("verify", "model.json", "words.parquet")
+    assert answer.code == 2
+    assert "--classes" not in answer.err
+    assert "the labels must be those that the model was fitted on, [0, 1]; got 'no'" in answer.err
+
+
+def test_a_text_without_such_words_stays_as_it_is() -> None:
+    text = "With 90% confidence,  class 'a  b' is classes of split wood"
+    assert in_words(text) == text
+    assert in_options("a\n b") == "a b"
+    assert in_words("x (thm:never-heard-of)") == "x (Gupta, Podkopaev and Ramdas 2020)"
