@@ -377,8 +377,8 @@ def _remarks(partition: Partition, tally: Tally) -> tuple[str, ...]:
     small = int(np.count_nonzero(tally.counts < tally.n_rows / (4 * tally.n_regions)))
     if n_atoms and small:
         remarks.append(
-            f"ties made {n_atoms} single score values regions of their own, and {small} regions are small: split=0.2 "
-            "cuts the bins from other rows, so that tied scores may share a bin"
+            f"ties made {_single_values(n_atoms)}, and {_regions(small)} small: split=0.2 cuts the bins from other "
+            "rows, so that tied scores may share a bin"
         )
     return tuple(remarks)
 
@@ -396,6 +396,18 @@ def _n_atoms(partition: Partition) -> int:
 
 def _uncounted_edges(part: ScorePartition) -> int:
     return int((~part.is_atom).sum()) if part.cuts_own_sample else 0
+
+
+def _single_values(count: int) -> str:
+    return (
+        "a single score value a region of its own"
+        if count == 1
+        else f"{count} single score values regions of their own"
+    )
+
+
+def _regions(count: int) -> str:
+    return "1 region is" if count == 1 else f"{count} regions are"
 
 
 def _rows(count: int) -> str:
