@@ -5,7 +5,20 @@ import sys
 
 import pytest
 
-HEAVY = {"numba", "pandas", "matplotlib", "polars", "pyarrow"}
+HEAVY = {
+    "numba",
+    "pandas",
+    "matplotlib",
+    "polars",
+    "pyarrow",
+    "duckdb",
+    "dask",
+    "distributed",
+    "pyspark",
+    "torch",
+    "cupy",
+}
+HEAVY |= {"onnx", "jinja2", "click", "rich"}
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -25,6 +38,8 @@ def test_importing_the_package_loads_no_library():
         "from calibrant import BinningCalibrator",
         "from calibrant import CalibratedClassifier",
         "from calibrant import ReliabilityDisplay",
+        "from calibrant import scored, save_model, load_model, write_report",
+        "import calibrant.export",
         "from calibrant import BinningCalibrator; BinningCalibrator(2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])",
     ],
 )
@@ -57,3 +72,22 @@ def test_a_fresh_process_reads_a_calibrator_of_any_kind():
     code = "from calibrant import ScoreCalibrator; print(*sorted(ScoreCalibrator._saved_types))"
     printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert set(kinds) - multiclass <= set(printed.split())
+
+
+CALIBRATOR = "from calibrant import BinningCalibrator; c = BinningCalibrator(2).fit([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])"
+USES = {
+    ("pyarrow", "arrow"): "from calibrant import scored; scored({'p': [0.1]}, score='p')",
+    ("jinja2", "report"): "from calibrant import audit, render_report; render_report(audit([0, 1], [0.1, 0.9]))",
+    ("onnx", "onnx"): f"{CALIBRATOR}; from calibrant.export import to_onnx; to_onnx(c)",
+    ("matplotlib", "plot"): "from calibrant import ReliabilityDisplay; "
+    "ReliabilityDisplay.from_predictions([0, 1], [0.1, 0.9])",
+    ("click", "cli"): "from calibrant.cli import main; main()",
+}
+
+
+@pytest.mark.parametrize(("library", "extra"), USES)
+def test_a_library_that_is_missed_is_named_with_the_extra_that_brings_it(library, extra):
+    code = f"import sys\nsys.modules[{library!r}] = None\n{USES[library, extra]}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"calibrant[{extra}]" in done.stderr.splitlines()[-1]
