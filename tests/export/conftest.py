@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engines.clusters import stop_spark
 from export import engines
 
 SPARK = pytest.param("spark", marks=pytest.mark.slow)
@@ -69,15 +70,14 @@ def postgres():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a process has one session, and other modules' tests have theirs on a cluster
 def spark(tmp_path_factory):
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         engines.missing("Java")
     from pyspark.sql import SparkSession
 
     folder = tmp_path_factory.mktemp("spark")
-    running = SparkSession.getActiveSession()
-    session = running or (
+    session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
@@ -88,8 +88,7 @@ def spark(tmp_path_factory):
         .getOrCreate()
     )
     yield engines.Spark(session, folder)
-    if running is None:
-        session.stop()
+    stop_spark(session)
 
 
 @pytest.fixture(scope="session")
