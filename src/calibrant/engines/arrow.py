@@ -102,7 +102,7 @@ class ArrowData(ScoredData):
         with watched(self._progress, self._rows, "applying") as advance:
             for part in self._parts:
                 for batch, _ in part.batches(None):
-                    yield added(batch).cast(schema)
+                    yield as_in(added(batch), schema)
                     advance(batch.num_rows)
 
 
@@ -144,6 +144,16 @@ class StreamPart:
         for batch in self._reader:
             yield (batch if columns is None else batch.select(list(columns))), Place(0, row)
             row += batch.num_rows
+
+
+def as_in(batch: Any, schema: Any) -> Any:
+    """The batch with the types of the schema, where files differ in them."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def table_parts(table: Any) -> list[TablePart]:
