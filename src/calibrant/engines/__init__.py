@@ -85,6 +85,8 @@ def scored(
 
     if isinstance(source, Mapping):
         source = as_table(source.items())
+    elif _is_pandas(source) and not hasattr(source, "__arrow_c_stream__"):  # before pandas 2.2
+        source = pa.Table.from_pandas(source, preserve_index=False)
     if type(source).__module__.partition(".")[0] == "pyarrow" and hasattr(source, "get_fragments"):
         return from_dataset(source, columns, threads=threads, progress=progress)
     if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
@@ -92,6 +94,10 @@ def scored(
     raise InvalidTypeError(
         f"source must be files, a table, a frame, a relation or a stream; got {type(source).__name__}"
     )
+
+
+def _is_pandas(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "pandas" and type(source).__name__ == "DataFrame"
 
 
 def _engine_of(source: Any) -> str | None:
