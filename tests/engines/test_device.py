@@ -113,6 +113,14 @@ def test_bad_rows_are_refused() -> None:
     for n_bins in ({"n_bins": 5}, {"partition": Partition.from_edges([0.5])}):
         with pytest.raises(InvalidValueError, match="column 'scores' must be finite: 1 row does not, row 124"):
             BinningCalibrator(**n_bins).fit(bad, TENSORS["y"])
+    bad[4000] = float("inf")
+    with pytest.raises(InvalidValueError, match="column 'scores' must be finite: 2 rows do not, the first row 124"):
+        BinningCalibrator(n_bins=5).fit(bad, TENSORS["y"])
+    weights = TENSORS["w"].clone()
+    weights[[17, 900]] = -1.0
+    weighed = scored({**TENSORS, "w": weights}, score="p", label="y", weight="w")
+    with pytest.raises(InvalidValueError, match=r"column 'w' must be finite.*: 2 rows do not, the first row 18"):
+        ShiftCalibrator(n_bins=4, interval="empirical-bernstein", weight_bound=2.0).fit(weighed)
     three = TENSORS["y"].clone()
     three[7] = 2
     three[8] = 5

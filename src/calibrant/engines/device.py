@@ -80,7 +80,8 @@ class DeviceData(ScoredData):
         scores = self._column("score")
         bad = device.first_nonfinite(scores)
         if bad >= 0:
-            Faults({(self.columns.score, "be finite"): (1, Place(0, bad))}).check()
+            count = int((~_library(scores).isfinite(scores)).sum())
+            Faults({(self.columns.score, "be finite"): (count, Place(0, bad))}).check()
         return scores
 
     def _drawn(self, draw: Draw) -> IntArray:
@@ -146,7 +147,7 @@ class DeviceData(ScoredData):
     def _count_bins(self, part: ScorePartition, rows: Any, weighted: bool) -> Counted:
         scores, labels = self._column("score")[rows], self._column("label")[rows]
         self._check_range(scores, part)
-        kinds, codes = self._kinds(scores, labels, part)
+        kinds, codes = self._kinds(labels)
         if len(kinds) > 2:
             one = KindSums(np.ones(part.n_regions, dtype=np.int64))
             return Counted(dict.fromkeys(kinds, one))
@@ -157,7 +158,7 @@ class DeviceData(ScoredData):
             self._finite_scores()
         return Counted(dict(zip(kinds, _per_kind(part, cells, hits), strict=True)))
 
-    def _kinds(self, scores: Any, labels: Any, part: ScorePartition) -> tuple[tuple[Any, ...], Any]:
+    def _kinds(self, labels: Any) -> tuple[tuple[Any, ...], Any]:
         """The kinds of label, and labels coded by them; the labels themselves where they are 0 and 1."""
         codes, bad = device.encode(labels, 0, 1)
         if bad < 0:
@@ -170,8 +171,10 @@ class DeviceData(ScoredData):
         cells, hits, bad = device.tally(scores, codes, part._member_cuts)
         if bad:
             self._finite_scores()
-        if self._rows and not (float(weights.min()) >= 0.0 and float(weights.max()) <= 1e140):
-            Faults({(str(self.columns.weight), "be finite, >= 0 and at most 1e+140"): (1, Place(0, 0))}).check()
+        unfit = ~((weights >= 0.0) & (weights <= 1e140))
+        if count := int(unfit.sum()):
+            first = Place(0, int(unfit.nonzero()[0][0]))
+            Faults({(str(self.columns.weight), "be finite, >= 0 and at most 1e+140"): (count, first)}).check()
         sums, regions, n = (
             device.weighted(scores, codes, weights, part._member_cuts),
             part._member_regions,
