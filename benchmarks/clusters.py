@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from timing import best_of, render
 
 from calibrant import BinningCalibrator, Partition
-from calibrant.engines.batch import Columns
-from calibrant.engines.dask import from_dask
-from calibrant.engines.spark import from_spark
+from calibrant.rows.batch import Columns
+from calibrant.rows.dask import from_dask
+from calibrant.rows.spark import from_spark
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from engines.clusters import DaskCluster, SparkCluster, kill_at_random, stop_spark, wait_for

@@ -72,7 +72,7 @@ def batches(rows: int) -> None:
     online = OnlineCalibrator(bins)
     times = best_of(
         {
-            "tally": lambda: bins._count(scores, labels),
+            "tally": lambda: bins.count(scores, labels),
             "partial_fit": lambda: online.partial_fit(scores, labels),
             "sum": scores.sum,
         },

@@ -31,7 +31,7 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         lower, upper = np.array([memory[key] for key in keys]).T
         return Interval(lower, upper)
 
-    monkeypatch.setattr(sys.modules["calibrant.auditing.resolutions"], "non_identical", limits)
+    monkeypatch.setattr(sys.modules["calibrant._audit.resolutions"], "non_identical", limits)
 
 
 class Truth:
@@ -239,7 +239,7 @@ def test_table_is_one_row_per_region_and_resolutions_nest() -> None:
 
 
 def test_verdict_never_rounds_a_bound_in_its_favour() -> None:
-    from calibrant.auditing.report import rounded_down, rounded_up
+    from calibrant._audit.report import rounded_down, rounded_up
 
     for value in (0.0619, 0.00042, 0.1, 0.3, 0.999, 1e-7):
         assert float(rounded_down(value)) <= value <= float(rounded_up(value))

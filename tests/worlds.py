@@ -33,7 +33,7 @@ class World:
         low, high = np.clip(partition.bounds, 0.0, 1.0).T
         mass = self.continuous * (high - low)
         hits = self.continuous * (self.rate_integral(high) - self.rate_integral(low))
-        region = partition._membership(self.atoms)
+        region = partition.membership(self.atoms)
         inside = region >= 0
         np.add.at(mass, region[inside], self.atom_mass[inside])
         np.add.at(hits, region[inside], (self.atom_mass * self.rate(self.atoms))[inside])

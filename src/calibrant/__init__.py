@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from calibrant.auditing import Audit, audit
+    from calibrant._audit import Audit, audit
+    from calibrant._compare import Comparison, compare
+    from calibrant._plan import Plan, plan
     from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.calibrators.beta import BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator
@@ -19,15 +21,13 @@ if TYPE_CHECKING:
     from calibrant.calibrators.venn_abers import VennAbersCalibrator
     from calibrant.calibrators.venn_binning import VennBinningCalibrator
     from calibrant.classifier import CalibratedClassifier
-    from calibrant.comparing import Comparison, compare
     from calibrant.conformal import ConformalSets
     from calibrant.drift import DriftMonitor
-    from calibrant.engines import ScoredData, scored
     from calibrant.guarantee import Guarantee
     from calibrant.intervals import Interval
     from calibrant.multiclass import ClassWiseCalibrator, TopLabelCalibrator
     from calibrant.partition import Partition
-    from calibrant.planning import Plan, plan
+    from calibrant.rows import ScoredData, scored
     from calibrant.saving import Model, load_model, save_model
     from calibrant.tally import Tally
     from calibrant.views.plot import ReliabilityDisplay
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 # Where each public name lives. It is imported when first asked for, so that `import calibrant` costs next to nothing.
 _HOMES = {
-    "Audit": "calibrant.auditing",
-    "audit": "calibrant.auditing",
+    "Audit": "calibrant._audit",
+    "audit": "calibrant._audit",
     "BetaCalibrator": "calibrant.calibrators.beta",
     "BinningCalibrator": "calibrant.calibrators.binning",
     "CalibratedClassifier": "calibrant.classifier",
     "ClassWiseCalibrator": "calibrant.multiclass",
-    "compare": "calibrant.comparing",
-    "Comparison": "calibrant.comparing",
+    "compare": "calibrant._compare",
+    "Comparison": "calibrant._compare",
     "ConformalSets": "calibrant.conformal",
     "DriftMonitor": "calibrant.drift",
     "Guarantee": "calibrant.guarantee",
@@ -53,8 +53,8 @@ _HOMES = {
     "Model": "calibrant.saving",
     "OnlineCalibrator": "calibrant.calibrators.online",
     "Partition": "calibrant.partition",
-    "Plan": "calibrant.planning",
-    "plan": "calibrant.planning",
+    "Plan": "calibrant._plan",
+    "plan": "calibrant._plan",
     "PlattCalibrator": "calibrant.calibrators.platt",
     "render_report": "calibrant.views.report",
     "write_report": "calibrant.views.report",
@@ -62,8 +62,8 @@ _HOMES = {
     "save_model": "calibrant.saving",
     "ScalingBinningCalibrator": "calibrant.calibrators.scaling_binning",
     "ScoreCalibrator": "calibrant.calibrators.base",
-    "ScoredData": "calibrant.engines",
-    "scored": "calibrant.engines",
+    "ScoredData": "calibrant.rows",
+    "scored": "calibrant.rows",
     "ShiftCalibrator": "calibrant.calibrators.shift",
     "Tally": "calibrant.tally",
     "TemperatureCalibrator": "calibrant.calibrators.temperature",

@@ -18,7 +18,7 @@ _LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
 _ROW_SUM_TOLERANCE = 1e-3  # half-precision softmax output is off by about this much
 
 
-def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+def as_array(values: ArrayLike | None, name: str) -> NDArray[Any]:
     """Return `values` as a numpy array, by position; missing entries of nullable types are refused."""
     if isinstance(values, np.ma.MaskedArray):
         masked = np.nonzero(np.atleast_1d(np.ma.getmaskarray(values)))[0]
@@ -107,7 +107,7 @@ def column_count(values: ArrayLike) -> int:
     return int(shape[1]) if isinstance(shape, tuple) and len(shape) == 2 else 1
 
 
-def as_scores(scores: ArrayLike, *, positive_column: Literal[0, 1] = 1, name: str = "scores") -> NDArray[Any]:
+def as_scores(scores: ArrayLike | None, *, positive_column: Literal[0, 1] = 1, name: str = "scores") -> NDArray[Any]:
     """Return `scores` as a finite one-dimensional float64 (or float32) array.
 
     (n,) and (n, 1) are taken as they are; of the (n, 2) output of `predict_proba` the positive class's column is taken.
@@ -233,7 +233,7 @@ def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
     return weights.astype(np.int64)
 
 
-def as_weights(importance_weight: ArrayLike, n_rows: int) -> FloatArray:
+def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
     """Return `importance_weight` as finite numbers >= 0."""
     weights = as_array(importance_weight, "importance_weight")
     if weights.shape not in ((n_rows,), (n_rows, 1)):

@@ -34,7 +34,7 @@ class Classes:
 
 
 def encode_labels(
-    y: ArrayLike, *, classes: ArrayLike | None, pos_label: Any, score_columns: int
+    y: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Any, score_columns: int
 ) -> tuple[CodeArray, Classes]:
     """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
 

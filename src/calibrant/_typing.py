@@ -1,8 +1,9 @@
 """The array types that signatures speak of."""
 
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -12,5 +13,16 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 CodeArray: TypeAlias = NDArray[np.uint8]
 """Labels as 0 and 1."""
 
-ArrayLike: TypeAlias = Any
-"""Whatever a caller may bring: numpy, a list, pandas, polars, pyarrow. `calibrant._input` turns it into arrays."""
+
+class DeviceArray(Protocol):
+    """An array of torch or CuPy: it has a shape and a data type, and can be shared without a copy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __dlpack__(self) -> Any: ...
+    def __getitem__(self, key: Any) -> Any: ...
+
+
+ArrayLike: TypeAlias = npt.ArrayLike | DeviceArray
+"""What a caller may bring: numpy, a list, columns of pandas, polars and pyarrow, arrays of torch and CuPy."""

@@ -128,7 +128,7 @@ class DriftMonitor:
         codes, _ = encode_labels(y, classes=known.labels, pos_label=known.positive, score_columns=1)
         prepared = self.partition.prepare(scores, segments)
         check_same_length(prepared, codes)
-        for region, labels in by_region(self.partition._membership(prepared), codes):
+        for region, labels in by_region(self.partition.membership(prepared), codes):
             self._histories[region].extend(labels)
         return self
 

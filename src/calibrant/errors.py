@@ -1,8 +1,70 @@
-"""The errors calibrant raises on purpose: each names the parameter, the rule, what was got, and what to do."""
+"""The errors that calibrant raises on purpose, and what each of them knows.
+
+An error says which parameter breaks which rule, what was found instead, and what to do. These are fields, so that a
+program can act on them and the command line can say them in its own words. No text is ever parsed.
+"""
+
+from calibrant._text import PlainText, Setting, Text, in_python, render
 
 
 class CalibrantError(Exception):
-    """Base of every error that calibrant raises on purpose."""
+    """Base of every error that calibrant raises on purpose.
+
+    Parameters
+    ----------
+    parameter : str or None
+        The parameter, or the thing that a sentence with "must" can be said of, such as "the model file". For a column
+        of data, its role: "score", "label", "segment", "weight" or "id". None where `rule` is the whole message.
+    rule : str or Text
+        What it must be or do: the words after "must". Without a parameter, the whole message.
+    got : str, optional
+        What was found instead.
+    advice : str or Text, optional
+        What to do about it, as a clause that starts with a verb.
+    column : str, optional
+        The column of the user's data, where the parameter is the role of one.
+
+    Examples
+    --------
+    >>> error = InvalidValueError("n_bins", "be an int >= 1", got="0", advice=("leave ", Setting("n_bins"), " out"))
+    >>> print(error)
+    n_bins must be an int >= 1; got 0: leave n_bins out
+    >>> error.parameter, error.got
+    ('n_bins', '0')
+    """
+
+    def __init__(
+        self,
+        parameter: str | None,
+        rule: Text | None = None,
+        got: str | None = None,
+        advice: Text | None = None,
+        column: str | None = None,
+    ) -> None:
+        if rule is None:  # a whole message in one text: to be removed once every error is made of fields
+            parameter, rule = None, parameter or ""
+        super().__init__(parameter, rule, got, advice, column)  # what pickle needs: errors come back from workers
+        self.parameter = parameter
+        self.rule = rule
+        self.got = got
+        self.advice = advice
+        self.column = column
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def message(self, setting: PlainText = in_python) -> str:
+        """The error as one line; `setting` says how a parameter and its value are written."""
+        rule = render(self.rule, setting)
+        if self.parameter is None:
+            said = rule
+        elif self.column is None:
+            said = f"{setting(Setting(self.parameter))} must {rule}"
+        else:
+            said = f"{self.parameter} column {self.column!r} must {rule}"
+        if self.got is not None:
+            said += f"; got {self.got}"
+        return said if self.advice is None else f"{said}: {render(self.advice, setting)}"
 
 
 class InvalidValueError(CalibrantError, ValueError):
@@ -10,4 +72,4 @@ class InvalidValueError(CalibrantError, ValueError):
 
 
 class InvalidTypeError(CalibrantError, TypeError):
-    """An object is of a kind that can not be used here."""
+    """An object is of a kind that cannot be used here."""

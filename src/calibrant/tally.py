@@ -200,8 +200,8 @@ class Tally:
         """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for."""
         fingerprint = partition.fingerprint
         if weights is None and repeats is None:
-            return cls(*partition._count(prepared, codes, threads=threads), fingerprint)
-        regions = partition._membership(prepared, threads=threads)
+            return cls(*partition.count(prepared, codes, threads=threads), fingerprint)
+        regions = partition.membership(prepared, threads=threads)
         inside = regions >= 0
         times = np.ones(len(codes), dtype=np.int64) if repeats is None else repeats
         counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)

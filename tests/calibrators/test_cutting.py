@@ -16,7 +16,7 @@ def test_quantile_bins_are_those_of_the_partition_made_from_the_scores(values, n
     scores = np.array(values)
     codes = (np.arange(scores.size) % 2).astype(np.uint8)
     partition, tally, _ = own_quantiles(Rows.of(scores, codes, CLASSES), lambda rows, _: n_bins)
-    counts, positives, uncounted = partition._count(scores, codes)
+    counts, positives, uncounted = partition.count(scores, codes)
     assert partition == type(partition).uniform_mass(scores, n_bins)
     np.testing.assert_array_equal(tally.counts, counts)
     np.testing.assert_array_equal(tally.positives, positives)

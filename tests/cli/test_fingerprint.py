@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import scored
-from calibrant.engines.fingerprint import Fingerprint, fingerprint
 from calibrant.errors import InvalidValueError
+from calibrant.rows.fingerprint import Fingerprint, fingerprint
 
 ROWS = st.lists(
     st.tuples(

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-
 from engines.clusters import stop_spark
+
 from export import engines
 
 SPARK = pytest.param("spark", marks=pytest.mark.slow)

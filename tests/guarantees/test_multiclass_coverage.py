@@ -21,7 +21,7 @@ def holds(promise, region, mass, hits):
 
 
 def membership(partition, scores, segments=None):
-    return partition._membership(partition.prepare(scores, segments))
+    return partition.membership(partition.prepare(scores, segments))
 
 
 @pytest.fixture

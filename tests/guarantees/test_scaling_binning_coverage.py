@@ -21,7 +21,7 @@ def in_score_space(calibrator):
         bounds = (logit(np.clip(calibrator.partition_.bounds, 0.0, 1.0)) - intercept) / (slope or 1.0)
     return SimpleNamespace(
         bounds=np.sort(bounds, axis=1),
-        _membership=lambda scores: calibrator.partition_._membership(calibrator.base_.predict(scores)),
+        membership=lambda scores: calibrator.partition_.membership(calibrator.base_.predict(scores)),
     )
 
 

@@ -28,7 +28,7 @@ def test_own_quantile_bins_follow_the_definition(values, n_bins) -> None:
     partition = Partition.uniform_mass(scores, n_bins)
     assert set(partition.edges.tolist()) == edges
     assert set(partition.edges[partition.is_atom].tolist()) == {e for e in edges if np.count_nonzero(scores == e) > 1}
-    region = partition._membership(scores)
+    region = partition.membership(scores)
     for score, number in zip(scores, region, strict=True):
         seen_once = score in edges and np.count_nonzero(scores == score) == 1
         assert (number == -1) == seen_once
@@ -45,8 +45,8 @@ def test_counts_of_the_cutting_sample_follow_from_the_ranks(values, n_bins) -> N
     scores = np.array(values)
     codes = (np.arange(scores.size) % 2).astype(np.uint8)
     partition = Partition.uniform_mass(scores, n_bins)
-    counts, positives, uncounted = partition._count(scores, codes)
-    region = partition._membership(scores)
+    counts, positives, uncounted = partition.count(scores, codes)
+    region = partition.membership(scores)
     np.testing.assert_array_equal(counts, np.bincount(region[region >= 0], minlength=partition.n_regions))
     np.testing.assert_array_equal(
         positives, np.bincount(region[(region >= 0) & (codes == 1)], minlength=partition.n_regions)
@@ -59,7 +59,7 @@ def test_counts_of_the_cutting_sample_follow_from_the_ranks(values, n_bins) -> N
 def test_every_score_counted_in_a_region_is_predicted_from_it(values, n_bins) -> None:
     scores = np.array(values)
     partition = Partition.uniform_mass(scores, n_bins)
-    member = partition._membership(scores)
+    member = partition.membership(scores)
     assigned = partition.assign(scores)
     np.testing.assert_array_equal(assigned[member >= 0], member[member >= 0])
     assert ((assigned >= 0) & (assigned < partition.n_regions)).all()

@@ -27,8 +27,8 @@ from calibrant import (
     VennAbersCalibrator,
     audit,
 )
-from calibrant.auditing import Audit, AuditTable, Finding
-from calibrant.auditing.report import rounded_down
+from calibrant._audit import Audit, AuditTable, Finding
+from calibrant._audit.report import rounded_down
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.views.report import render_report, wording, write_report
 from calibrant.views.report.scales import Axis, limits_of, shared_limits

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.adding import AddColumns
-from calibrant.engines.batch import Columns, Segments
 from calibrant.errors import CalibrantError
+from calibrant.rows.adding import AddColumns
+from calibrant.rows.batch import Columns, Segments
 
 
 @dataclass(frozen=True, slots=True, eq=False)

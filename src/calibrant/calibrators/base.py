@@ -14,9 +14,9 @@ from calibrant._input import shown
 from calibrant._labels import Classes, name_classes
 from calibrant._params import check_open_unit, check_state
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.engines import ScoredData
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
+from calibrant.rows import ScoredData
 
 _SCHEMA = "calibrant.calibrator/1"
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")

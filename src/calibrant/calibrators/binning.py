@@ -20,14 +20,14 @@ from calibrant._params import (
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.cutting import Remote, Rows, Source, fixed_width, own_quantiles, split_quantiles
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.engines import ScoredData
-from calibrant.engines.base import check_nothing_beside
-from calibrant.engines.device import on_device
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import get_method
 from calibrant.kernels.device import is_device_array
 from calibrant.partition import FunctionPartition, Partition
+from calibrant.rows import ScoredData
+from calibrant.rows.base import check_nothing_beside
+from calibrant.rows.device import on_device
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")

@@ -13,13 +13,13 @@ from calibrant._input import check_in_range
 from calibrant._labels import Classes
 from calibrant._params import as_generator
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.engines import ScoredData
-from calibrant.engines.draw import Draw
-from calibrant.engines.sampling import Sample
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.scores import check_enough_rows, edge_ranks
 from calibrant.partition.segments import SegmentedScores, segment_kinds
+from calibrant.rows import ScoredData
+from calibrant.rows.draw import Draw
+from calibrant.rows.sampling import Sample
 from calibrant.tally import Tally
 
 BinRule: TypeAlias = Callable[[int, int], int]
@@ -247,7 +247,7 @@ def own_quantiles(source: Source, n_bins: BinRule) -> tuple[Partition, Tally, Cl
     ends = np.cumsum([part.n_regions for part in parts])[:-1]
     rows, positives = np.split(counted.counts, ends), np.split(counted.positives, ends)
     cut = [part.cut_by_cells(here) for part, here in zip(parts, rows, strict=True)]
-    gathered = [part._gather(*here) for part, *here in zip(cut, rows, positives, strict=True)]
+    gathered = [part.gather(*here) for part, *here in zip(cut, rows, positives, strict=True)]
     partition = _joined(dict(zip(atoms, cut, strict=True)))
     counts, hits = (np.concatenate([part[index] for part in gathered]) for index in (0, 1))
     return partition, Tally(counts, hits, sum(part[2] for part in gathered), partition.fingerprint), classes

@@ -11,11 +11,11 @@ from calibrant._params import check_choice, check_int, check_open_unit, check_re
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream
-from calibrant.engines import ScoredData
-from calibrant.engines.base import check_nothing_beside, settle
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee
 from calibrant.partition import Partition, ScorePartition
+from calibrant.rows import ScoredData
+from calibrant.rows.base import check_nothing_beside, settle
 from calibrant.sequences import get_sequence
 from calibrant.tally import Tally
 

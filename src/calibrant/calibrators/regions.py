@@ -9,13 +9,13 @@ from calibrant._labels import Classes
 from calibrant._params import thread_count
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.engines import ScoredData
-from calibrant.engines.adding import LookUp
-from calibrant.engines.device import look_up_on_device
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.kernels.device import is_device_array
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.rows import ScoredData
+from calibrant.rows.adding import LookUp
+from calibrant.rows.device import look_up_on_device
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
@@ -40,7 +40,7 @@ class RegionCalibrator(ScoreCalibrator):
             found: FloatArray = look_up_on_device(self.partition_, scores, table, segments)
             return found
         prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
-        return self.partition_._look_up(prepared, table, threads=thread_count(self.n_jobs))
+        return self.partition_.look_up(prepared, table, threads=thread_count(self.n_jobs))
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
@@ -75,7 +75,7 @@ class RegionCalibrator(ScoreCalibrator):
             held: BoolArray = look_up_on_device(self.partition_, scores, sets.astype(np.float64), segments) == 1.0
             return held
         prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
-        return sets[self.partition_._assign(prepared, threads=thread_count(self.n_jobs))]
+        return sets[self.partition_.regions_of(prepared, threads=thread_count(self.n_jobs))]
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.

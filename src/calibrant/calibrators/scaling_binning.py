@@ -17,8 +17,8 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.engines import ScoredData
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows import ScoredData
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which is counted in no bin"
 

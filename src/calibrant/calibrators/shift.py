@@ -14,8 +14,6 @@ from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cutting import Remote, Rows, cut_drawn
 from calibrant.calibrators.weighted import WeightedFit
 from calibrant.calibrators.weighting import Weighting, as_weight_floor, counted_mass, find_weights
-from calibrant.engines import ScoredData
-from calibrant.engines.base import check_nothing_beside
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.intervals import Interval
@@ -25,6 +23,8 @@ from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.intervals.shift.sensitivity import check_weight_error
 from calibrant.partition import FunctionPartition, Partition
 from calibrant.partition.segments import SegmentedScores
+from calibrant.rows import ScoredData
+from calibrant.rows.base import check_nothing_beside
 from calibrant.tally import Tally
 
 VALUES = ("mean", "midpoint", "known-mass", "counted-mass")
@@ -209,7 +209,7 @@ class ShiftCalibrator(BinningCalibrator):
         if self.value == "counted-mass":
             source = scores if source_scores is None else source_scores
             masses = counted_mass(partition, source, target_scores, classes.positive_index)
-        rows = _shuffled(partition._membership(prepared), codes, weights, partition.n_regions, generator)
+        rows = _shuffled(partition.membership(prepared), codes, weights, partition.n_regions, generator)
         evidence = Evidence(tally, weighting.bound, float(self.weight_floor), masses, rows)
         self._set_shift(partition, evidence, weighting, classes)
         return self

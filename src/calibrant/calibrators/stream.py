@@ -80,9 +80,9 @@ class Stream:
         if self.partition is None or len(codes) == 0:
             return
         if self.sequence.order_free:
-            self.add(*self.partition._count(prepared, codes, threads=threads))
+            self.add(*self.partition.count(prepared, codes, threads=threads))
             return
-        regions = self.partition._membership(prepared, threads=threads)
+        regions = self.partition.membership(prepared, threads=threads)
         self.sequence.update(regions, codes)
         self.uncounted += int(np.count_nonzero(regions < 0))
         self._look()

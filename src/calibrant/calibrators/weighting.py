@@ -146,7 +146,7 @@ def counted_mass(
         raise InvalidTypeError('target_scores must be given for value="counted-mass"; got None')
     shares = []
     for name, scores in (("source_scores", source_scores), ("target_scores", target_scores)):
-        regions = partition._assign(partition.prepare(scores, positive_column=positive_column))
+        regions = partition.regions_of(partition.prepare(scores, positive_column=positive_column))
         if not regions.size:
             raise InvalidValueError(f"{name} must have at least one row; got none")
         shares.append(np.bincount(regions, minlength=partition.n_regions) / regions.size)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from calibrant.auditing.report import NO_EVIDENCE
+from calibrant._audit.report import NO_EVIDENCE
 from calibrant.cli._errors import RefusedError, in_words
 from calibrant.cli._input import class_parameters, files, roles
 from calibrant.cli._model import check_classes, check_columns, read_model
@@ -111,8 +111,8 @@ def event_facts(found: Any, label: str, positive: Any) -> dict[str, str]:
 def _report(
     output: str, found: Any, data: Any, source: Any, labels: dict[str, Any], options: dict[str, Any], model: Any
 ) -> None:
-    from calibrant.engines.fingerprint import fingerprint
     from calibrant.partition import Partition
+    from calibrant.rows.fingerprint import fingerprint
     from calibrant.views.report import write_report
 
     names = source.names

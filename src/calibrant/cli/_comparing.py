@@ -9,8 +9,8 @@ from calibrant.cli._errors import in_words
 from calibrant.cli._gather import in_memory
 from calibrant.cli._input import class_parameters, files, roles
 from calibrant.cli._output import note, paragraph, print_json, remark, table
-from calibrant.engines.draw import Draw
-from calibrant.engines.fingerprint import fingerprint
+from calibrant.rows.draw import Draw
+from calibrant.rows.fingerprint import fingerprint
 
 
 def compare_files(options: dict[str, Any]) -> None:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibrant.engines.adding import AddColumns
-from calibrant.engines.arrow import ArrowData
-from calibrant.engines.batch import Columns
-from calibrant.engines.csv_files import CsvFile, delimiter_of, header_of
-from calibrant.engines.faults import Place
-from calibrant.engines.files import find_files
-from calibrant.engines.progress import Progress, watched
-from calibrant.engines.sniffing import check_kind
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.adding import AddColumns
+from calibrant.rows.arrow import ArrowData
+from calibrant.rows.batch import Columns
+from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
+from calibrant.rows.faults import Place
+from calibrant.rows.files import find_files
+from calibrant.rows.progress import Progress, watched
+from calibrant.rows.sniffing import check_kind
 
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "-nan", "-NaN", "#NA", "<NA>")
 

@@ -129,7 +129,7 @@ def _write(
     import pyarrow as pa
 
     from calibrant import Partition, Tally, __version__, scored
-    from calibrant.engines.fingerprint import fingerprint
+    from calibrant.rows.fingerprint import fingerprint
     from calibrant.saving import save_model
     from calibrant.views.report import write_report
 

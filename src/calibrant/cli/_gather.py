@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.engines.base import ScoredData
-from calibrant.engines.batch import BatchRows, Columns, read_batch
-from calibrant.engines.draw import Draw
-from calibrant.engines.faults import Faults, Place
-from calibrant.engines.work import Work
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import BatchRows, Columns, read_batch
+from calibrant.rows.draw import Draw
+from calibrant.rows.faults import Faults, Place
+from calibrant.rows.work import Work
 
 
 @dataclass(frozen=True, slots=True, eq=False)

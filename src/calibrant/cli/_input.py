@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.cli._errors import RefusedError
 
 if TYPE_CHECKING:
-    from calibrant.engines.arrow import ArrowData
+    from calibrant.rows.arrow import ArrowData
 
 STANDARD_INPUT = "-"
 _SCORES = ("score", "p", "prob", "proba", "probability", "pred", "prediction", "y_prob", "y_pred", "y_score", "p_hat")
@@ -28,19 +28,19 @@ class Files:
     @property
     def names(self) -> list[str]:
         """Names without folders, which say nothing to anyone else."""
-        from calibrant.engines.files import find_files
+        from calibrant.rows.files import find_files
 
         return [path.name for path in find_files(list(self.paths))]
 
     def schema(self) -> Any:
         """Names and types of the columns."""
-        from calibrant.engines.files import schema_of
+        from calibrant.rows.files import schema_of
 
         return schema_of(list(self.paths), self.file_format)
 
     def format(self) -> str:
         """The one format of all files."""
-        from calibrant.engines.files import common_format, find_files
+        from calibrant.rows.files import common_format, find_files
 
         return common_format(find_files(list(self.paths)), self.file_format)
 
@@ -56,8 +56,8 @@ class Files:
         """Scored data, with the columns that play the parts named in `roles`; refused if empty, unless that is fine."""
         from calibrant._optional import needed
         from calibrant._params import thread_count
-        from calibrant.engines.batch import Columns
-        from calibrant.engines.files import from_files
+        from calibrant.rows.batch import Columns
+        from calibrant.rows.files import from_files
 
         needed("pyarrow", "cli", "files are read")
         columns = Columns(**{part: name for part, name in roles.items() if name is not None})
@@ -106,7 +106,7 @@ def _spool(folder: Path, file_format: str | None) -> Path:
     """Write standard input to a file whose name tells its format."""
     import shutil
 
-    from calibrant.engines.sniffing import sniff
+    from calibrant.rows.sniffing import sniff
 
     if sys.stdin is None or sys.stdin.isatty():
         raise RefusedError("standard input must be a pipe or a file; got a terminal: name a file instead of -")

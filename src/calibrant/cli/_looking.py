@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.engines.base import ScoredData
-from calibrant.engines.batch import Columns, numbers, plain_column
-from calibrant.engines.faults import Place
-from calibrant.engines.fingerprint import Fingerprint, TakeFingerprint
-from calibrant.engines.work import Work
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Columns, numbers, plain_column
+from calibrant.rows.faults import Place
+from calibrant.rows.fingerprint import Fingerprint, TakeFingerprint
+from calibrant.rows.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.cli._errors import RefusedError
 
 if TYPE_CHECKING:
-    from calibrant.engines.base import ScoredData
+    from calibrant.rows.base import ScoredData
 
 BINNING = ("binning", "uniform")
 CURVES = ("platt", "temperature", "beta", "isotonic", "venn-abers")

@@ -59,7 +59,7 @@ def verify_files(options: dict[str, Any]) -> int:
 
 
 def _same_data(model: Any, data: Any) -> list[Check]:
-    from calibrant.engines.fingerprint import fingerprint
+    from calibrant.rows.fingerprint import fingerprint
 
     seen, saved = fingerprint(data), model.provenance
     checks = []

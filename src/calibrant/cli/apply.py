@@ -73,7 +73,7 @@ def command(
 
         if source.format() == "csv" and kind == "csv":
             from calibrant.cli._csv_text import TextData
-            from calibrant.engines.batch import Columns
+            from calibrant.rows.batch import Columns
 
             named = Columns(**{part: name for part, name in roles.items() if name is not None})
             rows = TextData(list(source.paths), named, progress=False if quiet else None, types=types)

@@ -210,7 +210,7 @@ def _of_partition(partition: Partition) -> tuple[Steps, ...]:
 
 def _of_scores(segment: Any, part: ScorePartition, offset: int) -> Steps:
     low, high = max(part.low, -LARGEST), min(part.high, LARGEST)
-    return Steps(segment, low, high, part._cuts, offset + np.arange(part.n_regions))
+    return Steps(segment, low, high, part.cuts, offset + np.arange(part.n_regions))
 
 
 def _composed(calibrator: ScalingBinningCalibrator) -> Steps:
@@ -225,7 +225,7 @@ def _composed(calibrator: ScalingBinningCalibrator) -> Steps:
     inside = calibrator.partition_
     mapped = merged(base.p0_, base.p1_, base.loss)
     regions = np.where(
-        (mapped < inside.low) | (mapped > inside.high), -1, np.searchsorted(inside._cuts, mapped, side="right")
+        (mapped < inside.low) | (mapped > inside.high), -1, np.searchsorted(inside.cuts, mapped, side="right")
     )
     return Steps(None, -LARGEST, LARGEST, base.cuts_, regions)
 

@@ -47,8 +47,18 @@ class Partition(ABC):
     def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> Any:
         """Check the inputs and return them in the form the other methods take."""
 
+    @property
+    def bins_by_segment(self) -> Mapping[Any, "ScorePartition"]:
+        """Bins of the score in each segment, under None where there are no segments; empty for other regions."""
+        return {}
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether a segment is needed to find a row's region."""
+        return False
+
     @abstractmethod
-    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+    def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
         """Region of each prepared input."""
 
     @abstractmethod
@@ -57,25 +67,25 @@ class Partition(ABC):
 
     def assign(self, inputs: ArrayLike, segments: ArrayLike | None = None) -> IndexArray:
         """Return the region, from 0 to n_regions - 1, whose value is predicted for each input."""
-        return self._assign(self.prepare(inputs, segments))
+        return self.regions_of(self.prepare(inputs, segments))
 
-    def _membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+    def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
         """Region each input counts in, and -1 where it counts in none (see `uniform_mass`)."""
-        return self._assign(prepared, threads=threads)
+        return self.regions_of(prepared, threads=threads)
 
-    def _count(
+    def count(
         self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
-        regions = self._membership(prepared, threads=threads)
+        regions = self.membership(prepared, threads=threads)
         inside = regions >= 0
         rows = np.bincount(regions[inside], minlength=self.n_regions)
         positives = np.bincount(regions[inside & (codes == 1)], minlength=self.n_regions)
         return rows.astype(np.int64), positives.astype(np.int64), int(regions.size - np.count_nonzero(inside))
 
-    def _look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
+    def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each input's entry (or row) of a table with one entry (or row) per region."""
-        return table[self._assign(prepared, threads=threads)]
+        return table[self.regions_of(prepared, threads=threads)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values; `from_dict` reads it back."""

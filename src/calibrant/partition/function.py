@@ -98,7 +98,7 @@ class FunctionPartition(Partition):
             )
         return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
 
-    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+    def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
         regions: IndexArray = prepared
         return regions
 

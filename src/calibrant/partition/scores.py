@@ -68,13 +68,13 @@ class ScorePartition(Partition):
         closed_in = uncounted & np.isin(
             after, self.edges
         )  # no double lies between it and the next edge: no bin to lead
-        self._cuts = _frozen(_increasing(self.edges[~closed_in], after[own_region]))
+        self.cuts = _frozen(_increasing(self.edges[~closed_in], after[own_region]))
         # where counting differs from predicting: an uncounted edge value is a cell of its own, that is in no region
-        self._member_cuts = _frozen(_increasing(self.edges, after[own_region | uncounted]))
-        starts = np.concatenate([[-np.inf], self._member_cuts])
-        regions = np.searchsorted(self._cuts, starts, side="right")
+        self.count_cuts = _frozen(_increasing(self.edges, after[own_region | uncounted]))
+        starts = np.concatenate([[-np.inf], self.count_cuts])
+        regions = np.searchsorted(self.cuts, starts, side="right")
         regions[np.isin(starts, self.edges[uncounted])] = -1
-        self._member_regions = _frozen(regions)
+        self.count_regions = _frozen(regions)
 
     @property
     def is_atom(self) -> NDArray[np.bool_]:
@@ -84,6 +84,11 @@ class ScorePartition(Partition):
         return np.full(self.edges.size, self.atoms_only)
 
     @property
+    def bins_by_segment(self) -> Mapping[Any, "ScorePartition"]:
+        """These bins, under None."""
+        return {None: self}
+
+    @property
     def cuts_own_sample(self) -> bool:
         """Whether the edges are order statistics of the rows that are tallied."""
         return self.first_rank is not None
@@ -91,13 +96,13 @@ class ScorePartition(Partition):
     @property
     def n_regions(self) -> int:
         """How many regions there are."""
-        return self._cuts.size + 1
+        return self.cuts.size + 1
 
     @property
     def bounds(self) -> FloatArray:
         """For each region, its infimum and supremum, as an (n_regions, 2) array."""
-        lowest = np.concatenate([[self.low], self._cuts])
-        highest = np.concatenate([self._cuts, [self.high]])
+        lowest = np.concatenate([[self.low], self.cuts])
+        highest = np.concatenate([self.cuts, [self.high]])
         single = np.isin(lowest, self.edges[self.is_atom])
         after_atom = np.isin(lowest, _next_double(self.edges[self.is_atom], np.inf)) & ~np.isin(lowest, self.edges)
         lowest = np.where(after_atom, _next_double(lowest, -np.inf), lowest)
@@ -124,10 +129,10 @@ class ScorePartition(Partition):
         # ranks of the sample as stand-ins for its scores: the region of every row follows from the ranks alone
         gaps = np.diff(np.concatenate([[0], self.last_rank])) - (self.last_rank - self.first_rank + 1)
         counts = np.zeros(self.n_regions, dtype=np.int64)
-        at_edge = np.searchsorted(self._cuts, self.edges, side="right")
+        at_edge = np.searchsorted(self.cuts, self.edges, side="right")
         own = self.is_atom
         np.add.at(counts, at_edge[own], (self.last_rank - self.first_rank + 1)[own])
-        below = np.searchsorted(self._cuts, self.edges, side="left")
+        below = np.searchsorted(self.cuts, self.edges, side="left")
         np.add.at(counts, below, gaps)
         counts[-1] += self.n_rows - (self.last_rank[-1] if self.last_rank.size else 0)
         return counts
@@ -142,29 +147,29 @@ class ScorePartition(Partition):
         check_in_range(scores, self.low, self.high)
         return scores
 
-    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
-        return kernels.assign(prepared, self._cuts, threads=threads)
+    def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        return kernels.assign(prepared, self.cuts, threads=threads)
 
-    def _membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
-        return self._member_regions[kernels.assign(prepared, self._member_cuts, threads=threads)]
+    def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        return self.count_regions[kernels.assign(prepared, self.count_cuts, threads=threads)]
 
-    def _count(
+    def count(
         self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
-        rows, positives = kernels.count(prepared, codes, self._member_cuts, pass_rows=pass_rows, threads=threads)
-        return self._gather(rows, positives)
+        rows, positives = kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
+        return self.gather(rows, positives)
 
-    def _gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
-        """From counts per cell between `_member_cuts` to counts per region."""
-        inside = self._member_regions >= 0
-        regions = self._member_regions[inside]
+    def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
+        """From counts per cell between `count_cuts` to counts per region."""
+        inside = self.count_regions >= 0
+        regions = self.count_regions[inside]
         counts, hits = np.zeros((2, self.n_regions), dtype=np.int64)
         np.add.at(counts, regions, rows[inside])
         np.add.at(hits, regions, positives[inside])
         return counts, hits, int(rows[~inside].sum())
 
-    def _look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
-        return kernels.look_up(prepared, self._cuts, table, threads=threads)
+    def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
+        return kernels.look_up(prepared, self.cuts, table, threads=threads)
 
     def _key(self) -> tuple[Hashable, ...]:
         ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
@@ -208,12 +213,12 @@ class ScorePartition(Partition):
         ranks = edge_ranks(prepared.size, check_int("n_bins", n_bins, minimum=1))
         cells = cls.atoms(kernels.order_statistics(prepared, ranks))
         no_labels = np.zeros(prepared.size, dtype=np.uint8)
-        return cells.cut_by_cells(kernels.count(prepared, no_labels, cells._cuts)[0])
+        return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
 
     def cut_by_cells(self, rows: IntArray) -> Self:
         """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region."""
         total = np.cumsum(rows)
-        cell = np.searchsorted(self._cuts, self.edges, side="right")
+        cell = np.searchsorted(self.cuts, self.edges, side="right")
         last_rank = total[cell]
         n_rows = int(total[-1])
         return type(self)(self.edges, first_rank=last_rank - rows[cell] + 1, last_rank=last_rank, n_rows=n_rows)

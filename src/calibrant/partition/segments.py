@@ -46,6 +46,16 @@ class SegmentedPartition(Partition):
         """How many regions there are, over all segments."""
         return int(self.offsets[-1])
 
+    @property
+    def bins_by_segment(self) -> Mapping[Any, ScorePartition]:
+        """Bins of the score in each segment."""
+        return dict(zip(self.segments, self.parts, strict=True))
+
+    @property
+    def has_segments(self) -> bool:
+        """Always True."""
+        return True
+
     def describe(self) -> tuple[str, ...]:
         """One readable name per region, such as 'north: [0.1, 0.2)'."""
         pairs = zip(self.segments, self.parts, strict=True)
@@ -79,11 +89,11 @@ class SegmentedPartition(Partition):
             regions[rows] = np.where(found >= 0, found + self.offsets[number], -1)
         return regions
 
-    def _assign(self, prepared: Any, *, threads: int = 1) -> IndexArray:
-        return self._per_segment(prepared, "_assign")
+    def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        return self._per_segment(prepared, "regions_of")
 
-    def _membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
-        return self._per_segment(prepared, "_membership")
+    def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        return self._per_segment(prepared, "membership")
 
     def _key(self) -> tuple[Hashable, ...]:
         return (self.segments, self.parts)

@@ -11,8 +11,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._audit import Audit
 from calibrant._optional import needed
-from calibrant.auditing import Audit
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee

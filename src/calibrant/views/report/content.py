@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._audit import Audit
+from calibrant._audit.report import rounded_down, rounded_up
 from calibrant._typing import IndexArray
 from calibrant._version import __version__
-from calibrant.auditing import Audit
-from calibrant.auditing.report import rounded_down, rounded_up
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.tally import Tally
 from calibrant.views.report import wording

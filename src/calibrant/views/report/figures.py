@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from calibrant._audit import Audit, AuditTable
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.auditing import Audit, AuditTable
 from calibrant.guarantee import Guarantee
 from calibrant.tally import Tally
 from calibrant.views.report import wording

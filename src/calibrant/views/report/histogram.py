@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant._audit import AuditTable
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.auditing import AuditTable
 from calibrant.tally import Tally
 from calibrant.views.report import wording
 from calibrant.views.report.scales import LARGE, Axis

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._audit import Audit, Finding
+from calibrant._audit.report import rounded_down
 from calibrant._typing import IndexArray
-from calibrant.auditing import Audit, Finding
-from calibrant.auditing.report import rounded_down
 from calibrant.views.report import wording
 from calibrant.views.report.figures import Figure, audit_figure
 from calibrant.views.report.scales import SMALL, Axis, Tick, limits_of, shared_limits

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
-from calibrant.auditing import Audit, Finding
-from calibrant.auditing.report import TOO_HIGH, TOO_LOW, rounded_down, rounded_up
+from calibrant._audit import Audit, Finding
+from calibrant._audit.report import TOO_HIGH, TOO_LOW, rounded_down, rounded_up
 from calibrant.guarantee import Guarantee, NoGuarantee, PartialGuarantee
 
 _LONGEST_NAME = 60

@@ -1,0 +1,85 @@
+"""Numbers as text. A limit is rounded outwards, with enough digits to say something."""
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+
+_DECIMALS = 3  # of a limit that is neither tiny nor close to 1
+_DIGITS = 2  # significant ones that are kept of a small limit, and of a large one's distance from 1
+_SMALLEST = 1e-12  # below it, and closer to 1 than it, digits of their own would not be read
+
+
+def lower(value: float, decimals: int | None = None) -> str:
+    """A lower limit, rounded down.
+
+    >>> lower(0.29), lower(0.041234), lower(0.000012345), lower(0.99996)
+    ('0.29', '0.041', '0.000012', '0.99996')
+    """
+    return _rounded(value, ROUND_FLOOR, decimals)
+
+
+def upper(value: float, decimals: int | None = None) -> str:
+    """An upper limit, rounded up.
+
+    >>> upper(0.07), upper(0.041234), upper(0.000032345), upper(0.99991)
+    ('0.07', '0.042', '0.000033', '0.99991')
+    """
+    return _rounded(value, ROUND_CEILING, decimals)
+
+
+def limits(low: float, high: float) -> str:
+    """A confidence interval: both limits rounded outwards, to the same number of digits.
+
+    >>> limits(0.0000122, 0.0000309), limits(0.4949, 0.5761), limits(0.0, 1.0)
+    ('0.000012 to 0.000031', '0.494 to 0.577', '0 to 1')
+    """
+    decimals = max(_decimals(low), _decimals(high))
+    return f"{lower(low, decimals)} to {upper(high, decimals)}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, in full.
+
+    >>> percent(0.9), percent(0.999), percent(0.07)
+    ('90%', '99.9%', '7%')
+    """
+    return f"{_plain(Decimal(repr(float(share))) * 100)}%"
+
+
+def rows(count: int) -> str:
+    """How many rows.
+
+    >>> rows(1), rows(2500)
+    ('1 row', '2,500 rows')
+    """
+    return counted(count, "row")
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number of things.
+
+    >>> counted(1, "bin"), counted(3, "class", "classes")
+    ('1 bin', '3 classes')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _decimals(value: float) -> int:
+    """Decimals that leave two significant digits of the distance to 0 or to 1, whichever is nearer."""
+    distance = min(abs(value), abs(1.0 - value)) if abs(value) <= 1.0 else abs(value)
+    if not math.isfinite(distance) or distance < _SMALLEST:
+        return _DECIMALS
+    return max(_DECIMALS, _DIGITS - 1 - math.floor(math.log10(distance)))
+
+
+def _rounded(value: float, rounding: str, decimals: int | None) -> str:
+    if not math.isfinite(value):
+        return "infinity" if value > 0 else "-infinity" if value < 0 else "NaN"
+    exact = Decimal(repr(float(value)))  # the shortest text of the double, so that 0.29 is not 0.28999...
+    places = _decimals(value) if decimals is None else decimals
+    return _plain(exact.quantize(Decimal(1).scaleb(-places), rounding=rounding))
+
+
+def _plain(number: Decimal) -> str:
+    """Without an exponent, and without zeros at the end."""
+    text = f"{number:f}"
+    return "0" if number == 0 else text.rstrip("0").rstrip(".") if "." in text else text

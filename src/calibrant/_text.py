@@ -1,0 +1,69 @@
+"""Sentences that name parameters: data until they are printed, so that each reader gets the words of their own tool."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+_NOT_GIVEN = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A parameter, or a value for it, inside a sentence: `split=0.2` in Python, `--split 0.2` on the command line.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter; "method" for a calibrator.
+    value : object, optional
+        The value that is meant.
+    python : str, optional
+        How Python users write it, where that is not `parameter=value`, such as "PlattCalibrator()".
+    """
+
+    parameter: str
+    value: object = _NOT_GIVEN
+    python: str | None = None
+
+    @property
+    def has_value(self) -> bool:
+        """Whether a value is meant, not only the parameter."""
+        return self.value is not _NOT_GIVEN
+
+
+Text: TypeAlias = str | tuple[str | Setting, ...]
+"""A sentence, or its parts: words, and settings among them."""
+
+PlainText: TypeAlias = Callable[[Setting], str]
+"""How a setting is written."""
+
+
+def in_python(setting: Setting) -> str:
+    """A setting as Python users write it.
+
+    >>> in_python(Setting("split", 0.2)), in_python(Setting("split"))
+    ('split=0.2', 'split')
+    """
+    if setting.python is not None:
+        return setting.python
+    return f"{setting.parameter}={setting.value!r}" if setting.has_value else setting.parameter
+
+
+def render(text: Text, setting: PlainText = in_python) -> str:
+    """A sentence in the words of its reader.
+
+    >>> render(("use ", Setting("split", 0.2), " or fewer bins"))
+    'use split=0.2 or fewer bins'
+    """
+    if isinstance(text, str):
+        return text
+    return "".join(part if isinstance(part, str) else setting(part) for part in text)
+
+
+def joined(*parts: Text) -> Text:
+    """One text made of several.
+
+    >>> render(joined("drop ", (Setting("split"), " here")))
+    'drop split here'
+    """
+    return tuple(piece for part in parts for piece in ((part,) if isinstance(part, str) else part))

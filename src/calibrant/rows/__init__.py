@@ -1,0 +1,112 @@
+"""Scored data wherever they are: one protocol, one file for each engine that can carry batches to the kernel."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from calibrant._optional import needed
+from calibrant._params import thread_count
+from calibrant.errors import InvalidTypeError
+from calibrant.kernels.device import is_device_array
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Columns
+from calibrant.rows.progress import Progress
+
+__all__ = ["ScoredData", "scored"]
+
+
+def scored(
+    source: Any,
+    *,
+    score: str = "score",
+    label: str | None = None,
+    segment: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    format: str | None = None,
+    n_jobs: int | None = -1,
+    progress: Progress = None,
+) -> ScoredData:
+    """Say which columns of which data hold scores and labels; nothing is read yet but names.
+
+    Parameters
+    ----------
+    source : path, glob, folder, list of them, table, frame, relation or stream
+        Files (Parquet, CSV, JSON lines, Arrow IPC; CSV and JSON may be compressed), pandas and Polars frames, Polars
+        lazy frames, DuckDB relations, Dask and Spark frames, pyarrow tables, datasets and readers, anything with
+        ``__arrow_c_stream__``; or a mapping from names to arrays: of numpy, or torch's or CuPy's on a device.
+    score, label : str
+        Columns of the scores and of the labels; no label is needed where a calibrator is only applied.
+    segment, weight : str, optional
+        Columns of groups, and of importance weights.
+    id : str, optional
+        A column that names rows. A random split then depends on the seed and the ids alone, whatever the engine and
+        however the rows are split up or ordered.
+    format : {"parquet", "csv", "json", "ipc"}, optional
+        Format of files whose names do not tell it.
+    n_jobs : int or None, default=-1
+        Threads that read files; -1 is one for each core. Results never depend on it.
+    progress : bool or callable, optional
+        True draws a bar, False none; a callable is told the rows done and in all. None, the default, draws a bar where
+        standard error is a terminal and the work takes longer than a second.
+
+    Returns
+    -------
+    ScoredData
+        Takes the place of scores and labels in `BinningCalibrator.fit`, `audit` and the like.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from calibrant import BinningCalibrator, scored
+    >>> table = pa.table({"p": [0.1, 0.2, 0.8, 0.9] * 500, "y": [0, 0, 1, 1] * 500})
+    >>> data = scored(table, score="p", label="y")
+    >>> BinningCalibrator(n_bins=2, strategy="uniform").fit(data).tally_
+    Tally(counts=[1000, 1000], positives=[0, 1000])
+    """
+    columns = Columns(score, label, segment, weight, id)
+    threads = thread_count(n_jobs)
+    if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
+        from calibrant.rows.device import DeviceData
+
+        return DeviceData(source, columns)
+    engine = _engine_of(source)
+    pa = needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
+    if engine is not None:
+        module = import_module(f"calibrant.rows.{engine}")
+        opened: ScoredData = getattr(module, f"from_{engine}")(source, columns, progress=progress)
+        return opened
+    if isinstance(source, str | Path) or (isinstance(source, list | tuple) and source):
+        from calibrant.rows.files import from_files
+
+        return from_files(source, columns, threads=threads, progress=progress, format=format)
+    from calibrant.rows.arrow import as_table, from_arrow, from_dataset
+
+    if isinstance(source, Mapping):
+        source = as_table(source.items())
+    elif _is_pandas(source) and not hasattr(source, "__arrow_c_stream__"):  # before pandas 2.2
+        source = pa.Table.from_pandas(source, preserve_index=False)
+    if type(source).__module__.partition(".")[0] == "pyarrow" and hasattr(source, "get_fragments"):
+        return from_dataset(source, columns, threads=threads, progress=progress)
+    if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
+        return from_arrow(source, columns, threads=threads, progress=progress)
+    raise InvalidTypeError(
+        f"source must be files, a table, a frame, a relation or a stream; got {type(source).__name__}"
+    )
+
+
+def _is_pandas(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "pandas" and type(source).__name__ == "DataFrame"
+
+
+def _engine_of(source: Any) -> str | None:
+    """The engine that has the data, told by the type's own module, so that no other library is loaded."""
+    package, name = type(source).__module__.partition(".")[0], type(source).__name__
+    if package == "pyspark":
+        return "spark"
+    if package in {"dask", "dask_expr"}:
+        return "dask"
+    if package in {"duckdb", "_duckdb"} and name == "DuckDBPyRelation":
+        return "duckdb"
+    return "polars" if package == "polars" and name == "LazyFrame" else None

@@ -1,0 +1,146 @@
+"""The columns that a fitted calibrator adds to a batch."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import FloatArray
+from calibrant.errors import InvalidValueError
+from calibrant.partition import ScorePartition, SegmentedPartition
+from calibrant.partition.segments import SegmentedScores
+from calibrant.rows.batch import Columns, Segments, numbers, plain_column, segments_of
+from calibrant.rows.counting import segment_numbers
+
+
+def empty_batch(schema: Any) -> Any:
+    """A record batch of no rows."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+class AddColumns(ABC):
+    """A function of one batch, which it returns with columns added: null where the calibrator refuses the score.
+
+    Refused are scores that are missing, NaN, infinite or outside the score range, and segments not seen in fit.
+    """
+
+    columns: Columns
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns to add."""
+
+    @abstractmethod
+    def usable(self, scores: NDArray[Any], segments: Segments | None) -> NDArray[np.bool_]:
+        """Which rows the calibrator takes, among those with a finite score."""
+
+    @abstractmethod
+    def values(self, scores: NDArray[Any], segments: Segments | None) -> Sequence[Any]:
+        """What the columns hold, as arrays (of numbers, or Arrow's of text), for rows that it takes."""
+
+    def fields(self) -> list[Any]:
+        """The Arrow fields of the columns to add."""
+        import pyarrow as pa
+
+        no_segments = None if self.columns.segment is None else Segments((), np.empty(0, dtype=np.intp))
+        empty = self.values(np.empty(0), no_segments)
+        return [pa.field(name, pa.array(value).type) for name, value in zip(self.names, empty, strict=True)]
+
+    def check_free(self, names: Iterable[str], *, ignore_case: bool = False) -> None:
+        """Refuse to add a column that is there already; some engines do not tell upper from lower case."""
+        held = {name.lower() if ignore_case else name for name in names}
+        taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
+        if taken:
+            raise InvalidValueError(
+                f"column {taken[0]!r} must not be in the data already, for it is one that is added: rename it, or "
+                "give another prefix"
+            )
+
+    def schema(self, schema: Any) -> Any:
+        """The schema of a batch with the columns added."""
+        import pyarrow as pa
+
+        self.check_free(schema.names)
+        return pa.schema([*schema, *self.fields()], metadata=schema.metadata)
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch with the columns added."""
+        import pyarrow as pa
+
+        schema = self.schema(batch.schema)
+        score = plain_column(batch.column(self.columns.score))
+        scores = numbers(score, self.columns.score, "score")
+        usable = np.isfinite(scores)
+        segment = None if self.columns.segment is None else plain_column(batch.column(self.columns.segment))
+        if score.null_count:
+            usable &= ~np.asarray(score.is_null().to_numpy(zero_copy_only=False))
+        if segment is not None and segment.null_count:
+            usable &= ~np.asarray(segment.is_null().to_numpy(zero_copy_only=False))
+        rows = np.flatnonzero(usable)
+        taken = scores if usable.all() else scores[rows]
+        groups = None
+        if segment is not None and self.columns.segment is not None:
+            groups = segments_of(segment.take(rows) if rows.size < len(batch) else segment, self.columns.segment)
+        fit = self.usable(taken, groups)
+        if not fit.all():
+            rows, taken = rows[fit], taken[fit]
+            groups = None if groups is None else Segments(groups.names, groups.number[fit])
+        added = [pa.array(value) for value in self.values(taken, groups)]
+        if rows.size < len(batch):
+            where = np.full(len(batch), -1)
+            where[rows] = np.arange(rows.size)
+            index = pa.array(where, mask=where < 0)
+            added = [value.take(index) for value in added]
+        return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookUp(AddColumns):
+    """Columns of a table with one row per region.
+
+    Attributes
+    ----------
+    columns : Columns
+        Where the score is found, and the segment if there are any.
+    partition : ScorePartition or SegmentedPartition
+        The regions.
+    table : mapping from name to a sequence with one entry per region
+        What is added.
+    """
+
+    columns: Columns
+    partition: ScorePartition | SegmentedPartition
+    table: dict[str, FloatArray | tuple[str, ...]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns to add."""
+        return tuple(self.table)
+
+    def usable(self, scores: NDArray[Any], segments: Segments | None) -> NDArray[np.bool_]:
+        """Rows within the score range, of a known segment."""
+        doubles = scores.astype(np.float64, copy=False)
+        if isinstance(self.partition, ScorePartition):
+            return np.asarray((doubles >= self.partition.low) & (doubles <= self.partition.high))
+        number = segment_numbers(segments, self.partition)
+        low, high = np.array([(part.low, part.high) for part in self.partition.parts]).T
+        return np.asarray((number >= 0) & (doubles >= low[number]) & (doubles <= high[number]))
+
+    def values(self, scores: NDArray[Any], segments: Segments | None) -> Sequence[Any]:
+        """The entries of each row's region."""
+        import pyarrow as pa
+
+        prepared: Any = scores
+        if isinstance(self.partition, SegmentedPartition):
+            prepared = SegmentedScores(scores, segment_numbers(segments, self.partition))
+        regions = self.partition.regions_of(prepared)
+        return [
+            pa.array(column, pa.string()).take(pa.array(regions)) if isinstance(column, tuple) else column[regions]
+            for column in self.table.values()
+        ]

@@ -1,0 +1,227 @@
+"""Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything that speaks the Arrow C stream."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event, Lock
+from typing import Any, Protocol
+
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.adding import AddColumns
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Columns
+from calibrant.rows.faults import Place
+from calibrant.rows.progress import Progress, watched
+from calibrant.rows.work import Result, Work
+
+BATCH_ROWS = 1 << 19
+"""Rows of a batch at most, so that memory is bounded whatever the data: some megabytes for each thread."""
+
+
+class Part(Protocol):
+    """A run of rows that one thread reads in order."""
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+        """Record batches of these columns (None is all), each with its place."""
+
+
+class ArrowData(ScoredData):
+    """Rows that come as Arrow record batches, in parts that threads of this process read side by side."""
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        schema: Any,
+        columns: Columns,
+        *,
+        rows: int | None = None,
+        threads: int = 1,
+        progress: Progress = None,
+    ) -> None:
+        columns.check(schema.names)
+        self.columns = columns
+        self.schema = schema
+        self._parts = parts
+        self._rows = rows
+        self._threads = threads
+        self._progress = progress
+
+    def known_rows(self) -> int | None:
+        """The rows that the files' own notes, or the table, tell."""
+        return self._rows
+
+    def _many_rows(self) -> int:
+        return self._rows or 0
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on every batch, in threads that each take the next part."""
+        names = list(dict.fromkeys(work.columns.named.values()))
+        waiting, lock, stop = iter(self._parts), Lock(), Event()
+
+        def take() -> Part | None:
+            with lock:
+                return None if stop.is_set() else next(waiting, None)
+
+        with watched(self._progress, self._rows, "reading") as advance:
+
+            def worker() -> Result:
+                total = work.nothing()
+                try:
+                    while (part := take()) is not None:
+                        for batch, place in part.batches(names):
+                            if stop.is_set():
+                                return total
+                            total = total + work(batch, place)
+                            advance(batch.num_rows)
+                except BaseException:
+                    stop.set()  # one failure, or Ctrl-C, ends all
+                    raise
+                return total
+
+            if self._threads == 1 or len(self._parts) == 1:
+                return worker()
+            with ThreadPoolExecutor(self._threads) as pool:
+                futures = [pool.submit(worker) for _ in range(min(self._threads, len(self._parts)))]
+                try:
+                    results = [future.result() for future in futures]
+                finally:
+                    stop.set()
+        total = work.nothing()
+        for result in results:
+            total = total + result
+        return total
+
+    def apply(self, added: AddColumns) -> Any:
+        """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as they are read."""
+        import pyarrow as pa
+
+        schema = added.schema(self.schema)
+        return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
+
+    def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
+        with watched(self._progress, self._rows, "applying") as advance:
+            for part in self._parts:
+                for batch, _ in part.batches(None):
+                    yield as_in(added(batch), schema)
+                    advance(batch.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """Some batches of a table in memory."""
+
+    chunks: Sequence[Any]
+    first_row: int
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+        """The batches, none longer than the limit."""
+        row = self.first_row
+        for chunk in self.chunks:
+            chosen = chunk if columns is None else chunk.select(list(columns))
+            for start in range(0, chosen.num_rows, BATCH_ROWS):
+                yield chosen.slice(start, BATCH_ROWS), Place(0, row + start)
+            row += chunk.num_rows
+
+
+class StreamPart:
+    """A stream that can be read once."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self._lock = Lock()
+        self._read = False
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+        """The batches, once."""
+        with self._lock:
+            if self._read:
+                raise InvalidValueError(
+                    "the data must be readable more than once here, to cut bins and then to count; got a stream that "
+                    "has been read: give a table or files, or a partition, which takes one pass"
+                )
+            self._read = True
+        row = 0
+        for batch in self._reader:
+            yield (batch if columns is None else batch.select(list(columns))), Place(0, row)
+            row += batch.num_rows
+
+
+def as_in(batch: Any, schema: Any) -> Any:
+    """The batch with the types of the schema, where files differ in them."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def table_parts(table: Any) -> list[TablePart]:
+    """A table in memory as parts that threads can share."""
+    parts, row = [], 0
+    for chunk in table.to_batches(max_chunksize=4 * BATCH_ROWS):
+        parts.append(TablePart([chunk], row))
+        row += chunk.num_rows
+    return parts
+
+
+def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
+    """Arrow's own tables, batches and readers, and anything with `__arrow_c_stream__`."""
+    import pyarrow as pa
+
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.RecordBatchReader):
+        return ArrowData([StreamPart(source)], source.schema, columns, progress=progress)
+    if not isinstance(source, pa.Table):
+        source = pa.table(source)
+    parts = table_parts(source.select(_distinct(columns, source.schema)) if _repeats(source) else source)
+    return ArrowData(parts, source.schema, columns, rows=source.num_rows, threads=threads, progress=progress)
+
+
+def _repeats(table: Any) -> bool:
+    return len(set(table.schema.names)) < len(table.schema.names)
+
+
+def _distinct(columns: Columns, schema: Any) -> list[str]:
+    columns.check(schema.names)
+    return list(dict.fromkeys(columns.named.values()))
+
+
+def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
+    """A `pyarrow.dataset.Dataset`, one part for each of its fragments."""
+    parts = [FragmentPart(fragment, number, dataset.schema) for number, fragment in enumerate(dataset.get_fragments())]
+    return ArrowData(parts, dataset.schema, columns, rows=dataset.count_rows(), threads=threads, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPart:
+    """A fragment of a dataset, such as one of its files."""
+
+    fragment: Any
+    number: int
+    schema: Any
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+        """The fragment's batches in their order."""
+        row, name = 0, str(getattr(self.fragment, "path", ""))
+        chosen = None if columns is None else list(columns)
+        for batch in self.fragment.to_batches(
+            schema=self.schema, columns=chosen, batch_size=BATCH_ROWS, use_threads=False
+        ):
+            yield batch, Place(self.number, row, name)
+            row += batch.num_rows
+
+
+def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
+    """Arrays in memory as an Arrow table."""
+    import numpy as np
+    import pyarrow as pa
+
+    arrays = {}
+    for name, values in columns:
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise InvalidTypeError(f"{name} must have shape (n,); got shape {array.shape}")
+        arrays[name] = pa.array(array)
+    return pa.table(arrays)

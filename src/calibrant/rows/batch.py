@@ -1,0 +1,291 @@
+"""A batch of Arrow data as plain arrays: checked once, faulty rows told and set aside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.draw import Keys, id_keys, position_keys
+from calibrant.rows.faults import Faults, Place
+
+_LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
+_EXACT_INTEGERS = 2**53
+_VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
+_NOT_MISSING = "have no missing entries"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column of the data plays which part."""
+
+    score: str
+    label: str | None = None
+    segment: str | None = None
+    weight: str | None = None
+    id: str | None = None
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The parts that are played, and by which column."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {part: name for part, name in pairs if name is not None}
+
+    def only(self, *parts: str) -> "Columns":
+        """Leave out all parts but the score and these."""
+        return Columns(self.score, **{part: getattr(self, part) for part in parts if part != "score"})
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse columns that the data do not have, with the nearest name that they do have."""
+        from difflib import get_close_matches
+
+        for part, name in self.named.items():
+            count = list(names).count(name)
+            if count == 1:
+                continue
+            if count > 1:
+                raise InvalidValueError(f"{part} column {name!r} must be there once; got {count} columns of that name")
+            near = get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
+            hint = next((known for known in names if near and known.lower() == near[0]), None)
+            shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
+            advice = f": did you mean {hint!r}?" if hint is not None else ""
+            raise InvalidValueError(f"{part} column {name!r} is not in the data, which has {shown}{advice}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """The kinds of label in a batch, and for each row the number of its kind."""
+
+    kinds: tuple[Any, ...]
+    number: IndexArray | CodeArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """The segments in a batch, and for each row the number of its segment."""
+
+    names: tuple[Any, ...]
+    number: IndexArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchRows:
+    """The rows of a batch that can be used: finite scores, and what else was asked for."""
+
+    scores: NDArray[Any]
+    labels: Labels | None = None
+    segments: Segments | None = None
+    weights: FloatArray | None = None
+    keys: Keys | None = None
+    origin: IndexArray | None = None  # which rows of the batch these are; None is all of them, in order
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def take(self, index: Any) -> Self:
+        """The rows at `index`."""
+        return replace(
+            self,
+            scores=self.scores[index],
+            labels=None if self.labels is None else replace(self.labels, number=self.labels.number[index]),
+            segments=None if self.segments is None else replace(self.segments, number=self.segments.number[index]),
+            weights=None if self.weights is None else self.weights[index],
+            keys=None if self.keys is None else self.keys[index],
+            origin=(np.arange(len(self)) if self.origin is None else self.origin)[index],
+        )
+
+    def in_batch(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of all rows of the batch, whether each is one of those chosen from these."""
+        if self.origin is None or not chosen.any():
+            return chosen
+        whole = np.zeros(int(self.origin[-1]) + 1, dtype=bool)
+        whole[self.origin[chosen]] = True
+        return whole
+
+    def first(self, chosen: NDArray[np.bool_], place: Place) -> Place | None:
+        """Where the first of the chosen rows is; None where none is chosen."""
+        row = int(chosen.argmax()) if len(chosen) else 0
+        if not len(chosen) or not chosen[row]:
+            return None
+        return place.after(row if self.origin is None else int(self.origin[row]))
+
+    def by_segment(self) -> list[tuple[Any, Any]]:
+        """Each segment's name and rows; None and all rows where there are no segments."""
+        if self.segments is None:
+            return [(None, slice(None))]
+        order = np.argsort(self.segments.number, kind="stable")
+        ends = np.cumsum(np.bincount(self.segments.number, minlength=len(self.segments.names)))
+        return list(zip(self.segments.names, np.split(order, ends[:-1]), strict=True)) if self.segments.names else []
+
+
+def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:
+    """Read what `columns` names from a record batch; with `keys`, a key for each row too."""
+    read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
+    missing = [
+        (columns.named[part], np.asarray(column.is_null().to_numpy(zero_copy_only=False)))
+        for part, column in read.items()
+        if column.null_count
+    ]
+    scores, faults = _scores(read["score"], columns.score, place)
+    bad = ~np.isfinite(scores) if faults else None
+    for name, nulls in missing:
+        faults += Faults.of(name, _NOT_MISSING, nulls, place)
+        bad = nulls if bad is None else bad | nulls
+    for part in ("label", "segment"):
+        nans = _nans(read[part]) if part in read else None
+        if nans is not None:
+            faults += Faults.of(columns.named[part], "hold no NaN", nans, place)
+            bad = nans if bad is None else bad | nans
+    weights = None
+    if columns.weight is not None:
+        weights, unfit = _weights(read["weight"], columns.weight, place)
+        if unfit:
+            faults += unfit
+            bad = ~_usable(weights) if bad is None else bad | ~_usable(weights)
+    if bad is not None:  # faulty rows are left out of what is read on; the faults themselves end the work
+        good = np.flatnonzero(~bad)
+        read = {part: column.take(good) for part, column in read.items()}
+        scores, weights = scores[good], None if weights is None else weights[good]
+    row_keys = None
+    if keys:
+        rows = good if bad is not None else slice(None)
+        here = id_keys(read["id"], columns.id) if columns.id is not None else None
+        row_keys = position_keys(place.part, place.first_row, len(batch))[rows] if here is None else here
+    found = BatchRows(
+        scores,
+        _labels(read["label"], columns.label) if columns.label is not None else None,
+        segments_of(read["segment"], columns.segment) if columns.segment is not None else None,
+        weights,
+        row_keys,
+        None if bad is None else good,
+    )
+    return found, faults
+
+
+def plain_column(column: Any) -> Any:
+    """A column whose nulls are all told by `null_count`, and whose type is one that Arrow can take rows of."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ExtensionArray):
+        return plain_column(column.storage)
+    if str(column.type) in _VIEWS:
+        return column.cast(pa.type_for_alias(_VIEWS[str(column.type)]))
+    if pa.types.is_dictionary(column.type):
+        entries = plain_column(column.dictionary)
+        if entries is not column.dictionary:
+            column = pa.DictionaryArray.from_arrays(column.indices, entries)
+        return column.dictionary_decode() if entries.null_count else column
+    return column
+
+
+def _nans(column: Any) -> NDArray[np.bool_] | None:
+    """Where a column of labels or segments holds NaN, which is no kind of anything; None where it does nowhere."""
+    import pyarrow as pa
+
+    if not pa.types.is_floating(column.type):
+        return None
+    values = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+    if values.dtype != np.float16 and kernels.first_nonfinite(values) < 0:
+        return None
+    nans = np.isnan(values)
+    return nans if nans.any() else None
+
+
+def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
+    """A numeric column as float64 or float32, with NaN for null."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return numbers(column.dictionary_decode(), name, part)
+    if kind in (pa.float64(), pa.float32()):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_float16(kind):
+        return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float32)
+    if pa.types.is_integer(kind):
+        whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
+        if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > _EXACT_INTEGERS:
+            raise InvalidValueError(
+                f"{part} column {name!r} must be numbers that doubles can tell apart; got whole numbers beyond 2**53"
+            )
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    text = next((value for value in column.to_pylist() if value is not None), None)
+    raise InvalidTypeError(f"{part} column {name!r} must hold real numbers; got {kind}, such as {text!r}")
+
+
+def _scores(column: Any, name: str, place: Place) -> tuple[NDArray[Any], Faults]:
+    scores = numbers(column, name, "score")
+    if kernels.first_nonfinite(scores) < 0:
+        return scores, Faults()
+    present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
+    unfit = Faults.of(name, "be finite, and hold no NaN", np.isnan(scores) & present, place)
+    return scores, unfit + Faults.of(name, "be finite, and hold no infinity", np.isinf(scores), place)
+
+
+def _usable(weights: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray((weights >= 0.0) & (weights <= _LARGEST_WEIGHT))
+
+
+def _weights(column: Any, name: str, place: Place) -> tuple[FloatArray, Faults]:
+    weights = numbers(column, name, "weight").astype(np.float64)
+    rule = f"be finite, >= 0 and at most {_LARGEST_WEIGHT:g}"
+    present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
+    return weights, Faults.of(name, rule, ~_usable(weights) & present, place)
+
+
+def _labels(column: Any, name: str) -> Labels:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = np.asarray(column.to_numpy(zero_copy_only=False))
+        codes, bad = kernels.encode(values, 0, 1)
+        if bad < 0:
+            return Labels((False, True) if pa.types.is_boolean(kind) else (0, 1), codes)
+        distinct, place = np.unique(values, return_inverse=True)
+        return Labels(tuple(distinct.tolist()), place)
+    kinds, number = _encoded(column)
+    if not all(isinstance(entry, str | bytes | int | float) for entry in kinds):
+        raise InvalidTypeError(f"label column {name!r} must hold numbers, bools or text; got {kind}")
+    return Labels(kinds, number)
+
+
+def segments_of(column: Any, name: str) -> Segments:
+    """A column of segments, which may be text, numbers or bools."""
+    names, number = _encoded(column)
+    strange = next((entry for entry in names if not isinstance(entry, str | int | float)), None)
+    if strange is not None:
+        raise InvalidTypeError(
+            f"segment column {name!r} must hold text, numbers or bools; got {column.type}, such as {strange!r}"
+        )
+    return Segments(names, number)
+
+
+def _encoded(column: Any) -> tuple[tuple[Any, ...], IndexArray]:
+    """The distinct entries of a column without nulls, and the number of each row's entry among them."""
+    import pyarrow as pa
+
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
+    rows = np.bincount(number, minlength=len(encoded.dictionary))
+    used = np.flatnonzero(rows)  # a dictionary from elsewhere may hold entries that no row has, or repeat itself
+    kinds = [_plain(entry) for entry in encoded.dictionary.take(used).to_pylist()]
+    names = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+    codes = np.zeros(rows.size, dtype=np.intp)
+    codes[used] = [names[kind] for kind in kinds]
+    return tuple(names), codes[number]
+
+
+def _plain(entry: Any) -> Any:
+    """Decimals, which is how some engines give large whole numbers, as plain numbers."""
+    if not isinstance(entry, Decimal):
+        return entry
+    return int(entry) if entry == entry.to_integral_value() else float(entry)

@@ -1,0 +1,209 @@
+"""The one kernel of all engines: rows and weights of each region, for every kind of label."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._exact import ExactSums
+from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.partition import ScorePartition, SegmentedPartition
+from calibrant.partition.segments import SegmentedScores
+from calibrant.rows.batch import BatchRows, Columns, Segments, read_batch
+from calibrant.rows.draw import Draw
+from calibrant.rows.faults import Faults, Place
+from calibrant.rows.sampling import Seal, keys_of
+from calibrant.rows.work import Work
+
+_MOST_KINDS = 20  # of label, that are told apart
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindWeights:
+    """Per region the exact sums of w and w², and the smallest and largest w, of one kind of label."""
+
+    w: ExactSums
+    w2: ExactSums
+    smallest: FloatArray
+    largest: FloatArray
+
+    @classmethod
+    def of(cls, weights: FloatArray, regions: IndexArray, n_regions: int) -> "KindWeights":
+        """Sum the weights of rows in `regions`."""
+        smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
+        np.minimum.at(smallest, regions, weights)
+        np.maximum.at(largest, regions, weights)
+        w, w2 = ExactSums.of(weights, regions, n_regions), ExactSums.of(weights * weights, regions, n_regions)
+        return cls(w, w2, smallest, largest)
+
+    def __add__(self, other: "KindWeights") -> "KindWeights":
+        smallest = np.minimum(self.smallest, other.smallest)
+        return KindWeights(self.w + other.w, self.w2 + other.w2, smallest, np.maximum(self.largest, other.largest))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindSums:
+    """What was seen of one kind of label: rows of each region and of none, sums of their weights, and the first row."""
+
+    counts: IntArray
+    uncounted: int = 0
+    weights: KindWeights | None = None
+    first: Place | None = None
+
+    def __add__(self, other: "KindSums") -> "KindSums":
+        both = self.weights is not None and other.weights is not None
+        weights = self.weights + other.weights if both else None  # type: ignore[operator]
+        places = [place for place in (self.first, other.first) if place is not None]
+        first = min(places, default=None)
+        return KindSums(self.counts + other.counts, self.uncounted + other.uncounted, weights, first)
+
+    @property
+    def rows(self) -> int:
+        """How many rows have this kind of label."""
+        return int(self.counts.sum()) + self.uncounted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What was seen in each region of a partition, for every kind of label."""
+
+    kinds: Mapping[Any, KindSums] = field(default_factory=dict)
+    left_out: Seal = field(default_factory=Seal)
+    faults: Faults = field(default_factory=Faults)
+
+    def __add__(self, other: "Counted") -> "Counted":
+        kinds = dict(self.kinds)
+        for kind, sums in other.kinds.items():
+            if kind in kinds:
+                kinds[kind] = kinds[kind] + sums
+            elif len(kinds) <= _MOST_KINDS:
+                kinds[kind] = sums
+        return Counted(kinds, self.left_out + other.left_out, self.faults + other.faults)
+
+    def where(self) -> str:
+        """For each kind of label how many rows have it and which is the first: rare ones first, as these are wrong."""
+        seen = [(sums.rows, kind, sums.first) for kind, sums in self.kinds.items() if sums.rows]
+        seen.sort(key=lambda entry: (entry[0], str(entry[1])))
+        return "; ".join(
+            f"label {kind!r}: {rows:,} {'row' if rows == 1 else 'rows'}, {'' if rows == 1 else 'the first '}{first}"
+            for rows, kind, first in seen[:3]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Work[Counted]):
+    """Count rows by region and kind of label, without the drawn rows; with a weight column, sum weights too."""
+
+    data_columns: Columns
+    partition: ScorePartition | SegmentedPartition
+    draw: Draw | None = None
+    weighted: bool = False
+    pass_rows: int = 0  # how many there are, where that is known
+
+    @property
+    def columns(self) -> Columns:
+        """Score and label, and what else is needed."""
+        parts = ["label"]
+        if isinstance(self.partition, SegmentedPartition):
+            parts.append("segment")
+        if self.weighted:
+            parts.append("weight")
+        if self.draw is not None:
+            parts.append("id")
+        return self.data_columns.only(*parts)
+
+    def __call__(self, batch: Any, place: Place) -> Counted:
+        """Count one batch."""
+        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
+        left_out = Seal()
+        if self.draw is not None:
+            drawn = self.draw.chosen(keys_of(rows))
+            left_out = Seal.of(rows.take(np.flatnonzero(drawn)))
+            rows = rows.take(np.flatnonzero(~drawn))
+        rows, outside = self._inside(rows, place)
+        kinds = {} if rows.labels is None else self._count(rows, rows.labels.kinds, place)
+        return Counted(kinds, left_out, faults + outside)
+
+    def nothing(self) -> Counted:
+        """No rows."""
+        return Counted()
+
+    def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
+        """Set aside rows outside the score range, or of a segment that the partition does not know."""
+        score, segment = self.data_columns.score, self.data_columns.segment
+        if isinstance(self.partition, ScorePartition):
+            outside = _outside(rows.scores, self.partition)
+            faults = Faults.of(score, _range_rule(self.partition), rows.in_batch(outside), place)
+            return (rows.take(np.flatnonzero(~outside)), faults) if faults else (rows, faults)
+        number = segment_numbers(rows.segments, self.partition)
+        low, high = np.array([(part.low, part.high) for part in self.partition.parts]).T
+        doubles = rows.scores.astype(np.float64, copy=False)
+        bad = (number < 0) | (doubles < low[number]) | (doubles > high[number])
+        if not bad.any():
+            return rows, Faults()
+        faults, parts = Faults(), dict(zip(self.partition.segments, self.partition.parts, strict=True))
+        for name, index in rows.by_segment():
+            wrong = np.zeros(len(rows), dtype=bool)
+            wrong[index] = bad[index]
+            column, rule = (score, _range_rule(parts[name])) if name in parts else (str(segment), _unknown(name))
+            faults += Faults.of(column, rule, rows.in_batch(wrong), place)
+        return rows.take(np.flatnonzero(~bad)), faults
+
+    def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Any, KindSums]:
+        prepared = self._prepared(rows)
+        number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
+        first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
+        if len(kinds) == 2 and not self.weighted:
+            codes = number.astype(np.uint8, copy=False)
+            counts, positives, uncounted = self.partition.count(prepared, codes, pass_rows=self.pass_rows)
+            # rows in no region are edge values seen once: which label they have is told by a second, rare look
+            hits = self._uncounted(prepared, number) if uncounted else 0
+            negative = KindSums(counts - positives, uncounted - hits, first=first[0])
+            return {kinds[0]: negative, kinds[1]: KindSums(positives, hits, first=first[1])}
+        regions = self.partition.membership(prepared)
+        return {
+            kind: replace(self._sums(rows, regions, number == code), first=first[code])
+            for code, kind in enumerate(kinds[: _MOST_KINDS + 1])
+        }
+
+    def _uncounted(self, prepared: Any, number: Any) -> int:
+        return int(np.count_nonzero(number[self.partition.membership(prepared) < 0]))
+
+    def _sums(self, rows: BatchRows, regions: Any, chosen: Any) -> KindSums:
+        n_regions = self.partition.n_regions
+        here = chosen & (regions >= 0)
+        counts = np.bincount(regions[here], minlength=n_regions).astype(np.int64)
+        uncounted = int(np.count_nonzero(chosen)) - int(np.count_nonzero(here))
+        if not self.weighted or rows.weights is None:
+            return KindSums(counts, uncounted)
+        return KindSums(counts, uncounted, KindWeights.of(rows.weights[here], regions[here], n_regions))
+
+    def _prepared(self, rows: BatchRows) -> Any:
+        if not isinstance(self.partition, SegmentedPartition):
+            return rows.scores
+        return SegmentedScores(rows.scores, segment_numbers(rows.segments, self.partition))
+
+
+def segment_numbers(segments: Segments | None, partition: SegmentedPartition) -> Any:
+    """For each row the number of its segment in the partition, -1 where it has none."""
+    if segments is None:
+        raise InvalidValueError("segment must name the column of segments, for the partition has segments; got None")
+    numbers = {name: number for number, name in enumerate(partition.segments)}
+    return np.array([numbers.get(name, -1) for name in segments.names], dtype=np.intp)[segments.number]
+
+
+def _outside(scores: Any, part: ScorePartition) -> Any:
+    if part.low == -np.inf and part.high == np.inf:
+        return np.zeros(len(scores), dtype=bool)
+    doubles = scores.astype(np.float64, copy=False)
+    return (doubles < part.low) | (doubles > part.high)
+
+
+def _range_rule(part: ScorePartition) -> str:
+    return f"lie between {part.low:g} and {part.high:g}"
+
+
+def _unknown(segment: Any) -> str:
+    return f"hold a segment that the bins were cut for, not {segment!r}"

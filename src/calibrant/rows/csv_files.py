@@ -1,0 +1,183 @@
+"""CSV files: which mark separates the fields, and errors that name the column, the row and what stands there."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.batch import Columns
+from calibrant.rows.faults import Place
+from calibrant.rows.sniffing import unreadable
+
+_DELIMITERS = ",;\t|"
+_NOT_A_NUMBER = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to ([\w\[\]]+): invalid value '(.*)'", re.S
+)
+_RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file; its score and weight columns are read as numbers, other columns as what they look like."""
+
+    path: Path
+    number: int
+    columns: Columns
+    delimiter: str
+    types: Mapping[str, Any] = field(default_factory=dict)
+    as_text: bool = False  # every column as the text it is, nothing read as a number or as missing
+
+    def schema(self) -> Any:
+        """The columns of the file."""
+        schema = self._open(None, threads=True).schema
+        self._check_text(schema)
+        return schema
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+        """The file's batches, as it is read."""
+        import pyarrow as pa
+
+        row = 0
+        try:
+            for batch in self._open(columns, threads=True):
+                yield batch, Place(self.number, row, self.path.name)
+                row += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(error, columns, again=True) from None
+
+    def _open(self, columns: Sequence[str] | None, *, threads: bool) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        header = header_of(self.path, self.delimiter)
+        if self.as_text:
+            chosen = {name: pa.string() for name in header}
+        else:
+            numeric = (self.columns.score, self.columns.weight)
+            chosen = {**self.types, **{name: pa.float64() for name in numeric if name is not None}}
+        convert = csv.ConvertOptions(
+            column_types=chosen,
+            include_columns=None if columns is None else list(columns),
+            strings_can_be_null=not self.as_text,
+        )
+        read = csv.ReadOptions(use_threads=threads, block_size=1 << 23)
+        parse = csv.ParseOptions(
+            delimiter=self.delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=len(header) > 1,  # of a single column an empty line is a row, with a missing entry
+        )
+        try:
+            source = pa.input_stream(str(self.path), compression="detect")
+            return csv.open_csv(source, read, parse, convert)
+        except (pa.ArrowException, OSError) as error:
+            raise self._unreadable(error, columns, again=threads) from None
+
+    def _check_text(self, schema: Any) -> None:
+        """Refuse columns in use whose text is not UTF-8, which Arrow takes for bytes."""
+        import pyarrow as pa
+
+        for part, name in self.columns.named.items():
+            if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
+                raise InvalidValueError(
+                    f"{part} column {name!r} of {self.path.name!r} must be UTF-8 text; got other bytes: save the file "
+                    "as UTF-8"
+                )
+
+    def _unreadable(
+        self, error: Exception, columns: Sequence[str] | None, *, again: bool
+    ) -> InvalidValueError | InvalidTypeError:
+        """The error with the number of the row, which Arrow tells only when it reads with one thread."""
+        import pyarrow as pa
+
+        if again and "Row #" not in str(error) and "CSV" in str(error):
+            try:
+                for _ in self._open(columns, threads=False):
+                    pass
+            except (pa.ArrowException, OSError, InvalidValueError, InvalidTypeError) as with_row:
+                error = with_row
+        if isinstance(error, InvalidValueError | InvalidTypeError):
+            return error
+        return self._explained(str(error)) or unreadable(self.path, "CSV", error)
+
+    def _explained(self, message: str) -> InvalidValueError | InvalidTypeError | None:
+        """What Arrow's message means, with rows numbered as everywhere: from 1, without the header."""
+        if found := _NOT_A_NUMBER.search(message):
+            header = header_of(self.path, self.delimiter)
+            column = header[int(found[1])] if int(found[1]) < len(header) else f"number {int(found[1]) + 1}"
+            where = f"row {int(found[2]) - 1:,} of {self.path.name}"
+            text = found[4] if len(found[4]) <= 40 else found[4][:37] + "..."
+            part = next((part for part, name in self.columns.named.items() if name == column), None)
+            if part in ("score", "weight"):
+                return InvalidTypeError(
+                    f"{part} column {column!r} must hold real numbers; got {text!r} in {where}{_number_hint(text)}"
+                )
+            title = f"{part} column {column!r}" if part is not None else f"column {column!r}"
+            return InvalidTypeError(
+                f"{title} must hold one kind of entry; got {text!r} in {where}, and only {found[3]} in its first rows"
+            )
+        if found := _RAGGED.search(message):
+            line = found[4] if len(found[4]) <= 60 else found[4][:57] + "..."
+            return InvalidValueError(
+                f"row {int(found[1]) - 1:,} of {self.path.name} must have {found[2]} fields, as the header has; got "
+                f"{found[3]}: {line!r}"
+            )
+        return None
+
+
+def _number_hint(text: str) -> str:
+    if re.fullmatch(r"\s*-?\d*,\d+\s*", text):
+        return ": write decimals with a point, not with a comma"
+    if re.fullmatch(r"\s*-?[\d.]+\s*%\s*", text):
+        return ": write it without the per cent sign, divided by 100"
+    return ""
+
+
+def header_of(path: Path, delimiter: str) -> list[str]:
+    """The names in the first line."""
+    import csv
+
+    return next(csv.reader([_first_line(path)], delimiter=delimiter), [])
+
+
+def _first_line(path: Path) -> str:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            start = bytes(stream.read(1 << 16))
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, "CSV", error) from None
+    if not start.strip():
+        raise InvalidValueError(f"{path.name!r} must hold a header line and rows; got an empty file")
+    return start.lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip("\r")
+
+
+def delimiter_of(path: Path, columns: Columns) -> str:
+    """The delimiter that makes the header hold the columns asked for; a comma where none does."""
+    import csv
+
+    header = _first_line(path)
+    wanted = {name for name in columns.named.values() if name}
+    held = {mark: next(csv.reader([header], delimiter=mark), []) for mark in _DELIMITERS}
+    best = max(_DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ","))
+    if not wanted & set(held[best]):
+        if any(map(_is_number, held[best])):
+            raise InvalidValueError(
+                f"{path.name!r} must begin with a header line that names the columns; got numbers: {header[:60]!r}"
+            )
+        if len(held[best]) == 1 and len(wanted) > 1:
+            raise InvalidValueError(
+                f"fields of {path.name!r} must be separated by a comma, semicolon, tab or |; got a header without "
+                f"any: {header[:60]!r}"
+            )
+    return best
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,203 @@
+"""Dask frames: each partition is a task, and results are added on the workers, so that a death costs time, no rows."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+from weakref import WeakSet
+
+from calibrant._optional import needed
+from calibrant.rows.adding import AddColumns
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Columns
+from calibrant.rows.progress import Progress, watched
+from calibrant.rows.shipping import package_zip, tell_missing
+from calibrant.rows.work import Result, Work
+
+_MOST_GROUPS = 64  # of partitions, whose results come to this process: small traffic, yet a bar that moves
+
+_equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
+
+
+class DaskData(ScoredData):
+    """A Dask frame, on a distributed cluster or on the threads of this process.
+
+    A result is the output of a task, and a task's output is taken once, whichever worker made it and however often it
+    was begun: a worker's death, a retry or a stolen task never count rows twice.
+    """
+
+    def __init__(self, frame: Any, columns: Columns, *, progress: Progress = None) -> None:
+        columns.check([name for name in frame.columns if isinstance(name, str)])
+        self.columns = columns
+        self._frame = frame
+        self._progress = progress
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on every partition, and add results in groups where they are and groups here."""
+        names = list(dict.fromkeys(work.columns.named.values()))
+        graph, keys = _graph(self._frame[names], pickle.dumps(work))
+        client = _client(self._frame)
+        total = work.nothing()
+        with watched(self._progress, None, "reading") as advance:
+            try:
+                for result in _here(graph, keys, advance) if client is None else _there(graph, keys, client, advance):
+                    total = total + result
+            except Exception as error:
+                tell_missing(error, "the Dask cluster")
+                raise
+        return total
+
+    def apply(self, added: AddColumns) -> Any:
+        """The frame with the columns added to each partition when it is computed."""
+        pa = needed("pyarrow", "arrow", "columns are added")
+        added.schema(pa.schema([(str(name), pa.null()) for name in self._frame.columns]))  # none is there already
+        client = _client(self._frame)
+        if client is not None:
+            _equip(client)
+        function, job = _adding(), pickle.dumps(added)
+        return self._frame.map_partitions(function, job, meta=function(self._frame._meta, job))
+
+
+def from_dask(frame: Any, columns: Columns, *, progress: Progress = None) -> DaskData:
+    """A `dask.dataframe.DataFrame`."""
+    return DaskData(frame, columns, progress=progress)
+
+
+def _needed(module: str) -> Any:
+    return needed(module, "dask", "Dask frames are read")
+
+
+def _client(frame: Any) -> Any:
+    """The distributed client that would compute the frame; None where the threads or processes of this machine do."""
+    owner = getattr(_needed("dask.base").get_scheduler(collections=[frame]), "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None
+
+
+def _graph(frame: Any, job: bytes) -> tuple[dict[Any, Any], list[str]]:
+    """The tasks that read the frame, those that work on its partitions and those that add up, and keys of the last."""
+    fold, add = _tasks()
+    chosen, name = frame.optimize(), f"calibrant-{uuid4().hex}"
+    graph = {**chosen.__dask_graph__(), f"{name}-job": job}
+    leaves = []
+    for number, part in enumerate(chosen.__dask_keys__()):
+        leaves.append(f"{name}-fold-{number}")
+        graph[leaves[-1]] = (fold, f"{name}-job", part, number)
+    width, sums = -(-len(leaves) // _MOST_GROUPS), []
+    for start in range(0, len(leaves), width):
+        sums.append(f"{name}-add-{start}")
+        graph[sums[-1]] = (add, leaves[start : start + width])
+    return graph, sums
+
+
+def _here(graph: dict[Any, Any], keys: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
+    """The sums, from the threads or processes of this machine."""
+    wanted = set(keys)
+
+    def finished(key: Any, value: Any, *_: Any) -> None:
+        if key in wanted:
+            advance(value[0])
+
+    get = _needed("dask.base").get_scheduler() or _needed("dask.threaded").get
+    with _needed("dask.callbacks").Callback(posttask=finished):
+        yield from (result for _, result in get(graph, keys))
+
+
+def _there(graph: dict[Any, Any], keys: list[str], client: Any, advance: Callable[[int], None]) -> Iterator[Any]:
+    """The sums as the cluster has them, each once."""
+    _equip(client)
+    futures = client.get(graph, keys, sync=False)
+    try:
+        for future in _needed("distributed").as_completed(futures, loop=client.loop):
+            rows, result = future.result()  # waits for a second run where the worker that held it is gone
+            advance(rows)
+            yield result
+    except BaseException:  # Ctrl-C or a fault here ends the work there too
+        client.cancel(futures)
+        raise
+
+
+def _equip(client: Any) -> None:
+    """Give our code to the cluster's workers, and to those that join it later."""
+    if client in _equipped:
+        return
+    path = package_zip()
+
+    # A class within a function travels by value, and so can be read where our package is not installed.
+    class Equip(_needed("distributed").WorkerPlugin):  # type: ignore[misc]
+        idempotent = True
+
+        def __init__(self, name: str, content: bytes) -> None:
+            self.name = name
+            self.content = content
+
+        def setup(self, worker: Any) -> None:
+            import sys
+            from pathlib import Path
+
+            if "calibrant" in sys.modules:
+                return  # threads of this process, or a worker that uses it already
+            file = Path(worker.local_directory) / self.name
+            file.write_bytes(self.content)
+            sys.path.insert(0, str(file))
+
+    client.register_plugin(Equip(path.name, path.read_bytes()))
+    _equipped.add(client)
+
+
+# The scheduler reads what is sent to workers, and need not have our package either. So tasks are functions within
+# functions, which travel by value, and what they do comes as bytes.
+
+
+def _tasks() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def fold(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
+        import pickle
+
+        import pyarrow as pa
+
+        from calibrant.rows.arrow import BATCH_ROWS
+        from calibrant.rows.dask import _batch
+        from calibrant.rows.faults import Place
+
+        work = pickle.loads(job)
+        total = work.nothing()
+        batch = _batch(pa, frame, number)
+        for start in range(0, len(frame), BATCH_ROWS):
+            total = total + work(batch.slice(start, BATCH_ROWS), Place(number, start, f"partition {number}"))
+        return len(frame), total
+
+    def add(parts: list[tuple[int, Any]]) -> tuple[int, Any]:
+        rows, total = parts[0]
+        for more_rows, more in parts[1:]:
+            rows, total = rows + more_rows, total + more
+        return rows, total
+
+    return fold, add
+
+
+def _adding() -> Callable[..., Any]:
+    def add_columns(frame: Any, job: bytes) -> Any:
+        import pickle
+
+        import pandas as pd
+        import pyarrow as pa
+
+        from calibrant.rows.dask import _batch
+
+        added = pickle.loads(job)
+        batch = added(_batch(pa, frame[list(dict.fromkeys(added.columns.named.values()))], None))
+        kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+        columns = pa.Table.from_batches([batch]).select(list(added.names)).to_pandas(types_mapper=kinds.get)
+        return frame.assign(**{name: columns[name].array for name in added.names})
+
+    return add_columns
+
+
+def _batch(pa: Any, frame: Any, number: int | None) -> Any:
+    """A pandas frame as a record batch; entries of several kinds in one column are refused by its name."""
+    from calibrant.errors import InvalidTypeError
+
+    try:
+        return pa.RecordBatch.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        where = "" if number is None else f" in partition {number}"
+        raise InvalidTypeError(f"columns must hold one kind of entry each{where}; got {error}") from None

@@ -1,0 +1,125 @@
+"""How many rows there are, and a random part of them that only cuts."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import FloatArray
+from calibrant.errors import InvalidValueError
+from calibrant.rows.batch import BatchRows, Columns, read_batch
+from calibrant.rows.draw import Draw, mixed
+from calibrant.rows.faults import Faults, Place
+from calibrant.rows.work import Work
+
+_MOST_SEGMENTS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows of each segment; the only segment's name is None where there are none."""
+
+    rows: Mapping[Any, int] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+
+    def __add__(self, other: "Sizes") -> "Sizes":
+        total = Counter(self.rows)
+        total.update(other.rows)
+        if len(total) > _MOST_SEGMENTS:
+            raise InvalidValueError(
+                f"segments must be at most {_MOST_SEGMENTS:,} kinds; got more: is the segment column an id?"
+            )
+        return Sizes(total, self.faults + other.faults)
+
+
+@dataclass(frozen=True, slots=True)
+class CountSegments(Work[Sizes]):
+    """Count rows by segment."""
+
+    data_columns: Columns
+
+    @property
+    def columns(self) -> Columns:
+        """The segment's column; the score's is read too, so that faults are told at once."""
+        return self.data_columns.only("segment")
+
+    def __call__(self, batch: Any, place: Place) -> Sizes:
+        """Count the rows of one batch."""
+        rows, faults = read_batch(batch, self.columns, place)
+        if rows.segments is None:
+            return Sizes({None: len(rows)}, faults)
+        counts = np.bincount(rows.segments.number, minlength=len(rows.segments.names)).tolist()
+        return Sizes({name: n for name, n in zip(rows.segments.names, counts, strict=True) if n}, faults)
+
+    def nothing(self) -> Sizes:
+        """No rows."""
+        return Sizes()
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """How many rows, and a sum over them that tells whether two passes have drawn the same ones."""
+
+    rows: int = 0
+    total: int = 0
+
+    @classmethod
+    def of(cls, rows: BatchRows) -> "Seal":
+        """The seal of all of these rows."""
+        if rows.keys is None or not len(rows):
+            return cls()
+        bits = rows.scores.astype(np.float64).view(np.uint64)
+        return cls(len(rows), int(mixed(rows.keys ^ mixed(bits)).sum(dtype=np.uint64)))
+
+    def __add__(self, other: "Seal") -> "Seal":
+        return Seal(self.rows + other.rows, (self.total + other.total) % 2**64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Scores of the drawn rows, by segment, in no particular order."""
+
+    scores: Mapping[Any, tuple[FloatArray, ...]] = field(default_factory=dict)
+    seal: Seal = field(default_factory=Seal)
+    faults: Faults = field(default_factory=Faults)
+
+    def __add__(self, other: "Sample") -> "Sample":
+        scores = dict(self.scores)
+        for segment, more in other.scores.items():
+            scores[segment] = (*scores.get(segment, ()), *more)
+        return Sample(scores, self.seal + other.seal, self.faults + other.faults)
+
+    def of_segment(self, segment: Any) -> FloatArray:
+        """The scores of one segment."""
+        return np.concatenate([np.empty(0), *self.scores.get(segment, ())])
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSample(Work[Sample]):
+    """Take the scores of the drawn rows."""
+
+    data_columns: Columns
+    draw: Draw
+
+    @property
+    def columns(self) -> Columns:
+        """Score, segment and id; no label, so that the cut can not depend on one."""
+        return self.data_columns.only("segment", "id")
+
+    def __call__(self, batch: Any, place: Place) -> Sample:
+        """Take them from one batch."""
+        rows, faults = read_batch(batch, self.columns, place, keys=True)
+        drawn = rows.take(np.flatnonzero(self.draw.chosen(keys_of(rows))))
+        scores = {name: (drawn.scores[index].astype(np.float64),) for name, index in drawn.by_segment()}
+        return Sample({name: part for name, part in scores.items() if part[0].size}, Seal.of(drawn), faults)
+
+    def nothing(self) -> Sample:
+        """No rows."""
+        return Sample()
+
+
+def keys_of(rows: BatchRows) -> Any:
+    """The keys that were read, none where there are no rows."""
+    return np.empty(0, np.uint64) if rows.keys is None else rows.keys

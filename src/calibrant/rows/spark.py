@@ -1,0 +1,271 @@
+"""Spark frames, classic and Connect: rows stay on the cluster, and counts come back.
+
+What is simple is asked of Spark itself, as SQL that its compiler turns into a loop: sizes, plain counts, look-ups. All
+else goes to the kernel as Arrow batches (`mapInArrow`). Both take a task's output once, from the attempt that Spark
+commits, so that retries and speculative copies never count rows twice.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from calibrant._optional import needed
+from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.rows.adding import AddColumns, LookUp
+from calibrant.rows.arrow import BATCH_ROWS
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Columns
+from calibrant.rows.counting import Counted, KindSums
+from calibrant.rows.draw import Draw
+from calibrant.rows.progress import Progress, watched
+from calibrant.rows.ranks import CountBits
+from calibrant.rows.shipping import package_zip, tell_missing
+from calibrant.rows.spark_sql import array, bins_of, literal, quoted
+from calibrant.rows.work import Result, Work
+
+_EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
+_TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int)
+_MOST_PARTS = 8
+_MOST_KINDS = 20
+_MOST_SEGMENTS = 10_000
+
+_equipped: set[str] = set()  # sessions whose workers have our code
+
+
+class SparkData(ScoredData):
+    """A Spark frame of a classic session or of Spark Connect."""
+
+    def __init__(self, frame: Any, columns: Columns, *, progress: Progress = None) -> None:
+        columns.check(frame.columns)
+        self.columns = columns
+        self._frame = frame
+        self._types: dict[str, str] = dict(frame.dtypes)
+        self._progress = progress
+        self._native = True  # tests turn it off, to compare Spark's own counts with the kernel's
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
+        _equip(self._frame.sparkSession)  # before the function is made, which takes note of what it can import
+        names = dict.fromkeys(work.columns.named.values())
+        job = _folding(pickle.dumps(work), BATCH_ROWS)
+        parts = self._frame.select(*map(quoted, names)).mapInArrow(job, _OUTCOME)
+        if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
+            parts = parts.repartition(8).mapInArrow(_adding(), _OUTCOME)
+        total = work.nothing()
+        with watched(self._progress, None, "reading") as advance:
+            for rows, failed, outcome in _collected(parts):
+                result = pickle.loads(outcome)
+                if failed:
+                    raise result
+                total = total + result
+                advance(rows)
+        return total
+
+    def sizes(self) -> dict[Any, int]:
+        """Rows of each segment, as Spark itself counts them."""
+        segment = self.columns.segment
+        if not self._native or (segment is not None and self._types[segment] not in _TYPES):
+            return super().sizes()
+        if segment is None:
+            return {None: _collected(self._frame.selectExpr("count(*)"))[0][0]}
+        found = _collected(self._frame.groupBy(quoted(segment)).count().limit(_MOST_SEGMENTS))
+        if len(found) == _MOST_SEGMENTS or any(name is None for name, _ in found):
+            return super().sizes()  # which tells what is wrong, and where
+        return dict(sorted((name, rows) for name, rows in found))
+
+    def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
+        """Count rows by region and kind of label: by Spark itself where that is exact, else by the kernel."""
+        counted = self._counted(partition) if self._native and draw is None and not weighted else None
+        return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
+
+    def _counted(self, partition: Partition) -> Counted | None:
+        """Spark's own counts; None where it can not tell, or where rows are faulty: the kernel says which and where."""
+        region = self._region(partition, "count_cuts")
+        label = self.columns.label
+        if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
+            return None
+        cells = self._frame.selectExpr(f"{region} AS region", f"{quoted(label)} AS label")
+        most = (partition.n_regions + 2) * (_MOST_KINDS + 1)
+        found = _collected(cells.groupBy("region", "label").count().limit(most))
+        kinds = {kind for _, kind, _ in found}
+        if len(found) == most or len(kinds) > _MOST_KINDS or any(part is None for row in found for part in row):
+            return None
+        whole = kinds <= {0, 1} and self._types[label] != "boolean"
+        counts = {kind: np.zeros(partition.n_regions + 1, dtype=np.int64) for kind in kinds}
+        for number, kind, rows in found:
+            counts[kind][number] = rows  # those in no region, of number -1, are last
+        with watched(self._progress, None, "reading") as advance:
+            advance(sum(rows for _, _, rows in found))
+        return Counted({int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()})
+
+    def _region(self, partition: Partition, cuts: str) -> str | None:
+        """SQL for the region of a row, null where there is none; None where SQL would be slow, or might be inexact."""
+        if self._types[self.columns.score] not in _EXACT_SCORES:
+            return None
+        score = f"double({quoted(self.columns.score)})"
+        if isinstance(partition, ScorePartition):
+            return bins_of(score, partition, cuts, 0)
+        if not isinstance(partition, SegmentedPartition) or self.columns.segment is None:
+            return None
+        kind = _TYPES.get(self._types[self.columns.segment])
+        if len(partition.parts) > _MOST_PARTS or any(type(name) is not kind for name in partition.segments):
+            return None
+        parts = zip(partition.parts, partition.offsets.tolist(), strict=False)
+        bins = [bins_of(score, part, cuts, first) for part, first in parts]
+        if None in bins:
+            return None
+        cases = (f"WHEN {literal(name)} THEN {one}" for name, one in zip(partition.segments, bins, strict=True))
+        return f"CASE {quoted(self.columns.segment)} {' '.join(cases)} END"
+
+    def apply(self, added: AddColumns) -> Any:
+        """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
+        pa = needed("pyarrow", "arrow", "columns are added")
+        added.schema(pa.schema([(name, pa.null()) for name in self._frame.columns]))  # none is there already
+        if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
+            region = self._region(added.partition, "cuts")
+            if region is not None:  # not element_at, of which Spark takes for granted that it is never null
+                columns = (f"get({array(table)}, {region}) AS {quoted(name)}"
+                           for name, table in added.table.items())  # fmt: skip
+                return self._frame.selectExpr("*", *columns)
+        kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
+            pa.schema(added.fields())
+        )
+        _equip(self._frame.sparkSession)
+        schema = type(kinds)([*self._frame.schema.fields, *kinds.fields])
+        return self._frame.mapInArrow(_applying(pickle.dumps(added)), schema)
+
+
+def from_spark(frame: Any, columns: Columns, *, progress: Progress = None) -> SparkData:
+    """A `pyspark.sql.DataFrame`. Spark draws its own progress bar, if its session was made with one."""
+    return SparkData(frame, columns, progress=progress)
+
+
+def _collected(frame: Any) -> list[Any]:
+    """The frame's rows. What interrupts the wait, such as Ctrl-C, ends the work on the cluster too."""
+    session, tag = frame.sparkSession, f"calibrant-{uuid4().hex}"
+    context = None if _is_connect(session) else session.sparkContext
+
+    def collect() -> list[Any]:
+        if context is None:
+            session.addTag(tag)
+        else:
+            context.addJobTag(tag)  # a classic session knows only the tags of the thread that asks
+        return list(frame.collect())
+
+    # In a thread of its own, for the line to Spark on which a thread waits for rows can carry no order to stop.
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(collect)
+        try:
+            return waiting.result()
+        except Exception as error:
+            tell_missing(error, "the Spark cluster")
+            raise
+        except BaseException:
+            if context is None:
+                session.interruptTag(tag)
+            else:
+                context.cancelJobsWithTag(tag)
+            raise
+
+
+def _is_connect(session: Any) -> bool:
+    return "connect" in type(session).__module__
+
+
+def _equip(session: Any) -> None:
+    """Give our code to the session's workers, those that join later too."""
+    connect = _is_connect(session)
+    name = str(session.session_id if connect else session.sparkContext.applicationId)
+    if name in _equipped:
+        return
+    path = str(package_zip())
+    if connect:
+        session.addArtifacts(path, pyfile=True)
+    else:
+        session.sparkContext.addPyFile(path)
+    _equipped.add(name)
+
+
+# Functions within functions travel by value; our package is first asked for where it has been sent to.
+
+_OUTCOME = "rows bigint, failed boolean, outcome binary"
+
+
+def _folding(job: bytes, most: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def fold(batches: Iterator[Any]) -> Iterator[Any]:
+        import pickle
+
+        import pyarrow as pa
+        import pyspark
+
+        from calibrant.errors import CalibrantError
+        from calibrant.rows.faults import Place
+        from calibrant.rows.spark import _outcome
+
+        def large() -> Iterator[Any]:
+            """Batches joined, for Spark's are short."""
+            held, rows = [], 0
+            for batch in batches:
+                held.append(batch)
+                rows += batch.num_rows
+                if rows >= most:
+                    yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+                    held, rows = [], 0
+            if rows:
+                yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+        context: Any = pyspark.TaskContext.get()
+        number = context.partitionId()
+        work = pickle.loads(job)
+        total, rows = work.nothing(), 0
+        try:
+            for batch in large():
+                total = total + work(batch, Place(number, rows, f"partition {number}"))
+                rows += batch.num_rows
+        except CalibrantError as error:  # as good in any attempt: it is told, not tried again
+            yield _outcome(pa, rows, error)
+            return
+        if rows:
+            yield _outcome(pa, rows, total)
+
+    return fold
+
+
+def _adding() -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def add(batches: Iterator[Any]) -> Iterator[Any]:
+        import pickle
+
+        import pyarrow as pa
+
+        from calibrant.rows.spark import _outcome
+
+        total, rows = None, 0
+        for batch in batches:
+            for part in batch.to_pylist():
+                result = pickle.loads(part["outcome"])
+                if part["failed"]:
+                    yield _outcome(pa, rows, result)
+                    return
+                total, rows = result if total is None else total + result, rows + part["rows"]
+        if total is not None:
+            yield _outcome(pa, rows, total)
+
+    return add
+
+
+def _applying(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def apply(batches: Iterator[Any]) -> Iterator[Any]:
+        import pickle
+
+        yield from map(pickle.loads(job), batches)
+
+    return apply
+
+
+def _outcome(pa: Any, rows: int, result: Any) -> Any:
+    columns = [pa.array([rows]), pa.array([isinstance(result, Exception)]), pa.array([pickle.dumps(result)])]
+    return pa.RecordBatch.from_arrays(columns, names=["rows", "failed", "outcome"])

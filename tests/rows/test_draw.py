@@ -1,0 +1,116 @@
+"""A draw depends on the seed and the keys alone, and the keys on the ids alone."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from calibrant.rows.draw import Draw, id_keys, mixed, position_keys
+
+
+def keys(values, kind=None) -> list[int]:
+    return id_keys(pa.array(values, kind), "id").tolist()
+
+
+@given(st.lists(st.integers(0, 127), max_size=20))
+def test_whole_numbers_have_the_same_keys_in_any_width(ids) -> None:
+    kinds = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+    assert len({tuple(keys(ids, kind)) for kind in (*kinds, pa.decimal128(38, 0))}) == 1
+
+
+def test_large_and_negative_ids_are_told_apart() -> None:
+    assert len(set(keys([-1, 0, 1, 2**62, -(2**63)]))) == 5
+    assert len(set(keys([0, 2**63, 2**64 - 1], pa.uint64()))) == 3
+    with pytest.raises(TypeError, match="id column 'id' must hold whole numbers that fit 64 bits"):
+        keys([2**100], pa.decimal128(38, 0))
+
+
+@given(st.lists(st.text(max_size=12), max_size=40), st.integers(0, 5))
+def test_text_has_the_same_keys_in_any_type_and_any_slice(texts, offset) -> None:
+    expected = keys(texts, pa.string())
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())):
+        assert id_keys(pa.array(texts, pa.string()).cast(kind), "id").tolist() == expected
+    encoded = [text.encode() for text in texts]
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        assert keys(encoded, kind) == expected
+    assert id_keys(pa.array(["before"] * offset + texts, pa.string())[offset:], "id").tolist() == expected
+    assert [key for text in texts for key in keys([text], pa.string())] == expected
+
+
+@given(st.lists(st.text(alphabet="ab\0", max_size=6), unique=True, max_size=60))
+def test_different_texts_have_different_keys(texts) -> None:
+    assert len(set(keys(texts, pa.string()))) == len(texts)
+
+
+def test_long_runs_of_text_are_the_same_as_short_ones(monkeypatch) -> None:
+    texts = [f"row {number}" * (number % 7) for number in range(5_000)]
+    expected = keys(texts)
+    monkeypatch.setattr("calibrant.rows.draw._TEXT_ROWS", 17)
+    assert keys(texts) == expected
+    assert keys([bytes([number] * 16) for number in range(5)], pa.binary(16)) == keys(
+        [bytes([number] * 16) for number in range(5)]
+    )
+
+
+@given(st.lists(st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1)), max_size=20, unique=True))
+def test_an_instant_has_the_same_key_in_any_unit(instants) -> None:
+    expected = keys(instants, pa.timestamp("us"))
+    assert keys(instants, pa.timestamp("ns")) == expected
+    assert len(set(expected)) == len(instants)
+    days = [instant.date() for instant in instants]
+    midnights = [datetime.datetime.combine(day, datetime.time()) for day in days]
+    for kind in (pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("ns"), pa.date64()):
+        assert keys(midnights if pa.types.is_timestamp(kind) else days, kind) == keys(days, pa.date32())
+
+
+def test_other_columns_are_no_ids() -> None:
+    with pytest.raises(TypeError, match="id column 'id' must hold whole numbers, dates or text; got double"):
+        keys([0.5])
+
+
+SHARE, MANY = 0.3, 100_000
+
+
+@pytest.mark.parametrize(
+    "made",
+    [np.arange(MANY, dtype=np.uint64), np.arange(MANY, dtype=np.uint64) << np.uint64(40), position_keys(3, 10, MANY)],
+    ids=["in a row", "high bits", "positions"],
+)
+def test_the_share_drawn_is_the_one_asked_for_in_every_stretch_of_rows(made) -> None:
+    drawn = Draw(11, SHARE).chosen(made).reshape(100, -1).sum(axis=1)
+    size = MANY // 100
+    square = ((drawn - SHARE * size) ** 2 / (SHARE * (1 - SHARE) * size)).sum()
+    assert 0.001 < stats.chi2.sf(square, 100) < 0.999
+
+
+def test_seeds_draw_independently() -> None:
+    made = np.arange(MANY, dtype=np.uint64)
+    for seed in (1, 2, 2**62):
+        first, second = Draw(0, SHARE).chosen(made), Draw(seed, SHARE).chosen(made)
+        both = int((first & second).sum())
+        assert stats.binomtest(both, MANY, SHARE**2).pvalue > 0.001
+
+
+def test_parts_draw_independently_and_a_part_in_pieces_as_a_whole() -> None:
+    first, second = (Draw(0, SHARE).chosen(position_keys(part, 0, MANY)) for part in (0, 1))
+    assert stats.binomtest(int((first & second).sum()), MANY, SHARE**2).pvalue > 0.001
+    whole = position_keys(1, 0, 100)
+    pieces = [position_keys(1, 0, 30), position_keys(1, 30, 70)]
+    np.testing.assert_array_equal(whole, np.concatenate(pieces))
+
+
+def test_a_larger_share_holds_a_smaller_one() -> None:
+    made = np.arange(10_000, dtype=np.uint64)
+    small, large = Draw(5, 0.1).chosen(made), Draw(5, 0.6).chosen(made)
+    assert large[small].all()
+    assert Draw(5, 1.0).chosen(made).all()
+    assert not Draw(5, 0.0).chosen(made).any()
+
+
+def test_scrambling_is_one_to_one() -> None:
+    made = np.arange(200_000, dtype=np.uint64)
+    assert np.unique(mixed(made)).size == made.size

@@ -1,0 +1,200 @@
+"""What is fitted to scored data is what is fitted to the same rows in memory: one class, one code path."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import (
+    BinningCalibrator,
+    IsotonicCalibrator,
+    OnlineCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    ShiftCalibrator,
+    VennAbersCalibrator,
+    audit,
+    scored,
+)
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.arrow import ArrowData, TablePart
+from calibrant.rows.batch import Columns
+
+ROWS = 4_000
+
+
+def rows(digits: int = 3, n: int = ROWS, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.uniform(size=n), digits)
+    return {
+        "p": scores,
+        "y": (rng.uniform(size=n) < scores**1.5).astype(np.int64),
+        "region": rng.choice(["north", "south", "west"], n, p=[0.6, 0.3, 0.1]),
+        "w": rng.uniform(0.2, 3.0, n),
+        "id": rng.permutation(n),
+    }
+
+
+DATA = rows()
+
+
+def data(columns: dict[str, np.ndarray] = DATA, **names: str):
+    return scored(columns, **{"score": "p", "label": "y", **names})
+
+
+@pytest.mark.parametrize("segment", [None, "region"])
+@pytest.mark.parametrize("parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "strategy": "uniform"}], ids=str)
+def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) -> None:
+    near = BinningCalibrator(**parameters).fit(
+        DATA["p"], DATA["y"], segments=None if segment is None else DATA[segment]
+    )
+    far = BinningCalibrator(**parameters).fit(data(segment=segment))
+    assert far.partition_ == near.partition_
+    assert far.tally_ == near.tally_
+    assert str(far.guarantee_) == str(near.guarantee_)
+    np.testing.assert_array_equal(far.classes_, near.classes_)
+
+
+@given(st.integers(1, 17), st.integers(20, 2_000), st.integers(0, 99), st.booleans())
+@settings(max_examples=25)
+def test_an_audit_is_that_of_the_rows_in_memory(digits, n, seed, by_segment) -> None:
+    columns = rows(digits, n, seed)
+    near = audit(columns["y"], columns["p"], segments=columns["region"] if by_segment else None, classes=(0, 1))
+    far = audit(data(columns, segment="region" if by_segment else None), classes=(0, 1))
+    for name in ("segment", "resolution", "low", "high", "counts", "rate", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(far.table, name), getattr(near.table, name), err_msg=name)
+    np.testing.assert_allclose(far.table.mean_score, near.table.mean_score, rtol=0, atol=1e-12)
+    assert far.lower_bound == pytest.approx(near.lower_bound, abs=1e-11)
+    assert far.average_lower_bound == pytest.approx(near.average_lower_bound, abs=1e-9)
+    assert far.upper_bound == (None if near.upper_bound is None else pytest.approx(near.upper_bound, abs=1e-11))
+    assert far.unseen_mass == near.unseen_mass
+    assert (far.n_rows, far.by_segment) == (near.n_rows, near.by_segment)
+
+
+def test_an_audit_refuses_scores_that_are_no_probabilities_and_says_where() -> None:
+    columns = {**DATA, "p": np.where(np.arange(ROWS) == 1234, 1.5, DATA["p"])}
+    with pytest.raises(InvalidValueError, match=r"'p' must be probabilities in \[0, 1\]: 1 row does not, row 1,235"):
+        audit(data(columns))
+
+
+@pytest.mark.parametrize("parameters", [{"n_bins": 4}, {"n_bins": 4, "strategy": "uniform"}], ids=str)
+def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
+    parameters = {"interval": "empirical-bernstein", "weight_bound": 3.0, **parameters}
+    near = ShiftCalibrator(**parameters).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
+    far = ShiftCalibrator(**parameters).fit(data(weight="w"))
+    assert far.tally_ == near.tally_
+    assert str(far.guarantee_) == str(near.guarantee_)
+
+
+def test_bets_need_the_rows_themselves() -> None:
+    with pytest.raises(InvalidValueError, match='use interval="empirical-bernstein"'):
+        ShiftCalibrator(weight_bound=3.0).fit(data(weight="w"))
+
+
+def test_a_stream_takes_counts_from_anywhere() -> None:
+    bins = Partition.fixed_width(5)
+    near = OnlineCalibrator(bins).partial_fit(DATA["p"], DATA["y"]).partial_fit(DATA["p"], DATA["y"])
+    far = OnlineCalibrator(bins).partial_fit(data()).partial_fit(data())
+    assert far.tally_ == near.tally_
+    assert str(far.guarantee_) == str(near.guarantee_)
+
+
+def test_a_stream_that_must_know_the_order_refuses() -> None:
+    with pytest.raises(InvalidValueError, match="sequence must be one that needs counts only"):
+        OnlineCalibrator(Partition.fixed_width(5), sequence="betting").partial_fit(data())
+    with pytest.raises(InvalidValueError, match="partition must be given"):
+        OnlineCalibrator().partial_fit(data())
+
+
+def test_rows_that_cut_the_bins_are_not_counted() -> None:
+    split = BinningCalibrator(n_bins=5, split=500, random_state=0)
+    fitted = split.fit(data(id="id"))
+    assert 3_400 < fitted.tally_.n_rows < 3_600  # about 500 of 4,000 are drawn
+    order = np.random.default_rng(1).permutation(ROWS)
+    again = split.fit(data({name: values[order] for name, values in DATA.items()}, id="id"))
+    assert again.partition_ == fitted.partition_
+    assert again.tally_ == fitted.tally_
+
+
+def test_whom_the_split_draws_does_not_depend_on_scores_or_labels() -> None:
+    other = {**DATA, "p": 1.0 - DATA["p"], "y": 1 - DATA["y"]}
+    split = BinningCalibrator(n_bins=5, split=500, random_state=0)
+    assert split.fit(data(id="id")).tally_.n_rows == split.fit(data(other, id="id")).tally_.n_rows
+
+
+class Restless(ArrowData):
+    """Data that come in another order each time they are read."""
+
+    def fold(self, work):
+        table = pa.table(DATA).take(pa.array(np.random.default_rng(len(self.seen)).permutation(ROWS)))
+        self.seen.append(table)
+        self._parts = [TablePart(table.to_batches(), 0)]
+        return super().fold(work)
+
+    seen: list = []  # noqa: RUF012 - one instance only
+
+
+def test_a_split_of_rows_that_change_places_is_refused_unless_they_have_ids() -> None:
+    split = BinningCalibrator(n_bins=5, split=500, random_state=0)
+    schema = pa.table(DATA).schema
+    with pytest.raises(InvalidValueError, match="name an id column"):
+        split.fit(Restless([], schema, Columns("p", "y"), rows=ROWS))
+    with_ids = split.fit(Restless([], schema, Columns("p", "y", id="id"), rows=ROWS))
+    assert with_ids.tally_ == split.fit(data(id="id")).tally_
+
+
+def test_columns_are_added_as_predicted_and_empty_where_the_score_is_refused() -> None:
+    fitted = BinningCalibrator(n_bins=4, strategy="uniform").fit(DATA["p"], DATA["y"], segments=DATA["region"])
+    scores = pa.array([0.1, None, float("nan"), float("inf"), 1.5, 0.9, 0.9, 0.9])
+    regions = pa.array(["north", "north", "north", "north", "north", "east", None, "west"])
+    table = pa.table({"p": scores, "region": regions})
+    added = fitted.apply(scored(table, score="p", segment="region"), coverage=0.6).read_all()
+    assert added.column_names == ["p", "region", "calibrated", "lower", "upper", "set"]
+    good = [0, 7]
+    near = {"segments": ["north", "west"]}
+    assert added["calibrated"].take(good).to_pylist() == fitted.predict([0.1, 0.9], **near).tolist()
+    limits = fitted.predict_interval([0.1, 0.9], **near)
+    assert added["lower"].take(good).to_pylist() == limits[:, 0].tolist()
+    assert added["upper"].take(good).to_pylist() == limits[:, 1].tolist()
+    sets = fitted.predict_set([0.1, 0.9], coverage=0.6, **near)
+    assert added["set"].take(good).to_pylist() == ["{" + ", ".join(np.array(["0", "1"])[held]) + "}" for held in sets]
+    for name in ("calibrated", "lower", "upper", "set"):
+        assert added[name].take([1, 2, 3, 4, 5, 6]).null_count == 6
+
+
+def test_a_column_is_never_overwritten() -> None:
+    fitted = BinningCalibrator(n_bins=4).fit(DATA["p"], DATA["y"])
+    table = pa.table({"p": [0.5], "set": ["mine"]})
+    with pytest.raises(InvalidValueError, match="column 'set' must not be in the data already"):
+        fitted.apply(scored(table, score="p"))
+    assert fitted.apply(scored(table, score="p"), prefix="new_").schema.names[-1] == "new_set"
+
+
+def test_arrays_beside_scored_data_are_refused() -> None:
+    with pytest.raises(InvalidTypeError, match="y must be None beside scored data"):
+        BinningCalibrator().fit(data(), DATA["y"])
+    with pytest.raises(InvalidTypeError, match="segments must be None beside scored data"):
+        audit(data(), segments=DATA["region"])
+
+
+def test_data_without_a_label_can_not_be_fitted() -> None:
+    with pytest.raises(InvalidValueError, match="label must name the column of labels"):
+        BinningCalibrator(n_bins=4).fit(scored(DATA, score="p"))
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [PlattCalibrator(), IsotonicCalibrator(), VennAbersCalibrator(), ScalingBinningCalibrator(random_state=0)],
+    ids=lambda calibrator: type(calibrator).__name__,
+)
+def test_every_calibrator_adds_what_it_predicts(calibrator) -> None:
+    fitted = calibrator.fit(DATA["p"], DATA["y"])
+    table = pa.table({"p": pa.array([0.1, None, 0.5, float("nan"), 0.97])})
+    added = fitted.apply(scored(table, score="p")).read_all()
+    good = np.array([0.1, 0.5, 0.97])
+    assert added["calibrated"].to_pylist()[1] is None
+    assert added["calibrated"].take([0, 2, 4]).to_pylist() == fitted.predict(good).tolist()
+    if hasattr(fitted, "predict_interval"):
+        assert added["upper"].take([0, 2, 4]).to_pylist() == fitted.predict_interval(good)[:, 1].tolist()
