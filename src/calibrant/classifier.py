@@ -259,7 +259,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             rows = np.flatnonzero(~weightless)
             params = _check_method_params(X, params, indices=rows)
             X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
-            if np.unique(y).size < 2:
+            if np.unique(np.asarray(y)).size < 2:
                 raise InvalidValueError("y must hold two classes among the rows with a positive sample_weight; got one")
         assert_all_finite(np.asarray(y), input_name="y")
         check_classification_targets(y)

@@ -156,10 +156,11 @@ class Tally:
     @classmethod
     def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
         """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
+        rows, hits = _as_counts(counts, "counts"), _as_counts(positives, "positives")
         if partition is None:
-            return cls(counts, positives)
+            return cls(rows, hits)
         check_partition(partition)
-        tally = cls(counts, positives, partition=partition.fingerprint)
+        tally = cls(rows, hits, partition=partition.fingerprint)
         if partition.n_regions != tally.n_regions:
             raise InvalidValueError(
                 f"counts must have one entry per region, {partition.n_regions}; got {tally.n_regions}"

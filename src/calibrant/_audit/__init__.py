@@ -12,7 +12,7 @@ from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._input import shown
 from calibrant._params import check_int, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics._rows import MOST_VALUES, Rows
 from calibrant.partition.segments import segment_kinds
@@ -125,6 +125,8 @@ def audit(
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, segments=segments)
         groups = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+    elif scores is None:
+        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     else:
         groups = _groups(Rows.of(y, scores, pos_label, classes), segments)
     n_rows = groups[0][1].n_rows

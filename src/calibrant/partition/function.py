@@ -99,6 +99,7 @@ class FunctionPartition(Partition):
         return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
 
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region of each row, which `prepare` has found already."""
         regions: IndexArray = prepared
         return regions
 

@@ -148,14 +148,17 @@ class ScorePartition(Partition):
         return scores
 
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region of each score."""
         return kernels.assign(prepared, self.cuts, threads=threads)
 
     def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region in which each score counts; -1 for an edge value that counts in none."""
         return self.count_regions[kernels.assign(prepared, self.count_cuts, threads=threads)]
 
     def count(
         self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
     ) -> tuple[IntArray, IntArray, int]:
+        """Rows and positives of each region, and how many rows count in none."""
         rows, positives = kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
         return self.gather(rows, positives)
 
@@ -169,6 +172,7 @@ class ScorePartition(Partition):
         return counts, hits, int(rows[~inside].sum())
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
+        """Each score's entry (or row) of a table with one entry (or row) per region."""
         return kernels.look_up(prepared, self.cuts, table, threads=threads)
 
     def _key(self) -> tuple[Hashable, ...]:

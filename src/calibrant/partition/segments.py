@@ -90,9 +90,11 @@ class SegmentedPartition(Partition):
         return regions
 
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region of each row."""
         return self._per_segment(prepared, "regions_of")
 
     def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+        """Region in which each row counts; -1 where it counts in none."""
         return self._per_segment(prepared, "membership")
 
     def _key(self) -> tuple[Hashable, ...]:
