@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from engines.clusters import stop_spark
+from rows.clusters import stop_spark
 
 from export import engines
 

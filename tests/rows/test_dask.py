@@ -12,8 +12,8 @@ import dask.dataframe as dd
 import distributed
 import pandas as pd
 import pytest
-from engines.clusters import DaskCluster, kill_at_random, wait_for
-from engines.same_counts import (
+from rows.clusters import DaskCluster, kill_at_random, wait_for
+from rows.same_counts import (
     EDGES,
     FAULTS,
     PLAIN,

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from engines.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
-from engines.same_counts import (
+from rows.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
+from rows.same_counts import (
     EDGES,
     FAULTS,
     PLAIN,
