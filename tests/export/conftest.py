@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from rows.clusters import stop_spark
 
 from export import engines
+from rows.clusters import stop_spark
 
 SPARK = pytest.param("spark", marks=pytest.mark.slow)
 DATABASES = ("sqlite", "duckdb", "postgres", SPARK)

@@ -10,10 +10,10 @@ os.environ["SPARK_TESTING"] = "1"  # Spark then finds a free port for its server
 
 # ruff: noqa: E402
 import pyarrow as pa
-from rows.same_counts import PLAIN, check_applied, check_counts, check_fault, check_given_edges, rows_of
 from pyspark.sql import SparkSession
 
 from calibrant.rows.spark import from_spark
+from rows.same_counts import PLAIN, check_applied, check_counts, check_fault, check_given_edges, rows_of
 
 
 def main() -> None:

@@ -12,6 +12,13 @@ import dask.dataframe as dd
 import distributed
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import BinningCalibrator
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.batch import Columns
+from calibrant.rows.dask import DaskData, from_dask
 from rows.clusters import DaskCluster, kill_at_random, wait_for
 from rows.same_counts import (
     EDGES,
@@ -25,13 +32,6 @@ from rows.same_counts import (
     check_third_label,
     rows_of,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from calibrant import BinningCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.batch import Columns
-from calibrant.rows.dask import DaskData, from_dask
 
 KILLS = int(os.environ.get("CALIBRANT_TEST_KILLS", "4"))
 

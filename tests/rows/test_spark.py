@@ -14,6 +14,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from calibrant import BinningCalibrator, Partition
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.batch import Columns
+from calibrant.rows.spark import SparkData, from_spark
+from calibrant.rows.spark_sql import _table, _tree, bins_of
 from rows.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
 from rows.same_counts import (
     EDGES,
@@ -27,14 +35,6 @@ from rows.same_counts import (
     check_third_label,
     rows_of,
 )
-from hypothesis import assume, given
-from hypothesis import strategies as st
-
-from calibrant import BinningCalibrator, Partition
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.batch import Columns
-from calibrant.rows.spark import SparkData, from_spark
-from calibrant.rows.spark_sql import _table, _tree, bins_of
 
 pytestmark = [
     pytest.mark.slow,
