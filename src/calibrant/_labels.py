@@ -1,5 +1,6 @@
 """Two kinds of labels, told apart and coded as 0 and 1; which one is positive is never guessed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -8,11 +9,28 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._input import as_array, is_missing, missing_entry, shown
+from calibrant._text import Setting, Text
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _MOST_CLASSES = 20  # more kinds of numbers than this are no classes
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
+
+
+class UnexpectedLabelsError(InvalidValueError):
+    """The data hold other labels than the two that were expected; `labels` are the ones found."""
+
+    def __init__(
+        self,
+        parameter: str | None,
+        rule: Text | None = None,
+        got: str | None = None,
+        advice: Text | None = None,
+        column: str | None = None,
+        labels: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(parameter, rule, got, advice, column)
+        self.labels = tuple(labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +63,9 @@ def encode_labels(
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise InvalidValueError(f"y must have shape (n,); got shape {labels.shape}")
+        raise InvalidValueError("y", "have shape (n,)", f"shape {labels.shape}")
     if labels.size == 0:
-        raise InvalidValueError("y must have at least one row; got an empty array")
+        raise InvalidValueError("y", "have at least one row", "an empty array")
     labels = _of_one_kind(labels, "y")
     seen = _kinds(labels)
     known = _two_classes(seen, classes)
@@ -64,7 +82,7 @@ def encode_labels(
 def settle_classes(seen: list[Any], *, classes: ArrayLike | None, pos_label: Any) -> Classes:
     """Return the classes, from the kinds of label that were seen wherever the rows are."""
     if not seen:
-        raise InvalidValueError("y must have at least one row; got none")
+        raise InvalidValueError("y", "have at least one row", "none")
     mixed = len({isinstance(kind, str) + 2 * isinstance(kind, bytes) for kind in seen}) > 1
     kinds = np.array(seen, dtype=object) if mixed else np.unique(np.array(seen))
     if len(kinds) > 2:
@@ -98,7 +116,7 @@ def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
         if missing.size:
             raise missing_entry(name, int(missing[0]), missing.size, "NaN")
     if labels.dtype.kind not in "biufOUST":
-        raise InvalidTypeError(f"{name} must hold numbers, bools or text; got dtype {labels.dtype}")
+        raise InvalidTypeError(name, "hold numbers, bools or text", f"dtype {labels.dtype}")
     if labels.dtype.kind not in "OT":
         return labels
     missing = np.flatnonzero([is_missing(entry) for entry in labels])
@@ -109,39 +127,44 @@ def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     if all(isinstance(entry, bool | int | float | np.number | np.bool_) for entry in labels):
         return _of_one_kind(np.array(labels.tolist()), name)
     names = sorted({type(entry).__name__ for entry in labels})
-    raise InvalidTypeError(f"{name} must hold one kind of entry, numbers, bools or text; got {', '.join(names)}")
+    raise InvalidTypeError(name, "hold one kind of entry, numbers, bools or text", ", ".join(names))
 
 
-def _too_many(kinds: NDArray[Any]) -> InvalidValueError:
-    shown = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
+def _too_many(kinds: NDArray[Any]) -> UnexpectedLabelsError:
+    few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     many = kinds.dtype.kind == "f" and len(kinds) > _MOST_CLASSES
-    advice = (
-        "labels between 0 and 1 are not outcomes; were scores and y swapped?"
+    advice: Text = (
+        ("labels between 0 and 1 are not outcomes; were ", Setting("scores"), " and ", Setting("y"), " swapped?")
         if many
-        else ("for more classes, calibrate one class against the rest")
+        else "for more classes, calibrate one class against the rest"
     )
-    return InvalidValueError(f"y must hold two classes; got {len(kinds)}: {shown}: {advice}")
+    return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice, labels=kinds.tolist())
 
 
 def _two_classes(seen: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
     if classes is None:
         if seen.size == 1:
-            raise InvalidValueError(
-                f"y must hold two classes; got one class only, {seen.tolist()[0]!r}. If the other class is merely "
-                "rare, name both, as in classes=(0, 1): the intervals are then one-sided"
-            )
+            raise UnexpectedLabelsError(
+                "y",
+                "hold two classes",
+                f"one class only, {seen.tolist()[0]!r}",
+                ("name both where one of them is rare, as in ", Setting("classes", (0, 1)),
+                 "; the intervals are then one-sided"),
+                labels=seen.tolist(),
+            )  # fmt: skip
         return seen
     known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]
     if strange:
-        raise InvalidValueError(f"y must hold only the labels of classes={known.tolist()}; got {strange[0]!r}")
+        rule = ("hold only the labels ", Setting("classes", known.tolist()))
+        raise UnexpectedLabelsError("y", rule, repr(strange[0]), labels=strange)
     return known
 
 
 def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     labels = as_array(classes, "classes")
     if labels.shape != (2,) or (known := np.unique(_of_one_kind(labels, "classes"))).size != 2:
-        raise InvalidValueError(f"classes must be two different labels; got {shown(classes)}")
+        raise InvalidValueError("classes", "be two different labels", shown(classes))
     return known
 
 
@@ -151,11 +174,9 @@ def _positive_index(known: NDArray[Any], pos_label: Any, score_columns: int) -> 
         # what is not a plain value, such as an array, may answer == with something that is neither true nor false
         plain = isinstance(pos_label, str | bytes | bool | int | float | np.generic)
         if not plain or pos_label not in labels:
-            raise InvalidValueError(f"pos_label must be one of the classes {labels}; got {shown(pos_label)}")
+            raise InvalidValueError("pos_label", f"be one of the classes {labels}", shown(pos_label))
         return cast(Literal[0, 1], labels.index(pos_label))
     if score_columns == 1 and (known.dtype.kind not in "biuf" or set(labels) not in _UNAMBIGUOUS):
-        raise InvalidValueError(
-            f"pos_label must say which class a high score speaks for, where the classes are not 0 and 1 or -1 and 1; "
-            f"got pos_label=None with classes {labels}"
-        )
+        rule = f"name the positive class, one of {labels}, unless the classes are 0 and 1, or -1 and 1"
+        raise InvalidValueError("pos_label", rule, "none")
     return 1

@@ -172,7 +172,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "mixed labels": (text(changed(7, "0.5,yes,n,1.0")), (), ("labels", "two classes", "'yes'")),
     "one label": (text(GOOD.replace(",1,", ",0,")), (), ("one class only", "--classes 0,1")),
     "labels with many values": (
-        parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}), (), ("labels must hold two classes", "--score and --label")),
+        parquet({"p": np.linspace(0, 1, 99), "y": np.linspace(0, 1, 99)}), (), ("labels must hold two classes", "the scores and the labels swapped?")),
     "text labels": (text(GOOD.replace(",1,", ",yes,").replace(",0,", ",no,")), (), ("--pos-label", "'no', 'yes'")),
     "positive label of another kind": (text(GOOD), ("--pos-label", "yes"), ("--pos-label", "whole numbers", "'yes'")),
     "positive label unknown": (text(GOOD), ("--pos-label", "3"), ("--pos-label", "[0, 1]", "3")),

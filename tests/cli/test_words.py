@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.cli._errors import in_options, in_words
+from calibrant.cli._errors import in_words
 
 COLUMNS = ("--score", "p", "--label", "y")
 LATEX = re.compile(r"\b(thm|cor|eq|prop|lem|def|sec|asmp):\w")
@@ -103,5 +103,4 @@ def test_verify_does_not_blame_an_option_that_was_not_given(
 def test_a_text_without_such_words_stays_as_it_is() -> None:
     text = "With 90% confidence,  class 'a  b' is classes of split wood"
     assert in_words(text) == text
-    assert in_options("a\n b") == "a b"
     assert in_words("x (thm:never-heard-of)") == "x (Gupta, Podkopaev and Ramdas 2020)"

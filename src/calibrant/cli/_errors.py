@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import click
 
+from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantError
 
 BAD_INPUT, STOPPED = 2, 130
@@ -12,12 +13,6 @@ BAD_INPUT, STOPPED = 2, 130
 _LABEL = re.compile(r"\b(?:thm|cor|eq|prop|lem|def|sec|asmp):\w")
 # The library speaks of its parameters and classes; here they are options and methods.
 _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"as in classes=\((\S+), (\S+)\)", r"as in --classes \1,\2"),
-    (r"got pos_label=None with classes", "got no --pos-label, and classes"),
-    (r"(?<!-)\bpos_label must\b", "--pos-label must"),
-    (r"\by must hold only the labels of classes=", "the labels must be among "),
-    (r"(?<!-)\bclasses=\[", "--classes ["),
-    (r"(?<!-)\bclasses must\b", "--classes must"),
     (r"(?<!-)\bsplit=([\d.]+)", r"--split \1"),
     (r"(?<!-)\bsplit must be None for\b", "--split must be left out for"),
     (r"(?<!-)\bsplit must be None, a fraction\b", "--split must be a fraction"),
@@ -51,8 +46,6 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"give its format as (\w+)", r"give --format \1"),
     (r"(?<!-)\bcv must\b", "--folds must"),
     (r"give another prefix", "give another --prefix"),
-    (r"^y must\b", "the labels must"),
-    (r"; ?were scores and y swapped\?", "; were --score and --label swapped?"),
 )  # fmt: skip
 
 
@@ -88,7 +81,7 @@ def told(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return f"error: {_one_line(error.format_message())}", BAD_INPUT
     if isinstance(error, CalibrantError):
-        return f"error: {in_options(str(error))}", BAD_INPUT
+        return f"error: {message_of(error)}", BAD_INPUT
     if isinstance(error, OSError):
         return f"error: {_of_system(error)}", BAD_INPUT
     if isinstance(error, ImportError):
@@ -104,9 +97,11 @@ def told(error: BaseException) -> tuple[str, int]:
     )
 
 
-def in_options(message: str) -> str:
-    """The library's message in one line, with options in place of parameters."""
-    return _one_line(in_words(message))
+def message_of(error: CalibrantError) -> str:
+    """The error in one line, with options in place of parameters."""
+    if error.parameter is None and not isinstance(error, RefusedError):
+        return _one_line(in_words(str(error)))
+    return _one_line(error.message(in_options))
 
 
 def in_words(text: str) -> str:
@@ -129,7 +124,7 @@ def _of_system(error: OSError) -> str:
         reason = "permission denied"
     elif isinstance(error, FileExistsError):
         reason = "the file is there already; --overwrite replaces it"
-    return _one_line(f"{str(name)!r}: {reason}" if name else in_options(reason))
+    return _one_line(f"{str(name)!r}: {reason}" if name else in_words(reason))
 
 
 def _one_line(text: str) -> str:

@@ -1,13 +1,12 @@
 """What `calibrant verify` does."""
 
-import re
 import textwrap
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from calibrant.cli._errors import RefusedError, in_options, in_words
+from calibrant.cli._errors import RefusedError, in_words, message_of
 from calibrant.cli._input import files
 from calibrant.cli._methods import Settings
 from calibrant.cli._model import DamagedError, read_model, role_of, text_types
@@ -15,9 +14,6 @@ from calibrant.cli._output import print_json, width
 from calibrant.cli._promise import remarks_of, sentence_of, show_sentence
 
 _CLOSE = 1e-9  # what limits are promised to: another machine may round otherwise
-_STRANGE_LABELS = re.compile(
-    r"y must hold (?:two classes|only the labels of .*?); got (.*?)(?:: for more classes.*)?$", re.S
-)
 _NOT_CUT = "the data can not be cut as saved"
 
 
@@ -35,7 +31,7 @@ def verify_files(options: dict[str, Any]) -> int:
     try:
         model = read_model(options["model"])
     except DamagedError as error:
-        return _say([Check("model file", False, in_options(str(error)))], None, options)
+        return _say([Check("model file", False, message_of(error))], None, options)
     guarantee = model.calibrator.guarantee_
     if guarantee.epsilon is None:
         return _say([Check("promise", False, sentence_of(model.calibrator))], model, options)
@@ -111,6 +107,7 @@ def _same_regions(
     model: Any, data: Any, settings: Settings | None, labels: dict[str, Any]
 ) -> tuple[list[Check], Any]:  # fmt: skip
     """What is said of the regions; and the model made again, None where it is not known how or is another."""
+    from calibrant._labels import UnexpectedLabelsError
     from calibrant.errors import InvalidValueError
 
     calibrator = model.calibrator
@@ -119,12 +116,11 @@ def _same_regions(
         return ([] if getattr(calibrator, "split", None) is None else [unknown]), None
     try:
         again = settings.fit(data, labels)
+    except UnexpectedLabelsError as error:
+        known = f"be those that the model was fitted on, {list(labels['classes'])}"
+        raise RefusedError("y", known, error.got) from None
     except InvalidValueError as error:
-        if strange := _STRANGE_LABELS.match(str(error)):
-            raise RefusedError(
-                f"the labels must be those that the model was fitted on, {list(labels['classes'])}; got {strange[1]}"
-            ) from None
-        return [Check("regions", False, f"{_NOT_CUT}: {in_options(str(error))}")], None
+        return [Check("regions", False, f"{_NOT_CUT}: {message_of(error)}")], None
     saved = calibrator.partition_
     if again.partition_.fingerprint == saved.fingerprint:
         return [Check("regions", True, f"{saved.n_regions} regions, cut from the data as saved")], again

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._exact import ExactSums
-from calibrant._labels import Classes, settle_classes
+from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
@@ -163,8 +163,9 @@ def settle(
     seen = {kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()}
     try:
         known = settle_classes(list(seen), classes=classes, pos_label=pos_label)
-    except InvalidValueError as error:
-        raise InvalidValueError(f"{error} ({counted.where()})" if seen else str(error)) from None
+    except UnexpectedLabelsError as error:
+        error.got = f"{error.got} ({counted.where()})"
+        raise
     nothing = KindSums(np.zeros(partition.n_regions, dtype=np.int64))
     negative, positive = (counted.kinds.get(label, nothing) for label in (known.negative, known.positive))
     sums = _weight_sums(negative, positive, partition.n_regions) if weighted else None
