@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition
+from calibrant._sql.dialects import DIALECTS as SPELLINGS
+from calibrant._sql.dialects import comment
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import DIALECTS, to_sql
-from calibrant.export._dialects import DIALECTS as SPELLINGS
-from calibrant.export._dialects import comment
 from export import worlds
 
 LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -299,7 +299,7 @@ def test_what_is_refused():
         to_sql(plain, dialect="duckdb", table="a..b")
     with pytest.raises(InvalidValueError, match="NUL"):
         to_sql(plain, dialect="duckdb", score="a\0b")
-    with pytest.raises(InvalidValueError, match="Spark fills in"):
+    with pytest.raises(InvalidValueError, match="Spark replaces"):
         to_sql(plain, dialect="spark", score="${env:HOME}")
     named = BinningCalibrator(2, pos_label="b\0c").fit([0.1, 0.2, 0.3, 0.4], ["a", "b\0c", "a", "b\0c"])
     with pytest.raises(InvalidValueError, match="NUL"):

@@ -18,10 +18,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from calibrant import BinningCalibrator, Partition
+from calibrant._sql.grid import SPARK, fast_bin_of, places_before
+from calibrant._sql.search import nested
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.batch import Columns
 from calibrant.rows.spark import SparkData, from_spark
-from calibrant.rows.spark_sql import _table, _tree, bins_of
 from rows.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
 from rows.same_counts import (
     EDGES,
@@ -222,17 +223,17 @@ def test_spark_connect_does_the_same(tmp_path) -> None:
 
 
 def test_a_tree_of_comparisons_is_as_deep_as_the_logarithm_of_the_bins() -> None:
-    sql = _tree("s", np.arange(1023.0).tolist(), 0)
-    assert np.cumsum([{"(": 1, ")": -1}.get(sign, 0) for sign in sql]).max() == 10
+    lines = nested(SPARK, "s", np.arange(1023.0).tolist(), [str(place) for place in range(1024)])
+    assert max(len(line) - len(line.lstrip()) for line in lines) == 10 * len("  ")
 
 
 def test_cuts_that_no_grid_can_part_are_left_to_a_tree_or_the_kernel() -> None:
     crowded = np.concatenate([np.arange(1.0, 50.0) * 1e-9, [1.0]])
-    assert _table("s", crowded) is None
-    assert _table("s", np.array([0.0, 5e-324])) is None
-    assert _table("s", np.array([-1e308, 1e308])) is None
+    assert places_before("s", crowded) is None
+    assert places_before("s", np.array([0.0, 5e-324])) is None
+    assert places_before("s", np.array([-1e308, 1e308])) is None
     many = Partition.from_edges(np.concatenate([np.arange(1.0, 500.0) * 1e-9, [1.0]]))
-    assert bins_of("s", many, "count_cuts", 0) is None
+    assert fast_bin_of("s", many.low, many.high, many.cuts, list(range(many.n_regions))) is None
 
 
 def read_as_numpy(sql: str, scores: np.ndarray) -> np.ndarray:
@@ -262,7 +263,7 @@ def test_a_grid_finds_how_many_cuts_are_at_most_a_score(seed, size, power, digit
     cuts = np.unique(np.round(rng.normal(size=size), digits) * 10.0**power)
     if atoms:
         cuts = np.unique(np.concatenate([cuts, np.nextafter(cuts, np.inf)]))
-    sql = _table("s", cuts)
+    sql = places_before("s", cuts)
     assume(sql is not None)
     far = [-1.7e308, 1.7e308, -0.0, 0.0]
     scores = np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf), 2 * cuts, far])

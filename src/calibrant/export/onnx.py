@@ -2,20 +2,27 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from calibrant._optional import needed
 from calibrant._params import check_choice
-from calibrant._typing import IntArray
+from calibrant._sql.tree import balanced
+from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export._tree import balanced
+from calibrant.errors import InvalidValueError
 from calibrant.export.table import ExportTable, export_table
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+Attributes: TypeAlias = dict[str, Any]
+"""Settings of an operator, as `onnx.helper.make_node` takes them."""
+
+_Node: TypeAlias = tuple[int, bool]  # its number, and whether it is a leaf
 
 _OPSET, _ML_OPSET, _IR_VERSION = 18, 5, 10  # the first with trees of doubles; older ones round cuts to 32 bits
 _LESS_THAN = 1  # of the operator's branch modes
@@ -31,9 +38,9 @@ def to_onnx(
 ) -> "ModelProto":
     """Return a fitted calibrator as an ONNX model; `model.SerializeToString()` gives its bytes.
 
-    Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for bit. Where they
-    refuse the score or the segment, the values are NaN, the region is -1 and the set is empty. Assumed: a runtime that
-    keeps subnormal numbers, as onnxruntime does unless told otherwise.
+    Claimed: every output equals what `predict`, `predict_interval` and `predict_set` give, bit for bit. For a score or
+    segment that they do not accept, the values are NaN, the region is -1 and the set is empty. Assumed: a runtime that
+    keeps subnormal numbers, as onnxruntime does by default.
 
     Parameters
     ----------
@@ -45,20 +52,20 @@ def to_onnx(
     coverage : float, default=0.95
         Coverage of the sets.
     input_type : {"double", "float"}, default="double"
-        Type of the scores. Those of 32 bits are widened first, which changes none of them.
+        Type of the scores. Those of 32 bits are widened to doubles first, which changes none of them.
 
     Returns
     -------
     onnx.ModelProto
         Inputs: "score", of shape (n,), and for a calibrator with segments "segment", of shape (n,), of text, 64-bit
         whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles, but for "region", whole numbers of
-        64 bits, and "set", bools of shape (n, 2) whose columns follow `classes_`, as in `predict_set`. The promise
+        64 bits, and "set", bools of shape (n, 2) whose columns follow `classes_`, as in `predict_set`. The guarantee
         is in the model's metadata.
 
     Notes
     -----
     The region is found by the operator TreeEnsemble of ai.onnx.ml 5, with a balanced tree of "less than" in doubles.
-    NaN is less than nothing, and so ends in the leaf for scores above the range.
+    No comparison with NaN is true, so NaN ends in the leaf for scores above the range.
 
     Examples
     --------
@@ -69,19 +76,16 @@ def to_onnx(
     >>> [output.name for output in model.graph.output]
     ['calibrated', 'lower', 'upper', 'set']
     """
-    try:
-        from onnx import TensorProto, checker, helper, numpy_helper
-    except ImportError as error:
-        raise ImportError("to_onnx needs onnx, which is not installed: pip install 'calibrant[onnx]'") from error
+    needed("onnx", "onnx", "ONNX models are written")
+    from onnx import TensorProto, checker, helper, numpy_helper
 
     check_choice("input_type", input_type, ("double", "float"))
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
-    taken = [name for name in chosen.values() if name in ("score", "segment") or name.startswith("_")]
-    if taken:
-        raise InvalidValueError(
-            f"outputs must have names other than those of the inputs, without a leading underscore; got {taken[0]!r}"
-        )
+    for name in chosen.values():
+        if name in ("score", "segment") or name.startswith("_"):
+            rule = "have names other than those of the inputs, without a leading underscore"
+            raise InvalidValueError("outputs", rule, got=repr(name))
     number = TensorProto.DOUBLE if input_type == "double" else TensorProto.FLOAT
     inputs = [helper.make_tensor_value_info("score", number, ["n"])]
     constants = [numpy_helper.from_array(np.array([1], dtype=np.int64), "_axis")]
@@ -91,10 +95,10 @@ def to_onnx(
     ]
     features = "_score"
     if table.is_segmented:
-        kind = _segment_array(table)
-        inputs.append(helper.make_tensor_value_info("segment", helper.np_dtype_to_tensor_dtype(kind.dtype), ["n"]))
+        segments = _segment_array(table)
+        inputs.append(helper.make_tensor_value_info("segment", helper.np_dtype_to_tensor_dtype(segments.dtype), ["n"]))
         nodes += [
-            helper.make_node("LabelEncoder", ["segment"], ["_number"], domain="ai.onnx.ml", **_encoding(kind)),
+            helper.make_node("LabelEncoder", ["segment"], ["_number"], domain="ai.onnx.ml", **_encoding(segments)),
             helper.make_node("Cast", ["_number"], ["_wide"], to=TensorProto.DOUBLE),
             helper.make_node("Unsqueeze", ["_wide", "_axis"], ["_segment"]),
             helper.make_node("Concat", ["_score", "_segment"], ["_features"], axis=1),
@@ -108,15 +112,11 @@ def to_onnx(
     ]
     results = []
     for output, name in chosen.items():
-        if output == "region":
-            results.append(helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]))
-            continue
-        if output == "set":
-            results.append(helper.make_tensor_value_info(name, TensorProto.BOOL, ["n", 2]))
-        else:
-            results.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n"]))
-        constants.append(numpy_helper.from_array(_column(table, output), f"_{output}_table"))
-        nodes.append(helper.make_node("Gather", [f"_{output}_table", region_name], [name], axis=0))
+        kind, shape = _TYPES.get(output, ("DOUBLE", ["n"]))
+        results.append(helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape))
+        if output != "region":
+            constants.append(numpy_helper.from_array(_column(table, output), f"_{output}_table"))
+            nodes.append(helper.make_node("Gather", [f"_{output}_table", region_name], [name], axis=0))
     graph = helper.make_graph(nodes, "calibrant", inputs, results, constants, doc_string=" ".join(table.notes))
     model = helper.make_model(
         graph,
@@ -130,37 +130,41 @@ def to_onnx(
     return model
 
 
+_TYPES: dict[str, tuple[str, list[str | int]]] = {"region": ("INT64", ["n"]), "set": ("BOOL", ["n", 2])}
+"""Type and shape of the outputs that are not doubles of shape (n,)."""
+
+
 class _Tree:
     """Nodes and leaves of the search for a region, in the arrays that TreeEnsemble takes."""
 
     def __init__(self, table: ExportTable) -> None:
         self._nodes: list[tuple[int, float, int, bool, int, bool]] = []
         self._leaves: list[int] = []
-        refused = self._leaf(-1)
+        nowhere = self._leaf(-1)
+        fork = self._fork(_SCORE)
         parts = []
         for steps in table.steps:
             cuts, regions = steps.runs(range(table.calibrated.size))
-            inside = balanced(cuts, [self._leaf(region) for region in regions], self._fork(_SCORE))
-            beyond = math.nextafter(steps.high, math.inf)
-            below_high = self._fork(_SCORE)(beyond, inside, refused)
-            parts.append(self._fork(_SCORE)(steps.low, refused, below_high))
+            inside = balanced(cuts, [self._leaf(region) for region in regions], fork)
+            below_high = fork(math.nextafter(steps.high, math.inf), inside, nowhere)
+            parts.append(fork(steps.low, nowhere, below_high))
         root = parts[0]
-        if table.is_segmented:  # segments are numbered from 0; those not known are -1
-            root = balanced([float(place) for place in range(len(parts))], [refused, *parts], self._fork(_SEGMENT))
+        if table.is_segmented:  # segments are numbered from 0; unknown ones are -1
+            root = balanced([float(place) for place in range(len(parts))], [nowhere, *parts], self._fork(_SEGMENT))
         self._root = root[0]
 
-    def _leaf(self, region: int) -> tuple[int, bool]:
+    def _leaf(self, region: int) -> _Node:
         self._leaves.append(region)
         return len(self._leaves) - 1, True
 
-    def _fork(self, feature: int) -> Any:
-        def fork(cut: float, below: tuple[int, bool], above: tuple[int, bool]) -> tuple[int, bool]:
+    def _fork(self, feature: int) -> Callable[[float, _Node, _Node], _Node]:
+        def fork(cut: float, below: _Node, above: _Node) -> _Node:
             self._nodes.append((feature, cut, *below, *above))
             return len(self._nodes) - 1, False
 
         return fork
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> Attributes:
         from onnx import numpy_helper
 
         features, cuts, below, below_is_leaf, above, above_is_leaf = zip(*self._nodes, strict=True)
@@ -171,42 +175,40 @@ class _Tree:
             "nodes_splits": numpy_helper.from_array(np.array(cuts, dtype=np.float64), "splits"),
             "nodes_modes": numpy_helper.from_array(np.full(len(cuts), _LESS_THAN, dtype=np.uint8), "modes"),
             "nodes_truenodeids": list(below),
-            "nodes_trueleafs": [int(is_leaf) for is_leaf in below_is_leaf],
+            "nodes_trueleafs": list(map(int, below_is_leaf)),
             "nodes_falsenodeids": list(above),
-            "nodes_falseleafs": [int(is_leaf) for is_leaf in above_is_leaf],
+            "nodes_falseleafs": list(map(int, above_is_leaf)),
             "leaf_targetids": [0] * len(self._leaves),
             "leaf_weights": numpy_helper.from_array(np.array(self._leaves, dtype=np.float64), "weights"),
         }
 
 
-def _column(table: ExportTable, output: str) -> Any:
-    """An output in each region, and last, where the region -1 points, what a refused score gets."""
-    if output == "set":
-        return np.vstack([table.sets, [False, False]]) if table.sets is not None else None
-    return np.append(getattr(table, output), np.nan)
+def _column(table: ExportTable, output: str) -> FloatArray | BoolArray:
+    """An output in each region, and last, where the region -1 points, what a score in no region gets."""
+    if output == "set" and table.sets is not None:
+        return np.vstack([table.sets, [False, False]])
+    return np.append(table.values(output), np.nan)
 
 
-def _segment_array(table: ExportTable) -> Any:
+def _segment_array(table: ExportTable) -> NDArray[np.object_] | FloatArray | IntArray:
     segments = [steps.segment for steps in table.steps]
     if isinstance(segments[0], str):
         return np.array(segments, dtype=object)
-    return np.array(segments, dtype=np.float64 if isinstance(segments[0], float) else np.int64)
+    if isinstance(segments[0], float):
+        return np.array(segments, dtype=np.float64)
+    return np.array(segments, dtype=np.int64)
 
 
-def _encoding(segments: Any) -> dict[str, Any]:
-    """Attributes of the operator that numbers the segments."""
+def _encoding(segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
+    """Attributes of the operator that numbers the segments; unknown ones get -1."""
     from onnx import numpy_helper
 
-    numbers: IntArray = np.arange(len(segments), dtype=np.int64)
-    default = numpy_helper.from_array(np.array([-1], dtype=np.int64), "unknown")
-    if segments.dtype == object:
-        return {"keys_strings": segments.tolist(), "values_int64s": numbers.tolist(), "default_int64": -1}
-    if segments.dtype == np.int64:
-        return {"keys_int64s": segments.tolist(), "values_int64s": numbers.tolist(), "default_int64": -1}
+    numbers = list(range(len(segments)))
     if segments.dtype == np.float64:
         return {
             "keys_tensor": numpy_helper.from_array(segments, "segments"),
-            "values_tensor": numpy_helper.from_array(numbers, "numbers"),
-            "default_tensor": default,
+            "values_tensor": numpy_helper.from_array(np.array(numbers, dtype=np.int64), "numbers"),
+            "default_tensor": numpy_helper.from_array(np.array([-1], dtype=np.int64), "unknown"),
         }
-    raise InvalidTypeError(f"segments must be text or numbers; got {segments.dtype}")
+    keys = "keys_strings" if segments.dtype == object else "keys_int64s"
+    return {keys: segments.tolist(), "values_int64s": numbers, "default_int64": -1}

@@ -5,24 +5,26 @@ import math
 import pprint
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from calibrant._input import shown
+from calibrant._sql.dialects import comment
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export._dialects import comment
-from calibrant.export.table import ExportTable, export_table
+from calibrant.export.table import ExportTable, Label, export_table
 
+_USED = {"abs", "bisect_right", "bytearray", "bytes", "dict", "float", "hasattr", "int", "isinstance", "str", "zip"}
 _FUNCTION = '''\
 def {name}(score{parameter}):
     """Return {keys} of one score, as a dict.
 
-    All are None where the score is missing, not finite, no number or outside the range{unknown}.
+    All are None if the score is missing, not a finite number or outside the range{unknown}.
     """
     if score is None or isinstance(score, (str, bytes, bytearray)):
         return dict.fromkeys(_OUTPUTS)
     try:
         value = float(score)
-{find}    except (TypeError, ValueError, OverflowError, KeyError):
+        low, high, cuts, regions = {steps}
+    except (TypeError, ValueError, OverflowError, KeyError):
         return dict.fromkeys(_OUTPUTS)
     if not low <= value <= high or (hasattr(score, "__index__") and abs(int(score)) > 2**53):
         return dict.fromkeys(_OUTPUTS)
@@ -42,8 +44,8 @@ def to_python(
 ) -> str:
     """Return a fitted calibrator as the source of a Python module that imports nothing but `bisect`.
 
-    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit for bit; and None
-    for every output where they refuse the score or the segment.
+    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit for bit. For a
+    score or segment that they do not accept, every output is None.
 
     Parameters
     ----------
@@ -70,40 +72,25 @@ def to_python(
     ({'calibrated': 0.8, 'region': 1}, {'calibrated': None, 'region': None})
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-        raise InvalidValueError(f"name must be a name of a function, without a leading underscore; got {name!r}")
-    if name in {
-        "bisect_right",
-        "dict",
-        "zip",
-        "float",
-        "isinstance",
-        "hasattr",
-        "abs",
-        "int",
-        "str",
-        "bytes",
-        "bytearray",
-    }:
-        raise InvalidValueError(f"name must be none of those that the function itself uses; got {name!r}")
+        raise InvalidValueError("name", "be a name of a function, without a leading underscore", got=shown(name))
+    if name in _USED:
+        raise InvalidValueError("name", "differ from the names that the function itself uses", got=repr(name))
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
-    lines = [comment(line) for note in table.notes for line in textwrap.wrap(note, 110)]
     by_segment = {s.segment: (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
-    columns = [_values(table, output) for output in chosen]
-    constants: dict[str, Any] = {
+    constants = {
         "_OUTPUTS": tuple(chosen.values()),
-        "_ROWS": list(zip(*columns, strict=True)),
+        "_ROWS": list(zip(*(_values(table, output) for output in chosen), strict=True)),
         "_STEPS": by_segment if table.is_segmented else by_segment[None],
     }
-    place = "_STEPS[segment]" if table.is_segmented else "_STEPS"
     function = _FUNCTION.format(
         name=name,
         parameter=", segment" if table.is_segmented else "",
         keys=", ".join(chosen),
         unknown=", or the segment is not known" if table.is_segmented else "",
-        find=f"        low, high, cuts, regions = {place}\n",
+        steps="_STEPS[segment]" if table.is_segmented else "_STEPS",
     )
-    header = "".join(f"# {line}\n" for line in lines)
+    header = "".join(f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110))
     body = "\n".join(
         f"{key} = {pprint.pformat(value, width=118, compact=True, sort_dicts=False)}"
         for key, value in constants.items()
@@ -111,16 +98,14 @@ def to_python(
     return f"{header}from bisect import bisect_right\n\n{body}\n\n\n{function}"
 
 
-def _values(table: ExportTable, output: str) -> list[Any]:
+def _values(table: ExportTable, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:
     """An output in each region, as plain Python values."""
     if output == "region":
-        return list(range(table.calibrated.size))
+        return range(table.calibrated.size)
     if output == "set":
-        if not all(type(label) in (str, int, bool) or math.isfinite(label) for label in table.classes):
-            raise InvalidTypeError(
-                f"outputs must be without 'set' for labels that are not text, finite numbers or bools; "
-                f"got {table.classes!r}"
-            )
+        if any(isinstance(label, bytes) or label in (math.inf, -math.inf) for label in table.classes):
+            rule = "not ask for 'set', because the labels are not text, finite numbers or bools"
+            raise InvalidTypeError("outputs", rule, got=shown(table.classes))
         return table.set_members
-    values: list[Any] = getattr(table, output).tolist()
+    values: list[float] = table.values(output).tolist()
     return values

@@ -1,21 +1,20 @@
-"""A fitted calibrator as SQL: one nested CASE for each output, the same bits as `predict`."""
+"""A fitted calibrator as SQL: one nested CASE for each output, which gives exactly what `predict` gives."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
 
 from calibrant._params import check_choice
+from calibrant._sql import dialects
+from calibrant._sql.dialects import Dialect
+from calibrant._sql.search import bin_of, by_segment, indented
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export import _dialects
-from calibrant.export._dialects import Dialect
-from calibrant.export._tree import balanced
-from calibrant.export.table import LARGEST, ExportTable, Steps, export_table
+from calibrant.export.table import ExportTable, Segment, export_table
 
-DIALECTS = tuple(_dialects.DIALECTS)
+DIALECTS = tuple(dialects.DIALECTS)
 """The engines that SQL can be written for."""
 
 _ALIAS = "t"
-_INDENT = "  "
 
 
 def to_sql(
@@ -85,15 +84,13 @@ def to_sql(
     <BLANKLINE>
     """
     check_choice("dialect", dialect, DIALECTS)
-    spelling = _dialects.DIALECTS[dialect]
+    spelling = dialects.DIALECTS[dialect]
     steps = export_table(calibrator, coverage=coverage)
     chosen = steps.choose(outputs)
     if steps.is_segmented and segment is None:
-        raise InvalidTypeError("segment must name a column, for this calibrator was fitted with segments; got None")
+        raise InvalidTypeError("segment", "name a column: this calibrator was fitted with segments", got="None")
     if not steps.is_segmented and segment is not None:
-        raise InvalidTypeError(
-            f"segment must be None, for this calibrator was fitted without segments; got {segment!r}"
-        )
+        raise InvalidTypeError("segment", "be None: this calibrator was fitted without segments", got=repr(segment))
     alias = () if table is None else (_ALIAS,)
     score_column = _column("score", score, spelling, alias)
     segment_column = None if segment is None else _column("segment", segment, spelling, alias)
@@ -101,21 +98,17 @@ def to_sql(
     for output, name in chosen.items():
         lines = _expression(steps, output, spelling, score_column, segment_column)
         columns.append([*lines[:-1], f"{lines[-1]} AS {spelling.name(name)}"])
-    notes = [f"-- {_dialects.comment(line)}" for note in steps.notes for line in textwrap.wrap(note, 110)]
+    notes = [f"-- {dialects.comment(line)}" for note in steps.notes for line in textwrap.wrap(note, 110)]
     if table is None:
         return "\n".join([*notes, *_listed(columns)]) + "\n"
+    names = tuple(table.split(".")) if isinstance(table, str) else tuple(table)
     everything = f"{spelling.name(_ALIAS)}.*"
-    source = f"FROM {_table(table, spelling)} AS {spelling.name(_ALIAS)}"
-    return "\n".join([*notes, "SELECT", *_indented(_listed([[everything], *columns])), source]) + "\n"
-
-
-def _indented(lines: list[str]) -> list[str]:
-    """Move lines to the right: those of the list, and not what follows a line break inside a text."""
-    return [_INDENT + line for line in lines]
+    source = f"FROM {_qualified('table', names, spelling)} AS {spelling.name(_ALIAS)}"
+    return "\n".join([*notes, "SELECT", *indented(_listed([[everything], *columns])), source]) + "\n"
 
 
 def _listed(columns: list[list[str]]) -> list[str]:
-    """Put a comma behind every column but the last."""
+    """Put a comma after every column but the last."""
     lines = []
     for place, column in enumerate(columns, start=1):
         lines += [*column[:-1], column[-1] + ("," if place < len(columns) else "")]
@@ -123,17 +116,12 @@ def _listed(columns: list[list[str]]) -> list[str]:
 
 
 def _column(parameter: str, name: str | Sequence[str], spelling: Dialect, alias: tuple[str, ...]) -> str:
-    parts = (*alias, name) if isinstance(name, str) else tuple(name)
-    return _qualified(parameter, parts, spelling)
-
-
-def _table(table: str | Sequence[str], spelling: Dialect) -> str:
-    return _qualified("table", tuple(table.split(".")) if isinstance(table, str) else tuple(table), spelling)
+    return _qualified(parameter, (*alias, name) if isinstance(name, str) else tuple(name), spelling)
 
 
 def _qualified(parameter: str, parts: tuple[str, ...], spelling: Dialect) -> str:
     if not parts or not all(isinstance(part, str) and part for part in parts):
-        raise InvalidValueError(f"{parameter} must be a name, or several that qualify each other; got {parts!r}")
+        raise InvalidValueError(parameter, "be a name, or several that qualify each other", got=repr(parts))
     return ".".join(spelling.name(part) for part in parts)
 
 
@@ -142,14 +130,16 @@ def _expression(
 ) -> list[str]:
     """The lines of one output's expression."""
     literals = _literals(table, output, spelling)
-    inner = [_search(steps, literals, spelling, score_column) for steps in table.steps]
+    bodies = []
+    for steps in table.steps:
+        cuts, regions = steps.runs(literals)
+        leaves = [literals[region] if region >= 0 else "NULL" for region in regions]
+        bodies.append((steps.segment, bin_of(spelling, score_column, steps.low, steps.high, cuts, leaves)))
     if segment_column is None:
-        return inner[0]
-    is_text = isinstance(table.steps[0].segment, str)
-    lines = [f"CASE {spelling.binary_text.format(segment_column) if is_text else segment_column}"]
-    for steps, body in zip(table.steps, inner, strict=True):
-        lines += [f"WHEN {_segment_literal(steps.segment, spelling)} THEN", *_indented(body)]
-    return [*lines, "END"]
+        return bodies[0][1]
+    column = spelling.binary_text.format(segment_column) if isinstance(bodies[0][0], str) else segment_column
+    known = [(segment, body) for segment, body in bodies if segment is not None]
+    return by_segment(column, [(_segment_literal(segment, spelling), body) for segment, body in known])
 
 
 def _literals(table: ExportTable, output: str, spelling: Dialect) -> list[str]:
@@ -158,72 +148,8 @@ def _literals(table: ExportTable, output: str, spelling: Dialect) -> list[str]:
         return [str(region) for region in range(table.calibrated.size)]
     if output == "set":
         return [spelling.text(name) for name in table.set_names]
-    return [spelling.number(value) for value in getattr(table, output).tolist()]
+    return [spelling.number(value) for value in table.values(output).tolist()]
 
 
-def _search(steps: Steps, literals: list[str], spelling: Dialect, score_column: str) -> list[str]:
-    score = f"CAST({score_column} AS {spelling.double})"
-
-    def fork(cut: float, below: list[str], above: list[str]) -> list[str]:
-        test = f"CASE WHEN {score} < {spelling.number(cut)} THEN"
-        return [test, *_indented(below), "ELSE", *_indented(above), "END"]
-
-    cuts, regions = steps.runs(literals)
-    leaves = [[literals[region] if region >= 0 else "NULL"] for region in regions]
-    conditions = [spelling.guard.format(score_column)] if spelling.guard else []
-    conditions += _limits(steps, score, spelling)
-    if spelling.most_nested is not None and len(cuts) > spelling.most_nested:
-        body = _halved(cuts, [leaf for (leaf,) in leaves], score)
-    else:
-        body = balanced(cuts, leaves, fork)
-    return [f"CASE WHEN {' AND '.join(conditions)} THEN", *_indented(body), "END"]
-
-
-def _halved(cuts: list[float], leaves: list[str], score: str) -> list[str]:
-    """Search an array of cuts, in Spark, by steps of halving length; padded so that no step leaves it.
-
-    An array is one text that is split: Spark does that once, before it looks at rows, and a text of thousands of
-    numbers costs it little where thousands of expressions would not fit into its memory.
-    """
-    bits = len(cuts).bit_length()
-    padded = [*map(repr, cuts), *["Infinity"] * (2**bits - 1 - len(cuts))]
-    place, step = "_place", "_step"
-    while place in score.lower() or step in score.lower():  # inside a lambda its variables hide columns of that name
-        place, step = f"{place}_", f"{step}_"
-    steps = ", ".join(str(2**bit) for bit in reversed(range(bits)))
-    found = [
-        f"{_INDENT}1 + aggregate(array({steps}), 0, ({place}, {step}) -> {place} + CASE WHEN",
-        f"{_INDENT * 2}element_at({_split(padded, 'DOUBLE')}, {place} + {step}) <= {score} THEN {step} ELSE 0 END)",
-        ")",
-    ]
-    if "NULL" not in leaves and not leaves[0].startswith("'"):
-        kind = "DOUBLE" if leaves[0].endswith("D") else "INT"
-        return ["element_at(", f"{_INDENT}{_split([leaf.removesuffix('D') for leaf in leaves], kind)},", *found]
-    places = {leaf: place for place, leaf in enumerate(dict.fromkeys(leaves), start=1)}
-    numbers = [str(places[leaf]) for leaf in leaves]
-    return [
-        "element_at(",
-        f"{_INDENT}array({', '.join(places)}),",
-        f"{_INDENT}element_at({_split(numbers, 'INT')},",
-        *_indented(found),
-        ")",
-    ]
-
-
-def _split(values: list[str], kind: str) -> str:
-    return f"CAST(split('{','.join(values)}', ',') AS ARRAY<{kind}>)"
-
-
-def _limits(steps: Steps, score: str, spelling: Dialect) -> list[str]:
-    """What a score must be. NULL, NaN and infinities are not, also where NaN is sorted above all numbers."""
-    low = f">= {spelling.number(steps.low)}" if steps.low > -LARGEST else f"> {spelling.infinity.format('-')}"
-    high = f"<= {spelling.number(steps.high)}" if steps.high < LARGEST else f"< {spelling.infinity.format('')}"
-    return [f"{score} {low}", f"{score} {high}"]
-
-
-def _segment_literal(segment: str | int | float | bool | None, spelling: Dialect) -> str:
-    if isinstance(segment, bool):
-        return spelling.booleans[segment]
-    if isinstance(segment, str):
-        return spelling.text(segment)
-    return str(segment) if isinstance(segment, int) else spelling.number(float(segment or 0.0))
+def _segment_literal(segment: Segment, spelling: Dialect) -> str:
+    return spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment)

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._input import shown
 from calibrant._params import check_open_unit
+from calibrant._sql.search import LARGEST
+from calibrant._text import Setting, Text, joined
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
 from calibrant.calibrators.base import ScoreCalibrator
@@ -15,18 +18,20 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator, merged
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.partition import Partition
 from calibrant.tripod import region_sets
 
 OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
 """What can be asked for: the value, the limits of its interval, the number of the region, the prediction set."""
 
-_DEFAULT = ("calibrated", "lower", "upper", "set")
-LARGEST = float(np.finfo(np.float64).max)
-"""Of finite doubles: as a limit of scores it takes any that is finite."""
+Segment: TypeAlias = str | int | float | bool
+Label: TypeAlias = str | int | float | bool | bytes
+Key = TypeVar("Key")
 
-_EXACT_INTEGERS = 2**63
-_ADVICE = "export a BinningCalibrator, or another that predicts from bins of the score"
+_DEFAULT = ("calibrated", "lower", "upper", "set")
+_MOST_INTEGER = 2**63
+_BINNING = Setting("method", "binning", python="BinningCalibrator()")
+_ADVICE: Text = ("export ", _BINNING, " instead, which predicts one value for each bin of the score")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,20 +43,20 @@ class Steps:
     segment : str, int, float, bool or None
         The segment; None where there are no segments.
     low, high : float
-        The smallest and the largest score that are taken, both finite.
+        The smallest and the largest score that `predict` accepts, both finite.
     cuts : float array of shape (m,)
         Strictly increasing. A score belongs to step k where exactly k cuts are at most the score.
     regions : int array of shape (m + 1,)
-        The region of each step; -1 where `predict` takes no score.
+        The region of each step; -1 where `predict` accepts no score.
     """
 
-    segment: str | int | float | bool | None
+    segment: Segment | None
     low: float
     high: float
     cuts: FloatArray
     regions: IntArray
 
-    def runs(self, key: Sequence[Any]) -> tuple[list[float], list[int]]:
+    def runs(self, key: Sequence[Key]) -> tuple[list[float], list[int]]:
         """Return the fewest cuts that tell regions of different `key` apart, and a region for each run between them."""
         keys = [key[region] if region >= 0 else None for region in self.regions.tolist()]
         changes = [place for place in range(1, len(keys)) if keys[place] != keys[place - 1]]
@@ -85,9 +90,9 @@ class ExportTable:
     lower: FloatArray | None
     upper: FloatArray | None
     sets: BoolArray | None
-    classes: tuple[Any, ...]
+    classes: tuple[Label, ...]
     coverage: float
-    notes: tuple[str, ...]
+    notes: tuple[str, str]
 
     @property
     def is_segmented(self) -> bool:
@@ -95,7 +100,7 @@ class ExportTable:
         return self.steps[0].segment is not None
 
     @property
-    def set_members(self) -> list[tuple[Any, ...]]:
+    def set_members(self) -> list[tuple[Label, ...]]:
         """The labels in the set of each region."""
         sets = [] if self.sets is None else self.sets.tolist()
         return [tuple(label for label, inside in zip(self.classes, row, strict=True) if inside) for row in sets]
@@ -105,38 +110,36 @@ class ExportTable:
         """The set of each region as text, such as '{0}' or '{0, 1}'."""
         return [f"{{{', '.join(map(str, members))}}}" for members in self.set_members]
 
+    def values(self, output: str) -> FloatArray:
+        """What "calibrated", "lower" or "upper" is in each region."""
+        values = {"calibrated": self.calibrated, "lower": self.lower, "upper": self.upper}[output]
+        return np.empty(0) if values is None else values
+
     def choose(self, outputs: Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:
-        """Return the chosen outputs, each with the name it gets; refuse what there is not."""
-        available = [name for name in OUTPUTS if name == "region" or getattr(self, _FIELDS[name]) is not None]
+        """Return the chosen outputs, each with the name it gets."""
+        available = OUTPUTS if self.sets is not None else ("calibrated", "region")
         if outputs is None:
             return {name: name for name in _DEFAULT if name in available}
         if isinstance(outputs, str) or not isinstance(outputs, Sequence | Mapping):
-            raise InvalidTypeError(
-                f"outputs must be a list of {', '.join(OUTPUTS)}, or a mapping from those to names; got {outputs!r}"
-            )
+            rule = f"be a list of {', '.join(OUTPUTS)}, or a mapping from those to names"
+            raise InvalidTypeError("outputs", rule, got=shown(outputs))
         chosen = dict(outputs) if isinstance(outputs, Mapping) else {name: name for name in outputs}
         for output, name in chosen.items():
-            if output not in OUTPUTS:
-                raise InvalidValueError(f"outputs must be among {', '.join(OUTPUTS)}; got {output!r}")
             if output not in available:
-                raise InvalidValueError(
-                    f"outputs must be among {', '.join(available)}, for this calibrator has no confidence intervals; "
-                    f"got {output!r}"
-                )
+                why = ": this calibrator has no confidence intervals" if output in OUTPUTS else ""
+                raise InvalidValueError("outputs", f"be among {', '.join(available)}{why}", got=shown(output))
             if not isinstance(name, str) or not name:
-                raise InvalidTypeError(f"outputs[{output!r}] must be a name, as text; got {name!r}")
+                raise InvalidTypeError("outputs", "give each output a name, as text", got=f"{shown(name)} for {output}")
         if not chosen:
-            raise InvalidValueError("outputs must be at least one; got none")
+            raise InvalidValueError("outputs", "name at least one output", got="none")
         if len({name.lower() for name in chosen.values()}) < max(len(chosen), len(outputs)):
-            raise InvalidValueError(f"outputs must have names that differ, in any case of letters; got {outputs!r}")
+            rule = "have names that differ, even if upper and lower case are ignored"
+            raise InvalidValueError("outputs", rule, got=shown(outputs))
         return chosen
 
 
-_FIELDS = {"calibrated": "calibrated", "lower": "lower", "upper": "upper", "set": "sets"}
-
-
 def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> ExportTable:
-    """Return a fitted calibrator as cuts and columns, or say why it can not be exported.
+    """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be exported.
 
     Taken are calibrators whose prediction is one of finitely many values, chosen by comparing the score with cuts:
     comparisons have no rounding, so every engine finds the same value. A curve that needs exp or log has one, and
@@ -161,8 +164,10 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
     coverage = check_open_unit("coverage", coverage)
     if not isinstance(calibrator, ScoreCalibrator):
         raise InvalidTypeError(
-            f"calibrator must be a fitted calibrator of scores; got {type(calibrator).__name__}: of a classifier, "
-            "export its calibrator_"
+            "calibrator",
+            "be a fitted calibrator of scores",
+            got=type(calibrator).__name__,
+            advice="export the calibrator_ of a classifier",
         )
     check_is_fitted(calibrator)
     if isinstance(calibrator, ScalingBinningCalibrator):
@@ -175,8 +180,11 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
         classes = tuple(calibrator.classes_.tolist())
         return ExportTable((everywhere,), value, None, None, None, classes, coverage, _notes(calibrator))
     raise InvalidTypeError(
-        f"calibrator must be a step function of the score; got {type(calibrator).__name__}, whose values are computed "
-        f"from each score: engines round such results differently, so equality can not be promised. Instead {_ADVICE}"
+        "calibrator",
+        "predict one value for each bin of the score",
+        got=f"a {type(calibrator).__name__}, which computes a value from every score; engines round such values "
+        "differently",
+        advice=_ADVICE,
     )
 
 
@@ -196,54 +204,47 @@ def _of_regions(calibrator: RegionCalibrator, steps: tuple[Steps, ...], coverage
 
 
 def _of_partition(partition: Partition) -> tuple[Steps, ...]:
-    if isinstance(partition, ScorePartition):
-        return (_of_scores(None, partition, 0),)
-    if isinstance(partition, SegmentedPartition):
-        _check_segments(partition.segments)
-        triples = zip(partition.segments, partition.parts, partition.offsets.tolist(), strict=False)
-        return tuple(_of_scores(segment, part, offset) for segment, part, offset in triples)
-    raise InvalidTypeError(
-        f"calibrator must have regions that are bins of a score; got a {type(partition).__name__}, whose regions only "
-        f"its Python function knows. Instead {_ADVICE}"
-    )
-
-
-def _of_scores(segment: Any, part: ScorePartition, offset: int) -> Steps:
-    low, high = max(part.low, -LARGEST), min(part.high, LARGEST)
-    return Steps(segment, low, high, part.cuts, offset + np.arange(part.n_regions))
+    bins = partition.bins_by_segment
+    if not bins:
+        got = f"a {type(partition).__name__}, whose regions only its Python function can find"
+        raise InvalidTypeError("calibrator", "have regions that are bins of a score", got, _ADVICE)
+    if partition.has_segments:
+        _check_segments(tuple(bins))
+    steps, first = [], 0
+    for segment, part in bins.items():
+        regions = first + np.arange(part.n_regions)
+        steps.append(Steps(segment, max(part.low, -LARGEST), min(part.high, LARGEST), part.cuts, regions))
+        first += part.n_regions
+    return tuple(steps)
 
 
 def _composed(calibrator: ScalingBinningCalibrator) -> Steps:
     """Bins of a base map that is itself a step function: steps of the score."""
-    base = calibrator.base_
-    if not isinstance(base, VennAbersCalibrator) or not isinstance(calibrator.partition_, ScorePartition):
-        raise InvalidTypeError(
-            f"calibrator must compare the score itself with its cuts; got bins of what {type(base).__name__} computes "
-            "from the score, which engines round differently. Instead export a BinningCalibrator: its quantile bins "
-            "are those of any strictly increasing base"
-        )
-    inside = calibrator.partition_
+    base, inside = calibrator.base_, calibrator.partition_.bins_by_segment.get(None)
+    if not isinstance(base, VennAbersCalibrator) or inside is None:
+        got = f"bins of what {type(base).__name__} computes from the score, which engines round differently"
+        why = "; its quantile bins are those of any strictly increasing base"
+        raise InvalidTypeError("calibrator", "have bins of the score itself", got, joined(_ADVICE, why))
     mapped = merged(base.p0_, base.p1_, base.loss)
-    regions = np.where(
-        (mapped < inside.low) | (mapped > inside.high), -1, np.searchsorted(inside.cuts, mapped, side="right")
-    )
+    outside = (mapped < inside.low) | (mapped > inside.high)
+    regions = np.where(outside, -1, np.searchsorted(inside.cuts, mapped, side="right"))
     return Steps(None, -LARGEST, LARGEST, base.cuts_, regions)
 
 
-def _check_segments(segments: tuple[Any, ...]) -> None:
-    """Refuse segments that a column of one type can not hold."""
+def _check_segments(segments: tuple[object, ...]) -> None:
+    """Check that a column of one type can hold the segments."""
     kinds = {type(segment) for segment in segments}
     if len(kinds) > 1 or not kinds <= {str, int, float, bool}:
         names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise InvalidTypeError(f"segments must all be text, all whole numbers, all floats or all bools; got {names}")
-    beyond = [s for s in segments if type(s) is int and not -_EXACT_INTEGERS <= s < _EXACT_INTEGERS]
-    if beyond:
-        raise InvalidValueError(f"segments must be whole numbers of at most 64 bits; got {beyond[0]}")
-    if any(type(s) is float and not np.isfinite(s) for s in segments):
-        raise InvalidValueError("segments must be finite numbers; got one that is not")
+        raise InvalidTypeError("segments", "be all text, all whole numbers, all floats or all bools", got=names)
+    for segment in segments:
+        if type(segment) is int and not -_MOST_INTEGER <= segment < _MOST_INTEGER:
+            raise InvalidValueError("segments", "be whole numbers of at most 64 bits", got=shown(segment))
+        if type(segment) is float and not np.isfinite(segment):
+            raise InvalidValueError("segments", "be finite numbers", got=shown(segment))
 
 
-def _notes(calibrator: ScoreCalibrator, partition: Partition | None = None) -> tuple[str, ...]:
+def _notes(calibrator: ScoreCalibrator, partition: Partition | None = None) -> tuple[str, str]:
     mark = "" if partition is None else f", partition {partition.fingerprint}"
     written = f"Written by calibrant {__version__} from a {type(calibrator).__name__}{mark}."
-    return (written, " ".join(str(calibrator.guarantee_).split()))
+    return written, " ".join(str(calibrator.guarantee_).split())

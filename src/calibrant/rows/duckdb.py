@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
+from calibrant._sql.dialects import DIALECTS
+from calibrant._sql.search import bin_of, by_segment, one_line
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidTypeError
-from calibrant.partition import ScorePartition
 from calibrant.rows.adding import AddColumns, LookUp, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
@@ -13,6 +14,8 @@ from calibrant.rows.batch import Columns
 from calibrant.rows.faults import Place
 from calibrant.rows.progress import Progress, watched
 from calibrant.rows.work import Result, Work
+
+DUCKDB = DIALECTS["duckdb"]
 
 
 class DuckDBData(ScoredData):
@@ -76,61 +79,36 @@ def _reader(relation: Any) -> Any:
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join('"' + name.replace('"', '""') + '"' for name in dict.fromkeys(names))
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _double(value: float) -> str:
-    return f"CAST('{float(value)!r}' AS DOUBLE)"  # a bare 0.1 would be a decimal
+    return ", ".join(map(DUCKDB.quoted_name, dict.fromkeys(names)))
 
 
 def _array(column: FloatArray | tuple[str, ...]) -> str:
-    entries = map(_text, column) if isinstance(column, tuple) else map(_double, column.tolist())
-    return f"[{', '.join(entries)}]"
+    return f"[{', '.join(map(DUCKDB.literal, column if isinstance(column, tuple) else column.tolist()))}]"
 
 
 def _region(added: LookUp, schema: Any) -> str:
-    """The number of each row's region; null where the calibrator takes no such score or segment."""
-    partition = added.partition
-    if isinstance(partition, ScorePartition):
-        return _region_of_score(added.columns.score, partition, 0)
-    segment = str(added.columns.segment)
-    branches = [
-        f"WHEN {_is_segment(segment, schema.field(segment).type, name)} THEN "
-        f"{_region_of_score(added.columns.score, part, int(offset))}"
-        for name, part, offset in zip(partition.segments, partition.parts, partition.offsets, strict=False)
-    ]
-    return f"CASE {' '.join(branches)} ELSE NULL END"
+    """SQL for the region of a row; null where the calibrator does not accept its score or segment."""
+    bins, first = [], 0
+    for segment, part in added.partition.bins_by_segment.items():
+        leaves = [str(region) for region in range(first, first + part.n_regions)]
+        body = bin_of(DUCKDB, _names([added.columns.score]), part.low, part.high, part.cuts.tolist(), leaves)
+        bins.append((segment, body))
+        first += part.n_regions
+    if not added.partition.has_segments:
+        return one_line(bins[0][1])
+    return _of_segment(str(added.columns.segment), schema, bins)
 
 
-def _is_segment(column: str, kind: Any, name: Any) -> str:
-    """Whether a row is of a segment: text is compared with text, and numbers and bools with each other."""
+def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> str:
+    """SQL for the body of a row's segment: text is compared with text, and numbers and bools with each other."""
     import pyarrow as pa
 
-    text = pa.types.is_string(kind) or pa.types.is_dictionary(kind)
-    if isinstance(name, str) != text:
-        return "FALSE"
-    if text:
-        return f"CAST({_names([column])} AS VARCHAR) = {_text(name)}"
-    held = f"CAST({_names([column])} AS INTEGER)" if pa.types.is_boolean(kind) else _names([column])
-    return f"{held} = {_double(name) if isinstance(name, float) else int(name)}"
-
-
-def _region_of_score(column: str, part: ScorePartition, offset: int) -> str:
-    score = f"CAST({_names([column])} AS DOUBLE)"
-    limits = ((">=", part.low), ("<=", part.high))
-    inside = [f"{score} {sign} {_double(limit)}" for sign, limit in limits if abs(limit) < float("inf")]
-    found = _search(score, part.cuts.tolist(), offset)
-    return f"CASE WHEN {' AND '.join([f'isfinite({score})', *inside])} THEN {found} ELSE NULL END"
-
-
-def _search(score: str, cuts: list[float], first: int) -> str:
-    """Binary search as nested cases: `first` and how many cuts are not above the score."""
-    if not cuts:
-        return str(first)
-    middle = len(cuts) // 2
-    below, above = _search(score, cuts[:middle], first), _search(score, cuts[middle + 1 :], first + middle + 1)
-    return f"CASE WHEN {score} < {_double(cuts[middle])} THEN {below} ELSE {above} END"
+    kind, name = schema.field(column).type, _names([column])
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+        held = f"CAST({name} AS VARCHAR)"
+        known: list[tuple[str | float, list[str]]] = [(s, body) for s, body in bins if isinstance(s, str)]
+    else:
+        held = f"CAST({name} AS INTEGER)" if pa.types.is_boolean(kind) else name
+        numbers = [(segment, body) for segment, body in bins if not isinstance(segment, str)]
+        known = [(int(segment) if isinstance(segment, bool) else segment, body) for segment, body in numbers]
+    return one_line(by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known])) if known else "NULL"

@@ -14,7 +14,9 @@ from uuid import uuid4
 import numpy as np
 
 from calibrant._optional import needed
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant._sql.grid import SPARK, array, fast_bin_of
+from calibrant._sql.search import by_segment, one_line
+from calibrant.partition import Partition
 from calibrant.rows.adding import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
@@ -24,7 +26,6 @@ from calibrant.rows.draw import Draw
 from calibrant.rows.progress import Progress, watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.shipping import package_zip, tell_missing
-from calibrant.rows.spark_sql import array, bins_of, literal, quoted
 from calibrant.rows.work import Result, Work
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
@@ -32,6 +33,8 @@ _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint"
 _MOST_PARTS = 8
 _MOST_KINDS = 20
 _MOST_SEGMENTS = 10_000
+
+quoted = SPARK.quoted_name
 
 _equipped: set[str] = set()  # sessions whose workers have our code
 
@@ -84,7 +87,7 @@ class SparkData(ScoredData):
 
     def _counted(self, partition: Partition) -> Counted | None:
         """Spark's own counts; None where it can not tell, or where rows are faulty: the kernel says which and where."""
-        region = self._region(partition, "count_cuts")
+        region = self._region(partition, counting=True)
         label = self.columns.label
         if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
             return None
@@ -102,34 +105,34 @@ class SparkData(ScoredData):
             advance(sum(rows for _, _, rows in found))
         return Counted({int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()})
 
-    def _region(self, partition: Partition, cuts: str) -> str | None:
+    def _region(self, partition: Partition, *, counting: bool) -> str | None:
         """SQL for the region of a row, null where there is none; None where SQL would be slow, or might be inexact."""
         if self._types[self.columns.score] not in _EXACT_SCORES:
             return None
-        score = f"double({quoted(self.columns.score)})"
-        if isinstance(partition, ScorePartition):
-            return bins_of(score, partition, cuts, 0)
-        if not isinstance(partition, SegmentedPartition) or self.columns.segment is None:
+        bins, first = {}, 0
+        for segment, part in partition.bins_by_segment.items():
+            cuts, regions = (
+                (part.count_cuts, part.count_regions) if counting else (part.cuts, np.arange(part.n_regions))
+            )
+            leaves = np.where(regions >= 0, regions + first, -1).tolist()
+            bins[segment] = fast_bin_of(quoted(self.columns.score), part.low, part.high, cuts, leaves)
+            first += part.n_regions
+        if not partition.has_segments:
+            return bins.get(None)
+        kind = None if self.columns.segment is None else _TYPES.get(self._types[self.columns.segment])
+        if len(bins) > _MOST_PARTS or any(type(name) is not kind for name in bins):
             return None
-        kind = _TYPES.get(self._types[self.columns.segment])
-        if len(partition.parts) > _MOST_PARTS or any(type(name) is not kind for name in partition.segments):
-            return None
-        parts = zip(partition.parts, partition.offsets.tolist(), strict=False)
-        bins = [bins_of(score, part, cuts, first) for part, first in parts]
-        if None in bins:
-            return None
-        cases = (f"WHEN {literal(name)} THEN {one}" for name, one in zip(partition.segments, bins, strict=True))
-        return f"CASE {quoted(self.columns.segment)} {' '.join(cases)} END"
+        bodies = [(SPARK.literal(name), [text]) for name, text in bins.items() if text is not None]
+        return one_line(by_segment(quoted(str(self.columns.segment)), bodies)) if len(bodies) == len(bins) else None
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
         pa = needed("pyarrow", "arrow", "columns are added")
         added.schema(pa.schema([(name, pa.null()) for name in self._frame.columns]))  # none is there already
         if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
-            region = self._region(added.partition, "cuts")
+            region = self._region(added.partition, counting=False)
             if region is not None:  # not element_at, of which Spark takes for granted that it is never null
-                columns = (f"get({array(table)}, {region}) AS {quoted(name)}"
-                           for name, table in added.table.items())  # fmt: skip
+                columns = (f"get({array(table)}, {region}) AS {quoted(name)}" for name, table in added.table.items())
                 return self._frame.selectExpr("*", *columns)
         kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
             pa.schema(added.fields())

@@ -1,4 +1,4 @@
-"""A balanced search among cuts, as a tree: how deep it is grows with the logarithm of their number."""
+"""A balanced search among cuts, as a tree whose depth is the logarithm of their number."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -7,7 +7,7 @@ Node = TypeVar("Node")
 
 
 def balanced(cuts: Sequence[float], leaves: Sequence[Node], fork: Callable[[float, Node, Node], Node]) -> Node:
-    """Fold the leaves between the cuts into one node: `fork(cut, below, at_or_above)`.
+    """Join the leaves between the cuts into one node: `fork(cut, below, at_or_above)`.
 
     >>> balanced([1.0, 2.0, 3.0], ["a", "b", "c", "d"], lambda cut, low, high: f"({low} <{cut:g}> {high})")
     '((a <1> b) <2> (c <3> d))'

@@ -1,0 +1,202 @@
+"""How each SQL engine writes names, texts, doubles and casts: all that differs between dialects here."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calibrant.errors import InvalidValueError
+
+_NOT_IN_COMMENTS = str.maketrans(dict.fromkeys("${}\\`", "?") | {";": ","})
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The spelling of one engine.
+
+    Attributes
+    ----------
+    double : str
+        Name of the type of doubles.
+    quoted_name, quoted_text : callable
+        Quote a name of a column or table, and a text. `name` and `text` check first that the engine can read it.
+    finite : callable
+        Writes a finite double so that the engine reads exactly that double.
+    infinity : str
+        An infinite double; `{}` is its sign.
+    binary_text : str
+        Compares a text column by its characters alone, whatever its collation; `{}` is the column.
+    booleans : (str, str)
+        False and True.
+    guard : str
+        A further condition on the score column, `{}`, where a cast would accept values that are not numbers.
+    substituted : str
+        Opens what the engine replaces before it reads SQL, so no name may contain it.
+    most_nested : int or None
+        The most cuts for a nested CASE; more are searched in an array.
+    """
+
+    double: str
+    quoted_name: Callable[[str], str]
+    quoted_text: Callable[[str], str]
+    finite: Callable[[float], str]
+    infinity: str
+    binary_text: str = "{}"
+    booleans: tuple[str, str] = ("FALSE", "TRUE")
+    guard: str = ""
+    substituted: str | None = None
+    most_nested: int | None = None
+
+    def name(self, name: str) -> str:
+        """A quoted name of a column or table."""
+        _check_readable("a name", name)
+        if self.substituted is not None and self.substituted in name:
+            rule = f"not contain {self.substituted!r}, which Spark replaces before it reads SQL"
+            raise InvalidValueError("a name", rule, got=repr(name))
+        return self.quoted_name(name)
+
+    def text(self, text: str) -> str:
+        """A quoted text."""
+        _check_readable("a text", text)
+        return self.quoted_text(text)
+
+    def number(self, value: float) -> str:
+        """A double, exactly."""
+        return self.infinity.format("-" if value < 0 else "") if math.isinf(value) else self.finite(value)
+
+    def literal(self, value: str | float) -> str:
+        """A text, bool, whole number or double, without a check of the text."""
+        if isinstance(value, str):
+            return self.quoted_text(value)
+        if isinstance(value, bool):
+            return self.booleans[value]
+        return str(value) if isinstance(value, int) else self.number(value)
+
+
+def comment(text: str) -> str:
+    """Return `text` as one safe line for a comment.
+
+    A line break of any kind would end the comment. Semicolons, braces, dollar signs and backslashes have a meaning,
+    even inside comments, for tools that split or preprocess SQL.
+    """
+    return "".join(sign if sign.isprintable() else "?" for sign in text).translate(_NOT_IN_COMMENTS)
+
+
+def _check_readable(what: str, text: str) -> None:
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise InvalidValueError(what, "not contain NUL or half of a surrogate pair, which SQL cannot hold", repr(text))
+
+
+def _doubled(quote: str) -> Callable[[str], str]:
+    """Quote a name or text; the quote sign itself is doubled."""
+    return lambda text: quote + text.replace(quote, 2 * quote) + quote
+
+
+def _snowflake_name(name: str) -> str:
+    """Quote a name. Snowflake reads unquoted names as capitals, so a name in small letters means one in capitals."""
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    return _doubled('"')(name.upper() if plain and name == name.lower() else name)
+
+
+def _escaped(quote: str) -> Callable[[str], str]:
+    """Backslash before the quote and itself; signs that are not printable, and the dollar sign, by number."""
+
+    def sign_text(sign: str) -> str:
+        if sign in (quote, "\\"):
+            return f"\\{sign}"
+        by_number = sign == "$" or (not sign.isprintable() and ord(sign) < 0x10000)
+        return f"\\u{ord(sign):04x}" if by_number else sign
+
+    return lambda text: quote + "".join(map(sign_text, text)) + quote
+
+
+def _postgres_text(text: str) -> str:
+    """The E form for a text with a backslash: it does not depend on standard_conforming_strings."""
+    quoted = _doubled("'")(text)
+    return "E" + quoted.replace("\\", "\\\\") if "\\" in text else quoted
+
+
+def _spark_text(text: str) -> str:
+    """By its bytes, unless every sign is plain: a backslash means different things under different settings."""
+    plain = text.isprintable() and not set(text) & set("'\\$")
+    return f"'{text}'" if plain else f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+def _fraction(double: str) -> Callable[[float], str]:
+    """Write a double as a whole number below 2**53, times or over powers of two: exact, however decimals are read."""
+
+    def number(value: float) -> str:
+        numerator, denominator = value.as_integer_ratio()
+        shift = 1 - denominator.bit_length()
+        while numerator and numerator % 2 == 0:
+            numerator, shift = numerator // 2, shift + 1
+        if shift > 0 and abs(numerator) << shift <= 2**53:
+            numerator, shift = numerator << shift, 0
+        parts = [f"CAST({numerator} AS {double})"]
+        sign, left = (" * ", shift) if shift > 0 else (" / ", -shift)
+        while left:
+            step = min(left, 62)  # 2**62 is the largest power of two that every engine holds in a whole number
+            parts.append(f"{sign}{2**step}")
+            left -= step
+        return parts[0] if len(parts) == 1 else f"({''.join(parts)})"
+
+    return number
+
+
+def _duckdb_number(value: float) -> str:
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"  # without an exponent it would be a DECIMAL
+
+
+DIALECTS: dict[str, Dialect] = {
+    "postgres": Dialect(
+        "double precision",
+        _doubled('"'),
+        _postgres_text,
+        lambda value: f"float8 '{value!r}'",
+        "float8 '{}Infinity'",
+        binary_text='CAST({} AS text) COLLATE "C"',
+    ),
+    "duckdb": Dialect(
+        "DOUBLE",
+        _doubled('"'),
+        _doubled("'"),
+        _duckdb_number,
+        "CAST('{}inf' AS DOUBLE)",
+        binary_text='CAST({} AS VARCHAR) COLLATE "binary"',
+    ),
+    "snowflake": Dialect(
+        "DOUBLE",
+        _snowflake_name,
+        _escaped("'"),
+        _fraction("DOUBLE"),
+        "CAST('{}inf' AS DOUBLE)",
+        binary_text="COLLATE({}, '')",
+    ),
+    "bigquery": Dialect(
+        "FLOAT64",
+        _escaped("`"),
+        _escaped("'"),
+        _fraction("FLOAT64"),
+        "CAST('{}inf' AS FLOAT64)",
+        binary_text="COLLATE({}, '')",
+    ),
+    "spark": Dialect(
+        "DOUBLE",
+        _doubled("`"),
+        _spark_text,
+        lambda value: f"{value!r}D",
+        "CAST('{}Infinity' AS DOUBLE)",
+        substituted="${",
+        most_nested=63,  # Spark compiles a CASE to Java: slow at hundreds of cuts, out of memory at thousands
+    ),
+    "sqlite": Dialect(
+        "REAL",
+        _doubled("`"),  # SQLite would take an unknown name in double quotes for a text, without an error
+        _doubled("'"),
+        _fraction("REAL"),
+        "{}9e999",
+        binary_text="{} COLLATE BINARY",
+        booleans=("0", "1"),
+        guard="typeof({}) IN ('real', 'integer')",
+    ),
+}
