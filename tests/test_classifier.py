@@ -75,7 +75,7 @@ def test_decision_function_serves_where_there_are_no_probabilities() -> None:
     model = CalibratedClassifier(LinearSVC(random_state=0), random_state=0).fit(X, Y)
     assert ((model.predict_proba(X) >= 0) & (model.predict_proba(X) <= 1)).all()
     with pytest.raises(TypeError, match="must have predict_proba; got LinearSVC"):
-        CalibratedClassifier(LinearSVC(), method="predict_proba").fit(X, Y)
+        CalibratedClassifier(LinearSVC(), response_method="predict_proba").fit(X, Y)
 
 
 def test_out_of_fold_scores_come_without_a_proof() -> None:

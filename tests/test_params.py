@@ -1,12 +1,30 @@
 """Checks of scalar parameters: what each rule takes, and that drawing needs no global state."""
 
+import io
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from calibrant import (
+    CalibratedClassifier,
+    ClassWiseCalibrator,
+    ConformalSets,
+    TopLabelCalibrator,
+    calibrators,
+    ratios,
+)
 from calibrant._params import (
+    FRACTION_OR_COUNT,
+    OPEN_UNIT,
+    Choice,
+    Flag,
+    Having,
+    Instance,
+    Integer,
+    Only,
+    Optional,
     as_generator,
     check_bins,
     check_int,
@@ -17,6 +35,7 @@ from calibrant._params import (
     error_budget,
     thread_count,
 )
+from calibrant.errors import InvalidTypeError, InvalidValueError
 
 
 @pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3), np.array(3)], ids=["int", "int8", "uint64", "0-d"])
@@ -26,11 +45,62 @@ def test_int_of_any_kind_becomes_a_plain_int(value):
     assert type(found) is int
 
 
-def test_int_message_names_parameter_rule_and_value():
-    with pytest.raises(ValueError, match=r'^n_bins must be an int >= 1, or "auto"; got 0$'):
-        check_int("n_bins", 0, minimum=1, alternative=', or "auto"')
-    with pytest.raises(TypeError, match=r"^n_bins must be an int >= 1; got '3' \(str\)$"):
-        check_int("n_bins", "3", minimum=1)
+def test_an_error_names_parameter_rule_and_value_in_fields():
+    rule = Integer(1) | Only("auto")
+    for value, kind, got in (
+        ("ten", InvalidValueError, "'ten'"),
+        (0, InvalidValueError, "0"),
+        (1.5, InvalidTypeError, "1.5"),
+    ):
+        with pytest.raises(kind) as caught:
+            rule.check("n_bins", value)
+        assert caught.value.parameter == "n_bins"
+        assert caught.value.rule == 'be an int >= 1 or "auto"'
+        assert caught.value.got == got
+        assert str(caught.value) == f'n_bins must be an int >= 1 or "auto"; got {got}'
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "taken", "refused"),
+    [
+        (Integer(2), "an int >= 2", [2, np.int8(3)], [1, 2.0, True, "2", None]),
+        (OPEN_UNIT, "a number strictly between 0 and 1", [0.5, Fraction(1, 3)], [0, 1, 1.5, math.nan, "0.5", True]),
+        (
+            Optional(FRACTION_OR_COUNT),
+            "a fraction strictly between 0 and 1 or a number of rows >= 1",
+            [0.2, np.float32(0.5), 1, 70, None],
+            [0, 0.0, 1.0, 1.5, -3, True, "0.2", math.inf],
+        ),
+        (Choice(("a", "b")), "one of 'a', 'b'", ["a"], ["c", None, 1, ["a"]]),
+        (Flag(), "True or False", [True, np.False_], [0, 1, None, "yes"]),
+        (Optional(Instance(dict, "a dict")), "a dict", [{}, None], [dict, [], 0]),
+        (Having(("read",), "a file"), "a file", [io.StringIO()], [io.StringIO, None, 0]),
+    ],
+    ids=["int", "open unit", "fraction or count", "choice", "flag", "instance", "having"],
+)
+def test_a_rule_says_what_it_takes_and_takes_no_more(rule, words, taken, refused):
+    assert rule.words == words
+    for value in taken:
+        rule.check("p", value)
+    for value in refused:
+        with pytest.raises((InvalidTypeError, InvalidValueError), match=r"^p must be "):
+            rule.check("p", value)
+
+
+CHECKED_WITH_THE_LABELS = {"classes", "pos_label"}
+ESTIMATORS = [
+    *(getattr(calibrators, name) for name in calibrators.__all__),
+    *(kind for name in ratios.__all__ if hasattr(kind := getattr(ratios, name), "get_params")),
+    CalibratedClassifier,
+    ClassWiseCalibrator,
+    ConformalSets,
+    TopLabelCalibrator,
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_parameter_of_every_estimator_is_declared(estimator):
+    assert set(estimator._parameter_rules) == set(estimator._get_param_names()) - CHECKED_WITH_THE_LABELS
 
 
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5), Fraction(1, 2)])
@@ -54,7 +124,7 @@ def test_error_budget_is_never_rounded_up_to_one():
 
 def test_bins_are_capped_before_memory_is_taken():
     assert check_bins(10**7) == 10**7
-    with pytest.raises(ValueError, match="n_bins must be at most 10000000; got 10000001"):
+    with pytest.raises(ValueError, match="n_bins must be at most 10,000,000; got 10,000,001"):
         check_bins(10**7 + 1)
 
 

@@ -198,7 +198,7 @@ def _named(calibrators: Any) -> dict[str, Any]:
 def _folds(cv: Any, scores: FloatArray, codes: Any, random_state: Any) -> list[tuple[Any, Any]]:
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
-        n_folds = check_int("cv", cv, minimum=2, alternative=", or a splitter")
+        n_folds = check_int("cv", cv, minimum=2)
         if rarest < n_folds:
             raise InvalidValueError(
                 f"cv must be at most the number of rows of the rarer label, {rarest}; got {n_folds}: use fewer folds"

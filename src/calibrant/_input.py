@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
+from calibrant._text import shown as shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -273,9 +274,3 @@ def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueErr
 def in_all(count: int) -> str:
     """How many rows are like the one an error names."""
     return "in no other row" if count == 1 else f"{count} such rows in all"
-
-
-def shown(value: Any) -> str:
-    """Return a short text of any value for an error message."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,63 +1,288 @@
-"""Checks of scalar parameters: one rule, one message, one place."""
+"""What parameters must be: each rule is written once, with its words and its check.
+
+An estimator declares its rules in one mapping, `_parameter_rules`, and `CheckedParameters` checks them. Functions check
+one value with a rule, `Integer(1).check("cv", cv)`, or with one of the short `check_*` functions below.
+"""
 
 import math
 import operator
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from calibrant._text import shown
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
+T = TypeVar("T", covariant=True)
+S = TypeVar("S")
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.SeedSequence)
 _MOST_BINS = 10**7  # their edges take 80 MB
 _THREADS_PER_CORE = 8  # more would cost memory and gain nothing
 
 
-def check_int(name: str, value: Any, *, minimum: int, alternative: str = "") -> int:
-    """Return `value` as an int of at least `minimum`; `alternative` says what else the parameter takes."""
-    rule = f"{name} must be an int >= {minimum}{alternative}"
-    if isinstance(value, bool | np.bool_):
-        raise InvalidTypeError(f"{rule}; got {value!r}")
-    try:
+class Rule(ABC, Generic[T]):
+    """What a parameter must be.
+
+    A subclass sets `words`, what follows "must be", and implements `parse`. Rules combine: `Integer(1) | Only("auto")`.
+    """
+
+    words: str
+
+    @abstractmethod
+    def parse(self, value: Any) -> T:
+        """Return the value in its plain form; raise TypeError for a wrong kind and ValueError for a wrong value."""
+
+    def check(self, name: str, value: Any) -> T:
+        """Return the value in its plain form, or raise an error that names the parameter.
+
+        >>> (Integer(1) | Only("auto")).check("n_bins", "ten")
+        Traceback (most recent call last):
+        calibrant.errors.InvalidValueError: n_bins must be an int >= 1 or "auto"; got 'ten'
+        """
+        try:
+            return self.parse(value)
+        except TypeError:
+            raise InvalidTypeError(name, f"be {self.words}", got=shown(value)) from None
+        except ValueError:
+            raise InvalidValueError(name, f"be {self.words}", got=shown(value)) from None
+
+    def __or__(self, other: "Rule[S]") -> "Rule[T | S]":
+        return _AnyOf(self, other)
+
+
+class _AnyOf(Rule[Any]):
+    """One of several rules."""
+
+    def __init__(self, first: Rule[Any], last: Rule[Any]) -> None:
+        self._rules: tuple[Rule[Any], ...] = (*(first._rules if isinstance(first, _AnyOf) else (first,)), last)
+        self.words = f"{', '.join(rule.words for rule in self._rules[:-1])} or {last.words}"
+
+    def parse(self, value: Any) -> Any:
+        wrong_value = False
+        for rule in self._rules:
+            try:
+                return rule.parse(value)
+            except TypeError:
+                continue
+            except ValueError:
+                wrong_value = True
+        raise ValueError if wrong_value else TypeError
+
+
+class Integer(Rule[int]):
+    """A whole number of at least `minimum`."""
+
+    def __init__(self, minimum: int, words: str = "an int") -> None:
+        self.minimum = minimum
+        self.words = f"{words} >= {minimum}"
+
+    def parse(self, value: Any) -> int:
+        """Return a plain int."""
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
         number = operator.index(value)
-    except TypeError:
-        raise InvalidTypeError(f"{rule}; got {value!r} ({type(value).__name__})") from None
-    if number < minimum:
-        raise InvalidValueError(f"{rule}; got {number}")
-    return number
+        if number < self.minimum:
+            raise ValueError
+        return number
+
+
+class Number(Rule[float]):
+    """A finite number; with `low` and `high` one between them, limits included unless `open_low` or `open_high`."""
+
+    def __init__(
+        self,
+        words: str = "a finite number",
+        low: float = -math.inf,
+        high: float = math.inf,
+        *,
+        open_low: bool = False,
+        open_high: bool = False,
+    ) -> None:
+        self.words = words
+        self._low, self._high = low, high
+        self._open_low, self._open_high = open_low, open_high
+
+    def parse(self, value: Any) -> float:
+        """Return a plain float."""
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+            raise TypeError
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ValueError from None
+        outside = not (math.isfinite(number) and self._low <= number <= self._high)
+        if outside or (self._open_low and number == self._low) or (self._open_high and number == self._high):
+            raise ValueError
+        return number
+
+
+class Only(Rule[str]):
+    """One word, such as "auto"."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self.words = f'"{word}"'
+
+    def parse(self, value: Any) -> str:
+        """Return the word."""
+        if not isinstance(value, str):
+            raise TypeError
+        if value != self._word:
+            raise ValueError
+        return self._word
+
+
+class Choice(Rule[str]):
+    """One of several words."""
+
+    def __init__(self, choices: Collection[str]) -> None:
+        self._choices = tuple(choices)
+        self.words = f"one of {', '.join(map(repr, self._choices))}"
+
+    def parse(self, value: Any) -> str:
+        """Return the word."""
+        if not isinstance(value, str) or value not in self._choices:
+            raise ValueError
+        return value
+
+
+class Flag(Rule[bool]):
+    """True or False."""
+
+    words = "True or False"
+
+    def parse(self, value: Any) -> bool:
+        """Return a plain bool."""
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError
+        return bool(value)
+
+
+class Instance(Rule[Any]):
+    """An object of a type; `words` says which, with an example."""
+
+    def __init__(self, kind: type, words: str) -> None:
+        self._kind = kind
+        self.words = words
+
+    def parse(self, value: Any) -> Any:
+        """Return the object."""
+        if not isinstance(value, self._kind):
+            raise TypeError
+        return value
+
+
+class Having(Rule[Any]):
+    """An object, not a class, that has some methods; `words` says what it is, with an example."""
+
+    def __init__(self, methods: tuple[str, ...], words: str) -> None:
+        self._methods = methods
+        self.words = words
+
+    def parse(self, value: Any) -> Any:
+        """Return the object."""
+        if isinstance(value, type) or not all(hasattr(value, method) for method in self._methods):
+            raise TypeError
+        return value
+
+
+class Optional(Rule[S | None]):
+    """None, or what another rule takes. The words leave None out: someone who set the parameter does not want it."""
+
+    def __init__(self, rule: Rule[S]) -> None:
+        self._rule = rule
+        self.words = rule.words
+
+    def parse(self, value: Any) -> S | None:
+        """Return None, or the value in its plain form."""
+        return None if value is None else self._rule.parse(value)
+
+
+class ScoreRange(Rule[tuple[float, float]]):
+    """A pair (low, high) of numbers with low < high."""
+
+    words = "a pair (low, high) of numbers with low < high"
+
+    def parse(self, value: Any) -> tuple[float, float]:
+        """Return two plain floats."""
+        if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
+            raise TypeError
+        low, high = (Number().parse(bound) for bound in value)
+        if not low < high or math.isinf(high - low):
+            raise ValueError
+        return low, high
+
+
+class RandomState(Rule[Any]):
+    """What seeds a random generator; nothing is drawn from it."""
+
+    words = "an int >= 0, a numpy generator or None"
+
+    def parse(self, value: Any) -> Any:
+        """Return it unchanged."""
+        return value if value is None or isinstance(value, _GENERATORS) else Integer(0).parse(value)
+
+
+class Jobs(Rule[int]):
+    """How many threads to use."""
+
+    words = "an int >= 1, -1 for every core or None for one thread"
+
+    def parse(self, value: Any) -> int:
+        """Return the number of threads."""
+        if value is None:
+            return 1
+        cores = os.cpu_count() or 1
+        if isinstance(value, int | np.integer) and value == -1:
+            return cores
+        return min(Integer(1).parse(value), _THREADS_PER_CORE * cores)
+
+
+OPEN_UNIT = Number("a number strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
+_FRACTION = Number("a fraction strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
+FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
+"""Part of the rows: a fraction of them, or how many."""
+
+
+class CheckedParameters:
+    """An estimator that declares what its parameters must be.
+
+    `pos_label` and `classes` have no rule here: they are checked together with the labels.
+    """
+
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {}
+
+    def _check_parameters(self) -> None:
+        """Raise an error for the first parameter that breaks its rule."""
+        for name, rule in self._parameter_rules.items():
+            rule.check(name, getattr(self, name))
+
+
+def check_int(name: str, value: Any, *, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`."""
+    return Integer(minimum).check(name, value)
 
 
 def check_bins(value: Any) -> int:
     """Return `value` as a number of bins whose edges fit into memory."""
-    number = check_int("n_bins", value, minimum=1)
+    number = Integer(1).check("n_bins", value)
     if number > _MOST_BINS:
-        raise InvalidValueError(f"n_bins must be at most {_MOST_BINS}; got {number}")
+        raise InvalidValueError("n_bins", f"be at most {_MOST_BINS:,}", got=f"{number:,}")
     return number
 
 
 def check_real(name: str, value: Any, *, rule: str) -> float:
-    """Return `value` as a finite float."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise InvalidTypeError(f"{name} must be {rule}; got {value!r} ({type(value).__name__})")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise InvalidValueError(f"{name} must be {rule}; got {value!r}")
-    return number
+    """Return `value` as a finite float; `rule` says what it must be."""
+    return Number(rule).check(name, value)
 
 
 def check_open_unit(name: str, value: Any) -> float:
     """Return `value` as a float strictly between 0 and 1."""
-    rule = "a number strictly between 0 and 1"
-    number = check_real(name, value, rule=rule)
-    if not 0.0 < number < 1.0:
-        raise InvalidValueError(f"{name} must be {rule}; got {value!r}")
-    return number
+    return OPEN_UNIT.check(name, value)
 
 
 def error_budget(confidence_level: Any) -> float:
@@ -67,38 +292,27 @@ def error_budget(confidence_level: Any) -> float:
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise InvalidValueError(f"{name} must be one of {listed}; got {value!r}")
-    return value
+    return Choice(choices).check(name, value)
 
 
 def check_score_range(value: Any) -> tuple[float, float]:
     """Return `value` as (low, high) with low < high."""
-    rule = "a pair (low, high) of numbers with low < high"
-    if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
-        raise InvalidTypeError(f"score_range must be {rule}; got {value!r}")
-    low, high = (check_real("score_range", bound, rule=rule) for bound in value)
-    if not low < high or math.isinf(high - low):
-        raise InvalidValueError(f"score_range must be {rule}; got {value!r}")
-    return low, high
-
-
-def check_state(state: Any, keys: Collection[str] = ()) -> None:
-    """Refuse what is not the mapping that `to_dict` made."""
-    if not isinstance(state, Mapping):
-        raise InvalidTypeError(f"state must be the dict that to_dict returned; got {type(state).__name__}")
-    absent = [key for key in keys if key not in state]
-    if absent:
-        raise InvalidValueError(
-            f"state must have the key {absent[0]!r}, as to_dict writes it; got {sorted(map(str, state))[:20]}"
-        )
+    return ScoreRange().check("score_range", value)
 
 
 def check_random_state(random_state: Any) -> None:
-    """Refuse what can not seed a generator, without drawing from it."""
-    if random_state is not None and not isinstance(random_state, _GENERATORS):
-        check_int("random_state", random_state, minimum=0, alternative=", None or a numpy generator")
+    """Raise for what cannot seed a generator, without drawing from it."""
+    RandomState().check("random_state", random_state)
+
+
+def check_state(state: Any, keys: Collection[str] = ()) -> None:
+    """Raise for what is not the mapping that `to_dict` made."""
+    if not isinstance(state, Mapping):
+        raise InvalidTypeError("state", "be the dict that to_dict returned", got=type(state).__name__)
+    absent = [key for key in keys if key not in state]
+    if absent:
+        got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
+        raise InvalidValueError("state", f"have the key {absent[0]!r}, as to_dict writes it", got=got)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -111,10 +325,4 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 def thread_count(n_jobs: Any) -> int:
     """Return the number of threads `n_jobs` asks for: None is 1, -1 is every core."""
-    if n_jobs is None:
-        return 1
-    cores = os.cpu_count() or 1
-    if isinstance(n_jobs, int | np.integer) and n_jobs == -1:
-        return cores
-    number = check_int("n_jobs", n_jobs, minimum=1, alternative=", -1 for every core, or None for one")
-    return min(number, _THREADS_PER_CORE * cores)
+    return Jobs().check("n_jobs", n_jobs)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._params import check_bins, check_choice, check_int, check_open_unit, error_budget
+from calibrant._params import FRACTION_OR_COUNT, check_bins, check_choice, check_int, check_open_unit, error_budget
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
@@ -139,11 +139,8 @@ class _Question:
 
     def _split_rows(self, n: int) -> int:
         split = self.split
-        rule = "a fraction strictly between 0 and 1, or a number of rows >= 1"
-        if isinstance(split, float | np.floating):
-            cutting = round(check_open_unit("split", split) * n)
-        else:
-            cutting = check_int("split", split, minimum=1, alternative=f", or {rule}")
+        part = FRACTION_OR_COUNT.check("split", split)
+        cutting = part if isinstance(part, int) else round(part * n)
         counting = n - cutting
         log_term = math.log(2 * self.n_bins / error_budget(self.confidence_level))
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))

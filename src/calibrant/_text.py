@@ -67,3 +67,13 @@ def joined(*parts: Text) -> Text:
     'drop split here'
     """
     return tuple(piece for part in parts for piece in ((part,) if isinstance(part, str) else part))
+
+
+def shown(value: object) -> str:
+    """A short text of any value, for an error message.
+
+    >>> shown("ten"), shown(range(3))
+    ("'ten'", 'range(0, 3)')
+    """
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."

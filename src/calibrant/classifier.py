@@ -1,8 +1,8 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,18 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from calibrant._params import as_generator, check_choice, check_int, check_open_unit
+from calibrant._params import (
+    FRACTION_OR_COUNT,
+    Optional,
+    CheckedParameters,
+    Choice,
+    Having,
+    Integer,
+    RandomState,
+    Rule,
+    as_generator,
+)
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
@@ -29,7 +40,7 @@ from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 
-METHODS = ("auto", "predict_proba", "decision_function")
+RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
 _CROSS_FITTED = (
     "the scores came from models fitted on parts of the data, not from the model that predicts; "
     "use cv=None for a promise that is proved"
@@ -47,7 +58,7 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
     return hasattr(classifier.calibrator, "predict_multiprobability") and not classifier._merges_folds()
 
 
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
     Parameters
@@ -65,7 +76,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         own model and calibrator, and their predictions are merged (see `CrossVennAbersCalibrator`).
     calibration_size : float or int, default=0.25
         Fraction or number of rows to calibrate on, for `cv=None`.
-    method : {"auto", "predict_proba", "decision_function"}, default="auto"
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     random_state : int, Generator, RandomState or None, default=None
         Draws the calibration rows.
@@ -99,6 +110,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     ((2, 2), (2, 2))
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()"),
+        "calibrator": Optional(
+            Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
+        ),
+        "cv": Optional(Integer(2) | Having(("split",), "a splitter")),
+        "calibration_size": FRACTION_OR_COUNT,
+        "response_method": Choice(RESPONSE_METHODS),
+        "random_state": RandomState(),
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -106,14 +128,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         *,
         cv: Any = None,
         calibration_size: float = 0.25,
-        method: str = "auto",
+        response_method: str = "auto",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
         self.cv = cv
         self.calibration_size = calibration_size
-        self.method = method
+        self.response_method = response_method
         self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, *, X_target: Any = None, **params: Any) -> Self:
@@ -135,12 +157,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         -------
         self
         """
-        check_choice("method", self.method, METHODS)
-        if isinstance(self.cv, str):
-            raise InvalidValueError(
-                f"cv must be None, an int or a splitter; got {self.cv!r}: pass a fitted model as FrozenEstimator(model)"
-            )
-        self._check_parts()
+        self._check_parameters()
+        if (
+            self.calibrator is not None
+            and not {"classes", "pos_label"} <= self.calibrator.get_params(deep=False).keys()
+        ):
+            rule = self._parameter_rules["calibrator"].words
+            raise InvalidTypeError("calibrator", f"be {rule}", got=shown(self.calibrator))
         if X_target is not None:
             self._check_takes_target()
         X, labels, params = self._check_rows(X, y, params)
@@ -235,20 +258,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
             models.append(model)
         return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
-    def _check_parts(self) -> None:
-        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
-            raise InvalidTypeError(
-                f"estimator must be a classifier, as in LogisticRegression(); got {self.estimator!r}"
-            )
-        if self.calibrator is not None and (
-            isinstance(self.calibrator, type)
-            or not hasattr(self.calibrator, "predict_proba")
-            or not {"classes", "pos_label"} <= self.calibrator.get_params(deep=False).keys()
-        ):
-            raise InvalidTypeError(
-                f"calibrator must be one of scores, such as BinningCalibrator(), or None; got {self.calibrator!r}"
-            )
-
     def _check_rows(self, X: Any, y: ArrayLike, params: dict[str, Any]) -> tuple[Any, NDArray[Any], dict[str, Any]]:
         """Return what can be taken by row; a row of weight zero takes part in nothing."""
         if y is None:
@@ -296,11 +305,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
 
     def _held_out(self, n_rows: int, generator: np.random.Generator) -> tuple[IndexArray, IndexArray]:
         """Rows to train on and rows to calibrate on, drawn without a look at the labels."""
-        if isinstance(self.calibration_size, float | np.floating):
-            size = max(1, round(check_open_unit("calibration_size", self.calibration_size) * n_rows))
-        else:
-            alternative = ", or a fraction strictly between 0 and 1"
-            size = check_int("calibration_size", self.calibration_size, minimum=1, alternative=alternative)
+        part = FRACTION_OR_COUNT.check("calibration_size", self.calibration_size)
+        size = part if isinstance(part, int) else max(1, round(part * n_rows))
         if size >= n_rows:
             raise InvalidValueError(
                 f"calibration_size must leave rows to train on; got {size} of n_samples={n_rows}. Use more rows, or a "
@@ -324,7 +330,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         return calibrator.set_params(classes=tuple(classes.tolist()), pos_label=positive)
 
     def _response_method(self, estimator: Any) -> str:
-        wanted = METHODS[1:] if self.method == "auto" else (self.method,)
+        wanted = RESPONSE_METHODS[1:] if self.response_method == "auto" else (self.response_method,)
         for name in wanted:
             if hasattr(estimator, name):
                 return name
@@ -349,8 +355,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
     def _splitter(self, generator: np.random.Generator) -> Any:
         if not isinstance(self.cv, int | np.integer):
             return self.cv
-        n_splits = check_int("cv", self.cv, minimum=2, alternative=", a splitter, or None")
-        return KFold(n_splits, shuffle=True, random_state=int(generator.integers(2**31)))
+        return KFold(int(self.cv), shuffle=True, random_state=int(generator.integers(2**31)))
 
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_numbers, as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import as_generator, check_choice, check_open_unit, check_random_state, check_real, check_state
+from calibrant._params import (
+    CheckedParameters,
+    Choice,
+    Flag,
+    Number,
+    RandomState,
+    Rule,
+    as_generator,
+    check_open_unit,
+    check_state,
+)
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
@@ -64,7 +74,7 @@ class ConformalGuarantee:
         )
 
 
-class ConformalSets(BaseEstimator):  # type: ignore[misc]
+class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """Sets of labels that hold the true one with a stated probability, at any sample size and for every distribution.
 
     Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row; with
@@ -125,6 +135,12 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
            [False,  True]])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "conditional": Choice(KINDS),
+        "center": Number(),
+        "randomized": Flag(),
+        "random_state": RandomState(),
+    }
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
 
     guarantee_: ConformalGuarantee
@@ -174,13 +190,6 @@ class ConformalSets(BaseEstimator):  # type: ignore[misc]
             per_code = [np.sort(np.concatenate(per_code))] * 2
         self._take((per_code[0], per_code[1]), classes)
         return self
-
-    def _check_parameters(self) -> None:
-        check_choice("conditional", self.conditional, KINDS)
-        check_real("center", self.center, rule="a finite number")
-        check_random_state(self.random_state)
-        if not isinstance(self.randomized, bool | np.bool_):
-            raise InvalidTypeError(f"randomized must be True or False; got {self.randomized!r}")
 
     def _odd(self, scores: NDArray[Any], code: int) -> FloatArray:
         """How odd a score is for the label of this code; within one label only the order of scores matters."""

@@ -649,7 +649,7 @@ for value in (0, 0.0, 1.0, -0.5, 2.0, N, N + 5, "x", None, True, np.nan):
 for value in (0, 1, -2, True):
     refuse("cv", f"cv={value!r}", lambda value=value: classify(cv=value))
 for value in ("predict", "", None, 3):
-    refuse("method", f"method={value!r}", lambda value=value: classify(method=value))
+    refuse("response_method", f"response_method={value!r}", lambda value=value: classify(response_method=value))
 for value in (-1, 1.5, "x", True):
     refuse("random_state", f"classifier random_state={value!r}", lambda value=value: classify(random_state=value))
 for value in ("x", 3, BinningCalibrator, IsotonicRegression(), LogisticRegression(), []):
@@ -657,7 +657,11 @@ for value in ("x", 3, BinningCalibrator, IsotonicRegression(), LogisticRegressio
 for value in ("x", 3, LogisticRegression, []):
     refuse("estimator", f"estimator={value!r}", lambda value=value: classify(estimator=value))
 refuse("estimator", "estimator without scores", lambda: classify(estimator=LinearSVR()))
-refuse("estimator", "estimator without the method", lambda: classify(estimator=LinearSVR(), method="predict_proba"))
+refuse(
+    "estimator",
+    "estimator without the method",
+    lambda: classify(estimator=LinearSVR(), response_method="predict_proba"),
+)
 refuse("n_bins", "classifier: calibrator's parameter", lambda: classify(calibrator=BinningCalibrator(n_bins=0)))
 refuse("n_bins", "classifier: more bins than rows", lambda: classify(calibrator=BinningCalibrator(n_bins=N)))
 refuse(

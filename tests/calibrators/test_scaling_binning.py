@@ -82,9 +82,9 @@ def test_saved_state_is_read_in_a_fresh_process(base):
     [
         ({"base": "platt"}, TypeError, "base must be a calibrator of scores"),
         ({"base": PlattCalibrator}, TypeError, "base must be a calibrator of scores"),
-        ({"split": 0.0}, ValueError, "split must be a number strictly between 0 and 1"),
+        ({"split": 0.0}, ValueError, "split must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
         ({"split": 3000}, ValueError, "split must leave rows to fit the base map and to count"),
-        ({"split": None}, TypeError, "split must be an int >= 1"),
+        ({"split": None}, TypeError, "split must be a fraction strictly between 0 and 1 or a number of rows >= 1"),
         ({"n_bins": 0}, ValueError, "n_bins must be an int >= 1"),
         ({"random_state": "x"}, TypeError, "random_state must be"),
     ],

@@ -58,8 +58,11 @@ def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--split", "1.5"), "--split must be a fraction strictly between 0 and 1, or a number of rows >= 1; got 1.5"),
-        (("--split", "0"), "--split must be a number of rows >= 1, or a fraction strictly between 0 and 1; got 0"),
+        (
+            ("--split", "1.5"),
+            "--split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 1.5",
+        ),
+        (("--split", "0"), "--split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 0"),
         (("--split", "0.2", "--interval", "umd"), "Use --interval clopper-pearson"),
     ],
 )

@@ -264,15 +264,15 @@ def test_rows_with_other_columns_than_fitted_are_refused(ratio):
     [
         (ULSIF(centers=0), "centers must be an int >= 1"),
         (ULSIF(centers=np.ones((3, 5))), "centers must have 2 columns; got 5"),
-        (ULSIF(bandwidth=0.0), "bandwidth must be a number > 0, or several"),
-        (ULSIF(bandwidth=[]), "bandwidth must be a number > 0, or several"),
-        (ULSIF(penalty=[-1.0, 1.0]), "penalty must be a number > 0, or several"),
+        (ULSIF(bandwidth=0.0), "bandwidth must be a number > 0 or several"),
+        (ULSIF(bandwidth=[]), "bandwidth must be a number > 0 or several"),
+        (ULSIF(penalty=[-1.0, 1.0]), "penalty must be a number > 0 or several"),
         (ULSIF(standardize="yes"), "standardize must be True or False"),
         (ULSIF(n_jobs=0), "n_jobs must be an int >= 1"),
         (RuLSIF(1.0), "mixing must be a number in [0, 1)"),
         (KLIEP(cv=1), "cv must be an int >= 2"),
         (KLIEP(cv=1000), "cv must be at most the number of target rows, 400"),
-        (LogisticRatio(classifier=3), "classifier must have predict_proba"),
+        (LogisticRatio(classifier=3), "classifier must be a classifier with predict_proba"),
     ],
 )
 def test_bad_parameters_are_refused(ratio, words):

@@ -319,7 +319,7 @@ def test_bad_weights_are_refused(weights, words):
         (
             {"ratio": ULSIF},
             {"X": np.ones((4000, 2)), "X_target": np.ones((5, 2))},
-            "ratio must be a density ratio, as in ULSIF()",
+            "ratio must be a density ratio, such as ULSIF()",
         ),
         (
             {},

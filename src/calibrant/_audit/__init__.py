@@ -10,7 +10,7 @@ from calibrant._audit.cells import Cells, cells_of_data, finest_bins
 from calibrant._audit.report import Audit, AuditTable, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._input import shown
-from calibrant._params import check_int, error_budget
+from calibrant._params import Integer, Only, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
@@ -120,8 +120,7 @@ def audit(
     'no evidence'
     """
     alpha = error_budget(confidence_level)
-    if not isinstance(n_bins, str) or n_bins != "auto":
-        n_bins = check_int("n_bins", n_bins, minimum=1, alternative=', or "auto"')
+    n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, segments=segments)
         groups = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import shown
 from calibrant._labels import Classes, name_classes
-from calibrant._params import check_open_unit, check_state
+from calibrant._params import CheckedParameters, check_open_unit, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
@@ -22,7 +22,7 @@ _SCHEMA = "calibrant.calibrator/1"
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
 
 
-class ScoreCalibrator(BaseEstimator):  # type: ignore[misc]
+class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A map from scores to probabilities of the positive label, learned from scores and labels.
 
     A subclass sets what it learned with `_set_classes` and attributes of its own, all at the end of `fit`, so that a

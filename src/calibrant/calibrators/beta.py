@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import check_choice
+from calibrant._params import Choice, Rule
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
@@ -70,6 +70,7 @@ class BetaCalibrator(CurveCalibrator):
     [1.0, 1.0, 0.0]
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"parameters": Choice(PARAMETERS)}
     _keys: ClassVar[tuple[str, ...]] = ("a", "b", "c")
     a_: float
     b_: float
@@ -79,9 +80,6 @@ class BetaCalibrator(CurveCalibrator):
         self.parameters = parameters
         self.pos_label = pos_label
         self.classes = classes
-
-    def _check_parameters(self) -> None:
-        check_choice("parameters", self.parameters, PARAMETERS)
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         check_probabilities(scores, "use PlattCalibrator, which takes any real score")

@@ -1,28 +1,35 @@
 """Histogram binning: the calibrator of the paper, with exact intervals and without the need to split."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
 from calibrant._input import as_frequencies, as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels, name_classes
 from calibrant._params import (
-    check_choice,
-    check_int,
-    check_open_unit,
-    check_random_state,
+    FRACTION_OR_COUNT,
+    Optional,
+    OPEN_UNIT,
+    Choice,
+    Instance,
+    Integer,
+    Jobs,
+    Only,
+    RandomState,
+    Rule,
+    ScoreRange,
     check_score_range,
     check_state,
     thread_count,
 )
+from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.cutting import Remote, Rows, Source, fixed_width, own_quantiles, split_quantiles
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
-from calibrant.intervals import get_method
+from calibrant.intervals import METHODS
 from calibrant.kernels.device import is_device_array
 from calibrant.partition import FunctionPartition, Partition
 from calibrant.rows import ScoredData
@@ -31,6 +38,18 @@ from calibrant.rows.device import on_device
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
+BINNING_RULES: Mapping[str, Rule[Any]] = {
+    "n_bins": Integer(1) | Only("auto"),
+    "strategy": Choice(STRATEGIES),
+    "confidence_level": OPEN_UNIT,
+    "interval": Choice(METHODS),
+    "value": Choice(VALUES),
+    "split": Optional(FRACTION_OR_COUNT),
+    "score_range": Optional(ScoreRange()),
+    "partition": Optional(Instance(Partition, "a Partition")),
+    "random_state": RandomState(),
+    "n_jobs": Jobs(),
+}
 
 
 class BinningCalibrator(RegionCalibrator):
@@ -114,6 +133,7 @@ class BinningCalibrator(RegionCalibrator):
     0.041
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = BINNING_RULES
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
@@ -223,39 +243,12 @@ class BinningCalibrator(RegionCalibrator):
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.n_bins, str) or self.n_bins != "auto":
-            check_int("n_bins", self.n_bins, minimum=1, alternative=', or "auto"')
-        check_choice("strategy", self.strategy, STRATEGIES)
-        check_open_unit("confidence_level", self.confidence_level)
-        self._check_interval()
-        thread_count(self.n_jobs)
-        check_random_state(self.random_state)
-        if self.score_range is not None:
-            check_score_range(self.score_range)
-        if self.partition is not None and not isinstance(self.partition, Partition):
-            raise InvalidTypeError(f"partition must be a Partition, or None; got {type(self.partition).__name__}")
-        if self.split is not None:
-            self._check_split()
+        super()._check_parameters()
+        if self.split is not None and (self.strategy == "uniform" or self.partition is not None):
+            raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(self.split))
         if self.strategy == "quantile" and self.score_range is not None:
-            raise InvalidValueError(
-                f'score_range must be None for strategy="quantile", which takes any score; got {self.score_range!r}'
-            )
-
-    def _check_interval(self) -> None:
-        get_method(self.interval)
-        check_choice("value", self.value, VALUES)
-
-    def _check_split(self) -> None:
-        rule = "None, a fraction strictly between 0 and 1, or a number of rows >= 1"
-        if isinstance(self.split, float | np.floating):
-            if not 0.0 < self.split < 1.0:
-                raise InvalidValueError(f"split must be {rule}; got {self.split!r}")
-        else:
-            check_int("split", self.split, minimum=1, alternative=", a fraction strictly between 0 and 1, or None")
-        if self.strategy == "uniform" or self.partition is not None:
-            raise InvalidValueError(
-                f"split must be None for bins that are fixed beforehand, which no row has to cut; got {self.split!r}"
-            )
+            rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
+            raise InvalidValueError("score_range", rule, got=repr(self.score_range))
 
     def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:
         return Guarantee.from_tally(

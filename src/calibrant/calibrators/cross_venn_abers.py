@@ -1,14 +1,14 @@
 """Cross Venn-Abers: one inductive Venn-Abers for each fold's model, merged into one probability."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import check_choice, check_state
+from calibrant._params import Choice, Rule, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.claims import WeakerGuarantee
@@ -73,6 +73,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     array([0.2, 0.9])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
     calibrators_: tuple[VennAbersCalibrator, ...]
 
     def __init__(self, *, loss: str = "log", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
@@ -96,7 +97,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         -------
         self
         """
-        check_choice("loss", self.loss, LOSSES)
+        self._check_parameters()
         codes, classes = encode_labels(
             y, classes=self.classes, pos_label=self.pos_label, score_columns=column_count(scores)
         )
@@ -123,7 +124,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         return merged
 
     def _take(self, folds: tuple[VennAbersCalibrator, ...], classes: Classes) -> None:
-        check_choice("loss", self.loss, LOSSES)
+        self._check_parameters()
         self.calibrators_ = folds
         self.guarantee_ = _KNOWN
         self._set_classes(classes)

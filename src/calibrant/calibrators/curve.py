@@ -53,9 +53,6 @@ class CurveCalibrator(ScoreCalibrator):
     def _promise(self) -> NoGuarantee:
         """What is said in place of a guarantee."""
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that break a rule."""
-
     def _check_scores(self, scores: NDArray[Any]) -> None:
         """Refuse scores the curve has no value for."""
 

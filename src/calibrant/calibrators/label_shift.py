@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import check_open_unit, check_real, check_state, error_budget
+from calibrant._params import Optional, OPEN_UNIT, Rule, check_real, check_state, error_budget
 from calibrant._typing import ArrayLike, CodeArray, FloatArray
-from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee
 from calibrant.intervals import clopper_pearson
@@ -87,6 +87,12 @@ class LabelShiftCalibrator(BinningCalibrator):
     array([0.02, 0.91])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        **BINNING_RULES,
+        "target_prior": Optional(OPEN_UNIT),
+        "source_prior": Optional(OPEN_UNIT),
+    }
+
     def __init__(
         self,
         n_bins: int | str = "auto",
@@ -147,11 +153,12 @@ class LabelShiftCalibrator(BinningCalibrator):
         -------
         self
         """
+        self._check_parameters()
         if self.target_prior is None and target_scores is None:
             raise InvalidTypeError("target_scores must be given, or target_prior set; got neither")
         if self.target_prior is not None and target_scores is not None:
             raise InvalidTypeError("target_scores must be None where target_prior is set; got both")
-        given = [None if p is None else check_open_unit(name, p) for name, p in self._given_priors().items()]
+        given = [self.target_prior, self.source_prior]
         alpha = error_budget(self.confidence_level)
         share = alpha * _PRIOR_SHARE if None in given else 0.0
         plain = self._plain_binning(1.0 - (alpha - share)).fit(scores, y, segments=segments)
@@ -169,9 +176,6 @@ class LabelShiftCalibrator(BinningCalibrator):
             target_prior = Prior(target, target, target)
         self._set_shift(plain.partition_, plain.tally_, plain.guarantee_, source_prior, target_prior, classes)
         return self
-
-    def _given_priors(self) -> dict[str, float | None]:
-        return {"target_prior": self.target_prior, "source_prior": self.source_prior}
 
     def _plain_binning(self, confidence_level: float) -> BinningCalibrator:
         own = self.get_params(deep=False)
@@ -217,7 +221,7 @@ class LabelShiftCalibrator(BinningCalibrator):
         self._check_parameters()
         check_state(state, ("partition", "tally", "priors", "plain_level"))
         check_state(state["priors"], ("s", "t"))
-        given = [None if p is None else check_open_unit(name, p) for name, p in self._given_priors().items()]
+        given = [self.target_prior, self.source_prior]
         target, source = (_read_prior(state["priors"][name], p) for name, p in zip("ts", given, strict=True))
         alpha = error_budget(self.confidence_level)
         level = 1.0 - (alpha - (alpha * _PRIOR_SHARE if None in given else 0.0))

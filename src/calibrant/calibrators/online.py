@@ -1,13 +1,24 @@
 """Calibration of a stream: intervals that hold at every moment, whatever rule decides to look, to stop or to go on."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._input import as_array, as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import check_choice, check_int, check_open_unit, check_real, thread_count
+from calibrant._params import (
+    Optional,
+    OPEN_UNIT,
+    Choice,
+    Flag,
+    Instance,
+    Integer,
+    Jobs,
+    Rule,
+    check_real,
+    thread_count,
+)
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream
@@ -16,7 +27,7 @@ from calibrant.guarantee import VALUES, Guarantee
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.base import check_nothing_beside, settle
-from calibrant.sequences import get_sequence
+from calibrant.sequences import SEQUENCES
 from calibrant.tally import Tally
 
 _DEFAULT_CLASSES = (0, 1)
@@ -96,6 +107,16 @@ class OnlineCalibrator(RegionCalibrator):
     1800
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "partition": Optional(Instance(Partition, "a Partition")),
+        "confidence_level": OPEN_UNIT,
+        "sequence": Choice(SEQUENCES),
+        "running": Flag(),
+        "n_bins": Integer(1),
+        "warmup": Integer(1),
+        "value": Choice(VALUES),
+        "n_jobs": Jobs(),
+    }
     _stream: Stream
     _promise: Guarantee | None
 
@@ -319,17 +340,9 @@ class OnlineCalibrator(RegionCalibrator):
         return self._stream
 
     def _check_parameters(self) -> None:
-        check_open_unit("confidence_level", self.confidence_level)
-        get_sequence(self.sequence)
-        check_choice("value", self.value, VALUES)
-        thread_count(self.n_jobs)
-        if not isinstance(self.running, bool | np.bool_):
-            raise InvalidTypeError(f"running must be a bool; got {self.running!r}")
-        if self.partition is None:
-            n_bins = check_int("n_bins", self.n_bins, minimum=1)
-            check_int("warmup", self.warmup, minimum=n_bins)
-        elif not isinstance(self.partition, Partition):
-            raise InvalidTypeError(f"partition must be a Partition or None; got {type(self.partition).__name__}")
+        super()._check_parameters()
+        if self.partition is None and self.warmup < self.n_bins:
+            raise InvalidValueError("warmup", f"be at least n_bins={self.n_bins}", got=repr(self.warmup))
 
     def _state(self) -> dict[str, Any]:
         return self._stream.to_dict()

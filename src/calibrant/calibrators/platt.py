@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
+from calibrant._params import Flag, Rule
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.logistic import fit_logistic
-from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import NoGuarantee
 
 
@@ -67,6 +67,7 @@ class PlattCalibrator(CurveCalibrator):
     True
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"smoothing": Flag()}
     _keys: ClassVar[tuple[str, ...]] = ("slope", "intercept")
     slope_: float
     intercept_: float
@@ -75,10 +76,6 @@ class PlattCalibrator(CurveCalibrator):
         self.smoothing = smoothing
         self.pos_label = pos_label
         self.classes = classes
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.smoothing, bool | np.bool_):
-            raise InvalidTypeError(f"smoothing must be True or False; got {self.smoothing!r}")
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         n_positive, n_negative = rows.n_positive, rows.n_rows - rows.n_positive

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import as_generator, check_int, check_open_unit, check_random_state, check_state
+from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, as_generator, check_state
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.rows import ScoredData
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which is counted in no bin"
@@ -95,6 +95,11 @@ class ScalingBinningCalibrator(RegionCalibrator):
     (True, 0.041)
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+        **{name: rule for name, rule in BINNING_RULES.items() if name not in ("score_range", "partition")},
+        "split": FRACTION_OR_COUNT,
+    }
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
@@ -158,18 +163,6 @@ class ScalingBinningCalibrator(RegionCalibrator):
         binned = self._binning().fit(base.predict(checked[~fits]), codes[~fits])
         self._take(base, binned, classes)
         return self
-
-    def _check_parameters(self) -> None:
-        if self.base is not None and not isinstance(self.base, ScoreCalibrator):
-            raise InvalidTypeError(
-                f"base must be a calibrator of scores, as in PlattCalibrator(), or None; got {self.base!r}"
-            )
-        if isinstance(self.split, float | np.floating):
-            check_open_unit("split", self.split)
-        else:
-            check_int("split", self.split, minimum=1, alternative=", or a fraction strictly between 0 and 1")
-        check_random_state(self.random_state)
-        self._binning()._check_parameters()
 
     def _draw(self, n_rows: int) -> BoolArray:
         """Which rows fit the base map."""

@@ -1,24 +1,24 @@
 """Binning under covariate shift: calibrated for the population you have now."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels, name_classes
-from calibrant._params import as_generator, check_choice, error_budget, thread_count
+from calibrant._params import Optional, Choice, Having, Number, Rule, as_generator, error_budget, thread_count
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray
-from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.cutting import Remote, Rows, cut_drawn
 from calibrant.calibrators.weighted import WeightedFit
-from calibrant.calibrators.weighting import Weighting, as_weight_floor, counted_mass, find_weights
+from calibrant.calibrators.weighting import Weighting, counted_mass, find_weights
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.intervals import Interval
-from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method, tolerated_error
-from calibrant.intervals.shift.base import as_weight_bound, check_weight_bound, weight_sums, weighted_rates
+from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, tolerated_error
+from calibrant.intervals.shift.base import check_weight_bound, weight_sums, weighted_rates
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.intervals.shift.sensitivity import check_weight_error
 from calibrant.partition import FunctionPartition, Partition
@@ -99,6 +99,18 @@ class ShiftCalibrator(BinningCalibrator):
     >>> calibrator.predict([0.1, 0.9]).round(2), round(calibrator.guarantee_.epsilon, 3)
     (array([0.34, 0.69]), 0.037)
     """
+
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        **BINNING_RULES,
+        "interval": Choice(SHIFT_METHODS),
+        "value": Choice(VALUES),
+        "weight_bound": Optional(Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)),
+        "weight_floor": Number("a number >= 0 that no importance weight falls below", 0.0),
+        "weight_error": Number(
+            "a number in [0, 1): how far, relatively, the weights may be from the truth", 0.0, 1.0, open_high=True
+        ),
+        "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
+    }
 
     def __init__(
         self,
@@ -289,14 +301,6 @@ class ShiftCalibrator(BinningCalibrator):
         """
         check_is_fitted(self)
         return tolerated_error(self._fit.limits, threshold)
-
-    def _check_interval(self) -> None:
-        get_shift_method(self.interval)
-        check_choice("value", self.value, VALUES)
-        check_weight_error(self.weight_error)
-        if self.weight_bound is not None:
-            as_weight_bound(self.weight_bound)
-        as_weight_floor(self.weight_floor)
 
     def _cut(
         self,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import check_choice
+from calibrant._params import Choice, Rule
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
@@ -68,6 +68,7 @@ class TemperatureCalibrator(CurveCalibrator):
     1.96
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"scale": Choice(SCALES)}
     _keys: ClassVar[tuple[str, ...]] = ("temperature",)
     temperature_: float
 
@@ -75,9 +76,6 @@ class TemperatureCalibrator(CurveCalibrator):
         self.scale = scale
         self.pos_label = pos_label
         self.classes = classes
-
-    def _check_parameters(self) -> None:
-        check_choice("scale", self.scale, SCALES)
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         if self.scale == "probability":

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant._input import as_numbers
-from calibrant._params import check_choice
+from calibrant._params import Choice, Rule
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curve import CurveCalibrator
@@ -90,6 +90,7 @@ class VennAbersCalibrator(CurveCalibrator):
     array([0.3333, 0.5263, 0.6667])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
     _keys: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     cuts_: FloatArray
     p0_: FloatArray
@@ -99,9 +100,6 @@ class VennAbersCalibrator(CurveCalibrator):
         self.loss = loss
         self.pos_label = pos_label
         self.classes = classes
-
-    def _check_parameters(self) -> None:
-        check_choice("loss", self.loss, LOSSES)
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores

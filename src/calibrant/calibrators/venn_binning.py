@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
-from calibrant._params import check_choice, check_state
+from calibrant._params import Choice, Rule, check_state
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, VENN_KNOWN, merged
 from calibrant.guarantee import Guarantee
@@ -68,6 +68,10 @@ class VennBinningCalibrator(RegionCalibrator):
     array([0.2, 0.7])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "loss": Choice(LOSSES),
+        **{name: rule for name, rule in BINNING_RULES.items() if name not in ("value", "partition")},
+    }
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
@@ -113,7 +117,7 @@ class VennBinningCalibrator(RegionCalibrator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`."""
-        check_choice("loss", self.loss, LOSSES)
+        self._check_parameters()
         binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
         self._take(
             binned.partition_, binned.tally_, binned.guarantee_, Classes(binned.classes_, binned._positive_index)
@@ -137,7 +141,7 @@ class VennBinningCalibrator(RegionCalibrator):
         return self._look_up(np.column_stack(_multiprobability(self.tally_)), scores, segments)
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
-        check_choice("loss", self.loss, LOSSES)
+        self._check_parameters()
         check_state(state, ("partition", "tally"))
         binned = self._binning()
         binned._restore(state, classes)

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from calibrant._input import as_weights, in_all
-from calibrant._params import check_real
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee
@@ -111,8 +110,6 @@ def _estimate(n_rows: int, ratio: Any, X: Any, X_source: Any, X_target: Any) -> 
             "importance_weight must be given, or ratio set, as in ShiftCalibrator(ratio=ULSIF()), and X and X_target "
             "given; got neither"
         )
-    if isinstance(ratio, type) or not hasattr(ratio, "fit") or not hasattr(ratio, "predict"):
-        raise InvalidTypeError(f"ratio must be a density ratio, as in ULSIF(), or None; got {ratio!r}")
     if X is None or X_target is None:
         missing = "X" if X is None else "X_target"
         raise InvalidTypeError(f"{missing} must be given to estimate importance weights; got None")
@@ -127,15 +124,6 @@ def _refuse(bad: Any, weights: FloatArray, rule: str) -> None:
     if rows.size:
         row = int(rows[0])
         raise InvalidValueError(f"{rule}; got {float(weights[row]):g} in row {row}, and {in_all(rows.size)}")
-
-
-def as_weight_floor(weight_floor: float) -> float:
-    """Return `weight_floor` as a float >= 0."""
-    rule = "a number >= 0 that no importance weight falls below"
-    floor = check_real("weight_floor", weight_floor, rule=rule)
-    if floor < 0.0:
-        raise InvalidValueError(f"weight_floor must be {rule}; got {weight_floor!r}")
-    return floor
 
 
 def counted_mass(

@@ -1,7 +1,7 @@
 """What both reductions share: checks of the columns and the labels, and the parameters of the binning."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,17 +9,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, check_same_length, missing_entry
-from calibrant._params import check_int, check_state
+from calibrant._params import CheckedParameters, Rule, check_state
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.binning import BinningCalibrator, automatic_bins
+from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator, automatic_bins
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _SCHEMA = "calibrant.multiclass/1"
 
 
-class ColumnsCalibrator(BaseEstimator):  # type: ignore[misc]
+class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        name: BINNING_RULES[name] for name in ("n_bins", "confidence_level", "interval", "value")
+    }
     classes_: NDArray[Any]
 
     def __init__(
@@ -50,9 +53,7 @@ class ColumnsCalibrator(BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, scores: ArrayLike, y: ArrayLike) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
-        if self.n_bins != "auto":
-            check_int("n_bins", self.n_bins, minimum=1, alternative=', or "auto"')
-        self._binning()._check_parameters()
+        self._check_parameters()
         columns = _as_columns(scores)
         labels = as_array(y, "y")
         labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._input import as_numbers
-from calibrant._params import check_int, check_real
-from calibrant._typing import ArrayLike, FloatArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant._params import Integer, Number, Rule
+from calibrant._typing import FloatArray
+from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import BATCH_ROWS, as_matrix, squared_distances
 
 _MEDIAN_ROWS = 500
@@ -29,10 +29,8 @@ class Basis:
         cls, source: FloatArray, target: FloatArray, centers: Any, standardize: bool, generator: np.random.Generator
     ) -> Self:
         """Take `centers` target rows at random, or the given centres; `standardize` divides columns by their spread."""
-        if not isinstance(standardize, bool | np.bool_):
-            raise InvalidTypeError(f"standardize must be True or False; got {standardize!r}")
-        if isinstance(centers, int | np.integer):
-            number = min(check_int("centers", centers, minimum=1, alternative=", or an array of centres"), len(target))
+        if np.ndim(centers) == 0:
+            number = min(int(centers), len(target))
             chosen = target[np.sort(generator.choice(len(target), number, replace=False))]
         else:
             chosen = as_matrix(centers, "centers", least=1)
@@ -70,10 +68,24 @@ def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
-def as_grid(values: ArrayLike, name: str) -> FloatArray:
-    """Return a number, or several, as an array of distinct positive numbers in the order given."""
-    rule = "a number > 0, or several"
-    grid = np.array([check_real(name, values, rule=rule)]) if np.isscalar(values) else as_numbers(values, name)
-    if not grid.size or (grid <= 0.0).any():
-        raise InvalidValueError(f"{name} must be {rule}; got {values!r}")
-    return grid
+class Grid(Rule[FloatArray]):
+    """A positive number, or several to choose from."""
+
+    words = "a number > 0 or several"
+
+    def parse(self, value: Any) -> FloatArray:
+        """Return them in an array, in the order given."""
+        grid = np.array([Number().parse(value)]) if np.isscalar(value) else as_numbers(value, "values")
+        if not grid.size or (grid <= 0.0).any():
+            raise ValueError
+        return grid
+
+
+class Centers(Rule[Any]):
+    """How many centres to draw, or the centres."""
+
+    words = "an int >= 1 or an array of centres"
+
+    def parse(self, value: Any) -> Any:
+        """Return it unchanged."""
+        return Integer(1).parse(value) if np.ndim(value) == 0 else value

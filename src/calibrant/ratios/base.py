@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array
+from calibrant._params import CheckedParameters
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -97,7 +98,7 @@ def effective_sample_size(weights: FloatArray) -> float:
     return float(scaled.sum() ** 2 / np.square(scaled).sum())
 
 
-class DensityRatio(BaseEstimator):  # type: ignore[misc]
+class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """An estimate of w(x) = (density of the target population at x) / (density of the source population at x).
 
     A subclass implements `_fit(source, target)` and `_weigh(rows)`, on checked float matrices unless it sets
@@ -129,6 +130,7 @@ class DensityRatio(BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        self._check_parameters()
         names = check_same_names(X_source, X_target)
         source, target = as_matrix(X_source, "X_source", least=2), as_matrix(X_target, "X_target", least=2)
         check_same_columns(source, target)

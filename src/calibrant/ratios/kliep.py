@@ -1,13 +1,14 @@
 """KLIEP: the ratio under which the target rows are most likely."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._params import as_generator, check_int
+from calibrant._params import Optional, Flag, Integer, RandomState, Rule, as_generator
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
-from calibrant.ratios._gaussian import Basis, as_grid, batches
+from calibrant.ratios._gaussian import Basis, Centers, Grid, batches
 from calibrant.ratios.base import DensityRatio
 
 _BANDWIDTHS = np.geomspace(0.1, 10.0, 9)
@@ -68,6 +69,14 @@ class KLIEP(DensityRatio):
     (1.0, array([0.5, 1.4]))
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "centers": Centers(),
+        "bandwidth": Optional(Grid()),
+        "cv": Integer(2),
+        "standardize": Flag(),
+        "random_state": RandomState(),
+    }
+
     def __init__(
         self,
         centers: Any = 100,
@@ -84,16 +93,14 @@ class KLIEP(DensityRatio):
         self.random_state = random_state
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
-        n_parts = check_int("cv", self.cv, minimum=2)
+        n_parts = int(self.cv)
         if n_parts > len(target):
-            raise InvalidValueError(f"cv must be at most the number of target rows, {len(target)}; got {n_parts}")
+            raise InvalidValueError("cv", f"be at most the number of target rows, {len(target):,}", got=f"{n_parts:,}")
         generator = as_generator(self.random_state)
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
         source, target = basis.prepare(source), basis.prepare(target)
         bandwidths = (
-            _BANDWIDTHS * basis.typical_distance(source)
-            if self.bandwidth is None
-            else as_grid(self.bandwidth, "bandwidth")
+            _BANDWIDTHS * basis.typical_distance(source) if self.bandwidth is None else Grid().parse(self.bandwidth)
         )
         part = generator.permutation(len(target)) % n_parts
         scores = np.array([_cross_validated(basis, source, target, b, part) for b in bandwidths.tolist()])

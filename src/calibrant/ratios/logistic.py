@@ -1,13 +1,15 @@
 """The ratio from a classifier that tells the two populations apart."""
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
+from calibrant._params import Optional, Having, Rule
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import (
     DensityRatio,
     RatioDiagnostics,
@@ -55,6 +57,12 @@ class LogisticRatio(DensityRatio):
     array([1. , 1.7])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "classifier": Optional(
+            Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")
+        ),
+    }
+
     def __init__(self, classifier: Any = None) -> None:
         self.classifier = classifier
 
@@ -63,12 +71,11 @@ class LogisticRatio(DensityRatio):
 
     def fit(self, X_source: ArrayLike, X_target: ArrayLike) -> Self:
         """Learn the ratio from unlabelled rows of both populations; frames are handed on as they are."""
+        self._check_parameters()
         n_source, n_target = _num_samples(X_source), _num_samples(X_target)
         for name, number in (("X_source", n_source), ("X_target", n_target)):
             if number < 2:
                 raise InvalidValueError(f"{name} must have at least 2 rows; got {number}")
-        if self.classifier is not None and not hasattr(self.classifier, "predict_proba"):
-            raise InvalidTypeError(f"classifier must have predict_proba; got {self.classifier!r}")
         rows = _stacked(X_source, X_target)
         classifier = _default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(rows, np.repeat([0, 1], [n_source, n_target]))

@@ -1,10 +1,10 @@
 """RuLSIF: a bounded ratio, against a mixture of both populations."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from calibrant._params import check_real
+from calibrant._params import Number, Rule
 from calibrant._typing import ArrayLike
-from calibrant.errors import InvalidValueError
 from calibrant.ratios.ulsif import ULSIF
 
 
@@ -46,6 +46,11 @@ class RuLSIF(ULSIF):
     array([0.6, 1. , 1.2])
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        **ULSIF._parameter_rules,
+        "mixing": Number("a number in [0, 1)", 0.0, 1.0, open_high=True),
+    }
+
     def __init__(
         self,
         mixing: float = 0.1,
@@ -68,8 +73,4 @@ class RuLSIF(ULSIF):
         self.mixing = mixing
 
     def _mixing(self) -> float:
-        rule = "a number in [0, 1)"
-        mixing = check_real("mixing", self.mixing, rule=rule)
-        if not 0.0 <= mixing < 1.0:
-            raise InvalidValueError(f"mixing must be {rule}; got {self.mixing!r}")
-        return mixing
+        return float(self.mixing)

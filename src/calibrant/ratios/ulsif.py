@@ -1,14 +1,14 @@
 """uLSIF: unconstrained least-squares importance fitting, with its leave-one-out score in closed form."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._params import as_generator, thread_count
+from calibrant._params import Optional, Flag, Jobs, RandomState, Rule, as_generator, thread_count
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.ratios._gaussian import Basis, as_grid
+from calibrant.ratios._gaussian import Basis, Centers, Grid
 from calibrant.ratios._least_squares import LeastSquares
 from calibrant.ratios.base import DensityRatio
 
@@ -73,6 +73,15 @@ class ULSIF(DensityRatio):
     The 2,000 source rows are worth 1,439 rows of the target population, and cover about 100% of it.
     """
 
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "centers": Centers(),
+        "bandwidth": Optional(Grid()),
+        "penalty": Optional(Grid()),
+        "standardize": Flag(),
+        "random_state": RandomState(),
+        "n_jobs": Jobs(),
+    }
+
     def __init__(
         self,
         centers: Any = 100,
@@ -101,11 +110,9 @@ class ULSIF(DensityRatio):
         target = basis.prepare(target[generator.permutation(len(target))])
         problem = LeastSquares(basis, source, target, self._mixing())
         bandwidths = (
-            _BANDWIDTHS * basis.typical_distance(source)
-            if self.bandwidth is None
-            else as_grid(self.bandwidth, "bandwidth")
+            _BANDWIDTHS * basis.typical_distance(source) if self.bandwidth is None else Grid().parse(self.bandwidth)
         )
-        penalties = _PENALTIES if self.penalty is None else as_grid(self.penalty, "penalty")
+        penalties = _PENALTIES if self.penalty is None else Grid().parse(self.penalty)
         scores = _over_threads(lambda b: problem.leave_one_out(b, penalties), bandwidths, thread_count(self.n_jobs))
         best = np.unravel_index(scores.argmin(), scores.shape)
         self.scores_ = scores
