@@ -23,11 +23,11 @@ from sklearn.utils.validation import (
 
 from calibrant._params import (
     FRACTION_OR_COUNT,
-    Optional,
     CheckedParameters,
     Choice,
     Having,
     Integer,
+    Optional,
     RandomState,
     Rule,
     as_generator,

@@ -9,13 +9,13 @@ from calibrant._input import as_frequencies, as_scores, check_same_length, colum
 from calibrant._labels import Classes, encode_labels, name_classes
 from calibrant._params import (
     FRACTION_OR_COUNT,
-    Optional,
     OPEN_UNIT,
     Choice,
     Instance,
     Integer,
     Jobs,
     Only,
+    Optional,
     RandomState,
     Rule,
     ScoreRange,

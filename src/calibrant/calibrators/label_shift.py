@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes, encode_labels
-from calibrant._params import Optional, OPEN_UNIT, Rule, check_real, check_state, error_budget
+from calibrant._params import OPEN_UNIT, Optional, Rule, check_real, check_state, error_budget
 from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError

@@ -8,13 +8,13 @@ import numpy as np
 from calibrant._input import as_array, as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels
 from calibrant._params import (
-    Optional,
     OPEN_UNIT,
     Choice,
     Flag,
     Instance,
     Integer,
     Jobs,
+    Optional,
     Rule,
     check_real,
     thread_count,

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels, name_classes
-from calibrant._params import Optional, Choice, Having, Number, Rule, as_generator, error_budget, thread_count
+from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget, thread_count
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.cutting import Remote, Rows, cut_drawn

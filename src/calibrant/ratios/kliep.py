@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._params import Optional, Flag, Integer, RandomState, Rule, as_generator
+from calibrant._params import Flag, Integer, Optional, RandomState, Rule, as_generator
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios._gaussian import Basis, Centers, Grid, batches

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from calibrant._params import Optional, Having, Rule
+from calibrant._params import Having, Optional, Rule
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import (

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._params import Optional, Flag, Jobs, RandomState, Rule, as_generator, thread_count
+from calibrant._params import Flag, Jobs, Optional, RandomState, Rule, as_generator, thread_count
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.ratios._gaussian import Basis, Centers, Grid
 from calibrant.ratios._least_squares import LeastSquares
