@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test oldest lint docs paper bench clean
+.PHONY: help demo quick test oldest lint docs paper bench clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,8 +14,11 @@ help: ## Show what can be made
 demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
 
-test: $(VENV)/.ready-test ## Run the tests and the examples in docstrings, README and docs
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+quick: $(VENV)/.ready-test ## Run the tests for daily work, in under a minute: no long simulation, cluster, browser or database
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not slow and not service' tests
+
+test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, README and docs; prints the slowest ten
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow' -p no:cacheprovider --no-header \

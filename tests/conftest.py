@@ -1,6 +1,18 @@
 """Settings of every test: examples are the same in every run, and a slow machine fails none of them."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("house", deadline=None, derandomize=True)
 settings.load_profile("house")
+
+SERVICES = {"browser", "cluster", "postgres", "spark"}
+"""Fixtures that start a server or a browser. A test that uses one carries the marker `service`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        asked = {value for value in callspec.params.values() if isinstance(value, str)} if callspec else set()
+        if SERVICES & (asked | set(getattr(item, "fixturenames", ()))):
+            item.add_marker(pytest.mark.service)
