@@ -1,5 +1,11 @@
-"""Limits depend on counts alone, and simulations meet the same counts again and again: remember them."""
+"""Limits depend on counts alone, and simulations meet the same counts again and again: compute them once, together.
 
+A call for six regions costs nearly as much as one for thousands. So a simulation first fits all its draws while
+`Limits.collect` only writes down the counts. What is asked afterwards is computed for all of them in one call.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,41 +13,86 @@ import numpy as np
 import pytest
 
 from calibrant import mass
-from calibrant.intervals import METHODS, Interval, Method
+from calibrant.intervals import METHODS, Interval
 
 
-def remembering(method: Method) -> Method:
-    """The same method, computed once for each number of rows and positives."""
-    memory: dict[tuple[int, float], dict[tuple[int, int], tuple[float, float]]] = {}
+class Table:
+    """A function of two counts, known for those pairs that were asked for."""
 
-    def function(tally, alpha):
-        known = memory.setdefault((tally.n_regions, alpha), {})
-        pairs = list(zip(tally.counts.tolist(), tally.positives.tolist(), strict=True))
-        if new := sorted(set(pairs) - known.keys()):
-            counts, positives = np.array(new, dtype=np.int64).T
-            limits = method.function(
-                SimpleNamespace(counts=counts, positives=positives, n_regions=tally.n_regions), alpha
-            )
-            known.update(zip(new, zip(limits.lower.tolist(), limits.upper.tolist(), strict=True), strict=True))
-        lower, upper = np.array([known[pair] for pair in pairs]).T
-        return Interval(lower, upper)
+    def __init__(self, compute: Callable[[np.ndarray, np.ndarray], list[np.ndarray]]) -> None:
+        self.compute = compute
+        self.codes = np.empty(0, dtype=np.int64)
+        self.answers: list[np.ndarray] = []
 
-    return replace(method, function=function)
+    def learn(self, codes: np.ndarray) -> None:
+        self.codes = np.union1d(self.codes, codes)
+        self.answers = self.compute(self.codes >> 32, self.codes & 0xFFFFFFFF)
+
+    def __call__(self, codes: np.ndarray) -> list[np.ndarray]:
+        at = np.minimum(np.searchsorted(self.codes, codes), max(self.codes.size - 1, 0))
+        if not self.codes.size or not np.array_equal(self.codes[at], codes):
+            self.learn(codes)
+            at = np.searchsorted(self.codes, codes)
+        return [answer[at] for answer in self.answers]
+
+
+class Limits:
+    """The limits of every method, and of the mass of regions, by number of regions and error budget."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.collecting = False
+        self.asked: dict[object, list[np.ndarray]] = {}
+        self.tables: dict[object, Table] = {}
+        for name, method in list(METHODS.items()):
+            if name != "umd":  # it depends on more than the counts of each region
+                monkeypatch.setitem(METHODS, name, replace(method, function=self._of_method(name, method.function)))
+        monkeypatch.setattr(mass, "upper_limit", self._of_mass(mass.upper_limit))
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Answer [0, 1] to everything, and write down the counts."""
+        self.collecting = True
+        yield
+        self.collecting = False
+
+    def learn_up_to(self, n_rows: int) -> None:
+        """From now on compute what is asked for all counts of up to so many rows: for small samples."""
+        counts = np.repeat(np.arange(n_rows + 1), np.arange(1, n_rows + 2))
+        self.everything = counts << 32 | (np.arange(counts.size) - counts * (counts + 1) // 2)
+
+    everything: np.ndarray | None = None
+
+    def _look_up(self, key: object, asked: object, codes: np.ndarray, compute: Callable) -> list[np.ndarray]:
+        if self.collecting:
+            self.asked.setdefault(asked, []).append(codes)
+            return [np.zeros(codes.size), np.ones(codes.size)]
+        if key not in self.tables:
+            self.tables[key] = Table(compute)
+            known = self.asked.get(asked, [] if self.everything is None else [self.everything])
+            if known:
+                self.tables[key].learn(np.unique(np.concatenate(known)))
+        return self.tables[key](codes)
+
+    def _of_method(self, name: str, function: Callable) -> Callable:
+        def limits(tally, alpha):
+            def compute(counts, positives):
+                found = function(SimpleNamespace(counts=counts, positives=positives, n_regions=tally.n_regions), alpha)
+                return [found.lower, found.upper]
+
+            asked = (tally.n_regions, alpha)
+            return Interval(*self._look_up((name, *asked), asked, tally.counts << 32 | tally.positives, compute))
+
+        return limits
+
+    def _of_mass(self, function: Callable) -> Callable:
+        def upper_limit(counts, totals, tail):
+            return self._look_up(
+                ("mass", tail), ("mass", tail), totals << 32 | counts, lambda n, k: [function(k, n, tail)]
+            )[-1]
+
+        return upper_limit
 
 
 @pytest.fixture
-def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, method in list(METHODS.items()):
-        if name != "umd":  # it depends on more than the counts of each region
-            monkeypatch.setitem(METHODS, name, remembering(method))
-    memory: dict[tuple[int, int, float], float] = {}
-    compute = mass.upper_limit
-
-    def upper_limit(counts, totals, tail):
-        keys = [(int(k), int(n), tail) for k, n in zip(counts, totals, strict=True)]
-        if new := sorted(set(keys) - memory.keys()):
-            k, n, _ = np.array(new).T
-            memory.update(zip(new, compute(k, n, tail).tolist(), strict=True))
-        return np.array([memory[key] for key in keys])
-
-    monkeypatch.setattr(mass, "upper_limit", upper_limit)
+def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
+    return Limits(monkeypatch)
