@@ -13,6 +13,7 @@ from calibrant import kernels
 from calibrant._text import shown as shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.kernels.device import to_host
 
 _EXACT_INTEGERS = 2**53
 _LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
@@ -40,7 +41,7 @@ def as_array(values: ArrayLike | None, name: str) -> NDArray[Any]:
     if isinstance(values, list | tuple):
         _check_sequence(values, name)
     try:
-        return np.asarray(values)
+        return to_host(values)
     except ValueError:
         raise InvalidValueError(f"{name} must be a regular array; got rows of uneven lengths") from None
     except Exception as error:  # whatever another library's __array__ raises, such as torch for a tensor on a GPU

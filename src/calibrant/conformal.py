@@ -26,6 +26,7 @@ from calibrant._params import (
 )
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
+from calibrant.kernels.device import predicts_in_own_library
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
@@ -74,6 +75,7 @@ class ConformalGuarantee:
         )
 
 
+@predicts_in_own_library
 class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """Sets of labels that hold the true one with a stated probability, at any sample size and for every distribution.
 

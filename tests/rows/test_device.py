@@ -1,11 +1,32 @@
-"""Arrays on a device are counted and predicted there; here with torch on the CPU, which runs the same code."""
+"""Torch tensors give the same answers and the same errors as numpy arrays.
+
+Each test runs twice: with tensors on the CPU, and with the same tensors taken to be on a GPU, so that the code for GPUs
+runs on them. `benchmarks/device_fit.py` makes the same comparisons on a real GPU, with torch and with CuPy.
+"""
 
 import numpy as np
 import pytest
 import torch
 
-from calibrant import BinningCalibrator, OnlineCalibrator, Partition, ShiftCalibrator, audit, scored
-from calibrant.errors import InvalidTypeError, InvalidValueError
+import calibrant
+from calibrant import (
+    BetaCalibrator,
+    BinningCalibrator,
+    ClassWiseCalibrator,
+    ConformalSets,
+    IsotonicCalibrator,
+    OnlineCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    ShiftCalibrator,
+    TemperatureCalibrator,
+    TopLabelCalibrator,
+    VennAbersCalibrator,
+    audit,
+    scored,
+)
+from calibrant.kernels import device
 
 ROWS = 5_000
 RNG = np.random.default_rng(0)
@@ -13,57 +34,166 @@ SCORES = np.round(RNG.uniform(size=ROWS), 3)
 Y = (RNG.uniform(size=ROWS) < SCORES**2).astype(np.uint8)
 REGION = RNG.integers(0, 3, ROWS)
 WEIGHT = RNG.uniform(0.5, 2.0, ROWS)
-TENSORS = {name: torch.from_numpy(values) for name, values in
-           {"p": SCORES, "y": Y, "region": REGION, "w": WEIGHT, "id": np.arange(ROWS)}.items()}  # fmt: skip
+ARRAYS = {"p": SCORES, "y": Y, "region": REGION, "w": WEIGHT, "id": np.arange(ROWS)}
+TENSORS = {name: torch.from_numpy(values) for name, values in ARRAYS.items()}
+NEW = np.linspace(0, 1, 101)
+
+
+@pytest.fixture(params=["cpu", "gpu"], autouse=True)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "gpu":
+        monkeypatch.setattr(device, "on_gpu", device.is_device_array)
+    return request.param
 
 
 def data(**names):
     return scored(TENSORS, **{"score": "p", "label": "y", **names})
 
 
-@pytest.mark.parametrize("segment", [None, "region"])
-@pytest.mark.parametrize("parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "strategy": "uniform"}], ids=str)
-def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) -> None:
-    near = BinningCalibrator(**parameters).fit(SCORES, Y, segments=None if segment is None else REGION)
-    far = BinningCalibrator(**parameters).fit(data(segment=segment))
-    assert far.partition_ == near.partition_
+def assert_same_predictions(calibrator, scores, near) -> None:
+    """As tensors what numpy arrays give, for every method that predicts; `near` holds the same scores in numpy."""
+    methods = [name for name in dir(calibrator) if name.startswith("predict") and callable(getattr(calibrator, name))]
+    assert "predict" in methods or "predict_set" in methods
+    for method in methods:
+        got, want = getattr(calibrator, method)(scores), getattr(calibrator, method)(near)
+        assert isinstance(got, torch.Tensor), method
+        assert device.dtype(got) == str(want.dtype), method
+        np.testing.assert_array_equal(got.numpy(), want, err_msg=method)
+
+
+CALIBRATORS = {
+    "bins": BinningCalibrator(7),
+    "bins of equal width": BinningCalibrator(7, strategy="uniform"),
+    "split": BinningCalibrator(7, split=600, random_state=4),
+    "given bins": BinningCalibrator(partition=Partition.from_edges([0.1, 0.3, 0.7])),
+    "online": OnlineCalibrator(Partition.fixed_width(4)),
+    "platt": PlattCalibrator(),
+    "beta": BetaCalibrator(),
+    "temperature": TemperatureCalibrator(),
+    "isotonic": IsotonicCalibrator(),
+    "venn-abers": VennAbersCalibrator(),
+    "scaling-binning": ScalingBinningCalibrator(n_bins=5, random_state=0),
+    "conformal": ConformalSets(),
+}
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_every_calibrator_takes_and_returns_tensors(name: str) -> None:
+    from sklearn.base import clone
+
+    fit = "partial_fit" if name == "online" else "fit"
+    near = getattr(clone(CALIBRATORS[name]), fit)(SCORES, Y)
+    far = getattr(clone(CALIBRATORS[name]), fit)(TENSORS["p"], TENSORS["y"])
+    assert far.to_dict() == near.to_dict()
+    assert_same_predictions(far, torch.from_numpy(NEW), NEW)
+
+
+@pytest.mark.parametrize("kind", [ClassWiseCalibrator, TopLabelCalibrator])
+def test_columns_of_several_classes(kind) -> None:
+    scores = RNG.dirichlet([1.0, 1.0, 1.0], size=900)
+    y = (RNG.uniform(size=(900, 1)) > scores.cumsum(axis=1)).sum(axis=1)
+    near, far = kind(n_bins=4).fit(scores, y), kind(n_bins=4).fit(torch.from_numpy(scores), torch.from_numpy(y))
+    assert far.to_dict() == near.to_dict()
+    assert_same_predictions(far, torch.from_numpy(scores), scores)
+
+
+FORMS = {
+    "float32": lambda: (TENSORS["p"].float(), TENSORS["y"]),
+    "float16": lambda: (TENSORS["p"].half(), TENSORS["y"]),
+    "bfloat16": lambda: (TENSORS["p"].bfloat16(), TENSORS["y"]),
+    "requires grad": lambda: (TENSORS["p"].clone().requires_grad_(True), TENSORS["y"]),
+    "(n, 1)": lambda: (TENSORS["p"][:, None], TENSORS["y"][:, None]),
+    "(n, 2)": lambda: (torch.stack([1 - TENSORS["p"], TENSORS["p"]], dim=1), TENSORS["y"]),
+    "labels of numpy": lambda: (TENSORS["p"], Y),
+    "scores of numpy": lambda: (SCORES, TENSORS["y"]),
+    "bool labels": lambda: (TENSORS["p"], TENSORS["y"].bool()),
+    "float labels": lambda: (TENSORS["p"], TENSORS["y"].double()),
+    "labels -1 and 1": lambda: (TENSORS["p"], 2 * TENSORS["y"].int() - 1),
+    "strided": lambda: (TENSORS["p"][::2], TENSORS["y"][::2]),
+}
+
+
+@pytest.mark.parametrize("calibrator", [BinningCalibrator(5), PlattCalibrator()], ids=["bins", "platt"])
+@pytest.mark.parametrize("form", FORMS)
+def test_what_numpy_arrays_may_be_tensors_may_be(form: str, calibrator) -> None:
+    from sklearn.base import clone
+
+    scores, y = FORMS[form]()
+    near = clone(calibrator).fit(device.to_host(scores), device.to_host(y))
+    far = clone(calibrator).fit(scores, y)
+    assert far.to_dict() == near.to_dict()
+    if device.is_device_array(scores):
+        assert_same_predictions(far, scores, device.to_host(scores))
+
+
+def test_weights_and_segments_beside_tensors() -> None:
+    repeats = RNG.integers(0, 4, ROWS)
+    for segments in (REGION, TENSORS["region"]):
+        for weight in (repeats, torch.from_numpy(repeats)):
+            near = BinningCalibrator(4).fit(SCORES, Y, segments=REGION, sample_weight=repeats)
+            far = BinningCalibrator(4).fit(TENSORS["p"], TENSORS["y"], segments=segments, sample_weight=weight)
+            assert far.to_dict() == near.to_dict()
+            got = far.predict(TENSORS["p"], segments=segments)
+            np.testing.assert_array_equal(got.numpy(), near.predict(SCORES, segments=REGION))
+    parameters = {"n_bins": 4, "interval": "empirical-bernstein", "weight_bound": 2.0}
+    near = ShiftCalibrator(**parameters).fit(SCORES, Y, importance_weight=WEIGHT)
+    far = ShiftCalibrator(**parameters).fit(TENSORS["p"], TENSORS["y"], importance_weight=TENSORS["w"])
     assert far.tally_ == near.tally_
 
 
-def test_two_tensors_are_fitted_and_predicted_as_tensors() -> None:
-    fitted = BinningCalibrator(n_bins=5).fit(TENSORS["p"], TENSORS["y"])
-    near = BinningCalibrator(n_bins=5).fit(SCORES, Y)
-    assert fitted.tally_ == near.tally_
-    new = np.linspace(0, 1, 101)
-    for method in ("predict", "predict_proba", "predict_interval", "predict_set"):
-        got = getattr(fitted, method)(torch.from_numpy(new))
-        assert isinstance(got, torch.Tensor)
-        np.testing.assert_array_equal(got.numpy(), getattr(near, method)(new), err_msg=method)
+def spoilt(name: str, **entries):
+    array = ARRAYS[name].copy().astype(float if name == "p" else int)
+    for row, value in entries.items():
+        array[int(row.removeprefix("row"))] = value
+    return array
 
 
-def test_single_precision_is_compared_as_doubles() -> None:
-    edges = [0.1, 0.3, 0.7]
-    single = SCORES.astype(np.float32)
-    bins = Partition.from_edges(edges)
-    near = BinningCalibrator(partition=bins).fit(single, Y)
-    far = BinningCalibrator(partition=bins).fit(torch.from_numpy(single), TENSORS["y"])
-    assert far.tally_ == near.tally_
+FAULTS = {
+    "a NaN": (spoilt("p", row123=np.nan), Y),
+    "several": (spoilt("p", row123=np.inf, row4000=np.nan), Y),
+    "out of range": (spoilt("p", row17=1.5, row900=-3.0), Y),
+    "a third label": (SCORES, spoilt("y", row7=2)),
+    "more labels": (SCORES, spoilt("y", row7=2, row8=5)),
+    "one label": (SCORES, np.zeros(ROWS, int)),
+    "labels that need a name": (SCORES, np.where(Y == 1, 7, 3)),
+    "two lengths": (SCORES, Y[:-1]),
+    "no rows": (SCORES[:0], Y[:0]),
+    "three columns": (np.zeros((ROWS, 3)), Y),
+}
 
 
-def test_a_split_with_ids_draws_the_rows_that_every_engine_draws() -> None:
-    split = BinningCalibrator(n_bins=5, split=600, random_state=4)
-    table = {name: tensor.numpy() for name, tensor in TENSORS.items()}
-    near = split.fit(scored(table, score="p", label="y", id="id"))
-    near_partition, near_tally = near.partition_, near.tally_
-    far = split.fit(data(id="id"))
-    assert far.partition_ == near_partition
-    assert far.tally_ == near_tally
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_errors_are_those_of_numpy_arrays(fault: str, strategy: str) -> None:
+    scores, y = FAULTS[fault]
+
+    def attempt(*rows):
+        try:
+            return BinningCalibrator(5, strategy=strategy).fit(*rows).to_dict()
+        except calibrant.errors.CalibrantError as error:
+            return type(error), str(error)
+
+    assert attempt(torch.from_numpy(scores), torch.from_numpy(y)) == attempt(scores, y)
 
 
-def test_a_split_without_ids_leaves_out_what_it_drew() -> None:
-    fitted = BinningCalibrator(n_bins=5, split=600, random_state=4).fit(data())
-    drawn = ROWS - fitted.tally_.n_rows
-    assert 500 < drawn < 700
+@pytest.mark.parametrize("bad", [np.array([0.5, np.nan]), np.array([0.5, 1.5]), np.zeros((2, 3))])
+def test_errors_of_predictions_are_those_of_numpy_arrays(bad) -> None:
+    fitted = BinningCalibrator(5, strategy="uniform").fit(SCORES, Y)
+    with pytest.raises(calibrant.errors.InvalidValueError) as near:
+        fitted.predict(bad)
+    with pytest.raises(calibrant.errors.InvalidValueError) as far:
+        fitted.predict(torch.from_numpy(bad))
+    assert str(far.value) == str(near.value)
+
+
+@pytest.mark.parametrize("names", [{}, {"segment": "region"}, {"id": "id"}, {"segment": "region", "id": "id"}], ids=str)
+@pytest.mark.parametrize(
+    "parameters", [{}, {"n_bins": 7}, {"n_bins": 7, "strategy": "uniform"}, {"split": 600, "random_state": 4}], ids=str
+)
+def test_scored_tensors_are_counted_as_a_table_of_the_same_rows(parameters, names) -> None:
+    near = BinningCalibrator(**parameters).fit(scored(ARRAYS, score="p", label="y", **names))
+    far = BinningCalibrator(**parameters).fit(data(**names))
+    assert far.to_dict() == near.to_dict()
 
 
 @pytest.mark.parametrize("segment", [None, "region"])
@@ -90,47 +220,23 @@ def test_a_stream_takes_tensors() -> None:
     assert OnlineCalibrator(bins).partial_fit(data()).tally_ == OnlineCalibrator(bins).partial_fit(SCORES, Y).tally_
 
 
-def test_columns_are_added_on_the_device() -> None:
-    fitted = BinningCalibrator(n_bins=5).fit(SCORES, Y)
-    added = fitted.apply(data())
+@pytest.mark.parametrize("segment", [None, "region"])
+def test_columns_are_added_as_tensors(segment) -> None:
+    segments = None if segment is None else REGION
+    fitted = BinningCalibrator(n_bins=5).fit(SCORES, Y, segments=segments)
+    added = fitted.apply(data(segment=segment))
     assert set(added) == {*TENSORS, "calibrated", "lower", "upper"}
-    np.testing.assert_array_equal(added["calibrated"].numpy(), fitted.predict(SCORES))
-    np.testing.assert_array_equal(added["upper"].numpy(), fitted.predict_interval(SCORES)[:, 1])
+    np.testing.assert_array_equal(added["calibrated"].numpy(), fitted.predict(SCORES, segments=segments))
+    np.testing.assert_array_equal(added["upper"].numpy(), fitted.predict_interval(SCORES, segments=segments)[:, 1])
 
 
-@pytest.mark.parametrize("labels", [(-1, 1), (3, 7)], ids=str)
-def test_any_two_numbers_are_labels(labels) -> None:
-    y = np.where(Y == 1, labels[1], labels[0])
-    near = BinningCalibrator(n_bins=5, pos_label=labels[1]).fit(SCORES, y)
-    far = BinningCalibrator(n_bins=5, pos_label=labels[1]).fit(TENSORS["p"], torch.from_numpy(y))
-    assert far.tally_ == near.tally_
-    np.testing.assert_array_equal(far.classes_, near.classes_)
-
-
-def test_bad_rows_are_refused() -> None:
-    bad = TENSORS["p"].clone()
-    bad[123] = float("nan")
-    for n_bins in ({"n_bins": 5}, {"partition": Partition.from_edges([0.5])}):
-        with pytest.raises(InvalidValueError, match="column 'scores' must be finite: 1 row does not, row 124"):
-            BinningCalibrator(**n_bins).fit(bad, TENSORS["y"])
-    bad[4000] = float("inf")
-    with pytest.raises(InvalidValueError, match="column 'scores' must be finite: 2 rows do not, the first row 124"):
-        BinningCalibrator(n_bins=5).fit(bad, TENSORS["y"])
-    weights = TENSORS["w"].clone()
-    weights[[17, 900]] = -1.0
-    weighed = scored({**TENSORS, "w": weights}, score="p", label="y", weight="w")
-    with pytest.raises(InvalidValueError, match=r"column 'w' must be finite.*: 2 rows do not, the first row 18"):
-        ShiftCalibrator(n_bins=4, interval="empirical-bernstein", weight_bound=2.0).fit(weighed)
-    three = TENSORS["y"].clone()
-    three[7] = 2
-    three[8] = 5
-    with pytest.raises(InvalidValueError, match="y must hold two classes; got 3"):
-        BinningCalibrator(n_bins=5).fit(TENSORS["p"], three)
-    with pytest.raises(InvalidValueError, match="must lie between 0 and 1"):
-        BinningCalibrator(n_bins=5, strategy="uniform").fit(TENSORS["p"] * 2, TENSORS["y"])
-    with pytest.raises(InvalidTypeError, match="y must be on the device"):
-        BinningCalibrator(n_bins=5).fit(TENSORS["p"], Y)
-    with pytest.raises(InvalidTypeError, match="segments must be None for scores on a device"):
-        BinningCalibrator(n_bins=2).fit(SCORES, Y, segments=REGION).predict(TENSORS["p"], segments=REGION)
-    with pytest.raises(InvalidValueError, match="same number of rows"):
-        BinningCalibrator(n_bins=5).fit(TENSORS["p"], TENSORS["y"][:-1])
+def test_faulty_columns_are_reported_as_those_of_a_table() -> None:
+    for name, wrong in (("p", spoilt("p", row123=np.nan, row4000=np.inf)), ("y", spoilt("y", row7=2, row8=5))):
+        for strategy in ("quantile", "uniform"):
+            table = scored({**ARRAYS, name: wrong}, score="p", label="y")
+            tensors = scored({**TENSORS, name: torch.from_numpy(wrong)}, score="p", label="y")
+            with pytest.raises(calibrant.errors.InvalidValueError) as near:
+                BinningCalibrator(5, strategy=strategy).fit(table)
+            with pytest.raises(calibrant.errors.InvalidValueError) as far:
+                BinningCalibrator(5, strategy=strategy).fit(tensors)
+            assert str(far.value) == str(near.value)

@@ -16,6 +16,7 @@ from calibrant._params import CheckedParameters, check_open_unit, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
+from calibrant.kernels.device import in_own_library, predicts_in_own_library
 from calibrant.rows import ScoredData
 
 _SCHEMA = "calibrant.calibrator/1"
@@ -34,8 +35,11 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     _positive_index: Literal[0, 1]
     _saved_types: ClassVar[dict[str, type["ScoreCalibrator"]]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
+        """Let the methods that predict take arrays of torch and CuPy, unless the class does so itself."""
         super().__init_subclass__(**kwargs)
+        if not takes_device_arrays:
+            predicts_in_own_library(cls)
         ScoreCalibrator._saved_types[cls.__name__] = cls
 
     @abstractmethod
@@ -55,6 +59,7 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = 1
         self._positive_index = classes.positive_index
 
+    @in_own_library
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
         return self._both_columns(self.predict(scores))

@@ -1,6 +1,7 @@
 """Histogram binning: the calibrator of the paper, with exact intervals and without the need to split."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, Self
 
 from sklearn.utils.metadata_routing import UNUSED
@@ -27,14 +28,13 @@ from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.cutting import Remote, Rows, Source, fixed_width, own_quantiles, split_quantiles
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import InvalidValueError
+from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import METHODS
-from calibrant.kernels.device import is_device_array
 from calibrant.partition import FunctionPartition, Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.base import check_nothing_beside
-from calibrant.rows.device import on_device
+from calibrant.rows.device import on_gpu
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
@@ -194,8 +194,10 @@ class BinningCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
-        if is_device_array(scores) and y is not None and scores.ndim == 1:  # type: ignore[union-attr]
-            scores, y = on_device(scores, y), None
+        plain = segments is None and sample_weight is None and self.split is None
+        if plain and (data := on_gpu(scores, y)) is not None:
+            with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
+                return self._fit_source(Remote(data, self.classes, self.pos_label))
         if isinstance(scores, ScoredData):
             check_nothing_beside(y=y, segments=segments, sample_weight=sample_weight)
             return self._fit_source(Remote(scores, self.classes, self.pos_label))

@@ -11,16 +11,15 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
-from calibrant.kernels.device import is_device_array
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData
 from calibrant.rows.adding import LookUp
-from calibrant.rows.device import look_up_on_device
+from calibrant.rows.device import look_up
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
 
-class RegionCalibrator(ScoreCalibrator):
+class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
 
     n_jobs: Any
@@ -35,22 +34,21 @@ class RegionCalibrator(ScoreCalibrator):
         self.guarantee_ = guarantee
         self._set_classes(classes)
 
-    def _look_up(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> FloatArray:
-        if is_device_array(scores):
-            found: FloatArray = look_up_on_device(self.partition_, scores, table, segments)
-            return found
-        prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
-        return self.partition_.look_up(prepared, table, threads=thread_count(self.n_jobs))
+    def _look_up(self, table: Any, scores: ArrayLike, segments: ArrayLike | None) -> Any:
+        column, threads = self._positive_index, thread_count(self.n_jobs)
+        return look_up(self.partition_, table, scores, segments, positive_column=column, threads=threads)
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
         check_is_fitted(self)
-        return self._look_up(self.guarantee_.value, scores, segments)
+        values: FloatArray = self._look_up(self.guarantee_.value, scores, segments)
+        return values
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
         check_is_fitted(self)
-        return self._look_up(self._both_columns(self.guarantee_.value), scores, segments)
+        columns: FloatArray = self._look_up(self._both_columns(self.guarantee_.value), scores, segments)
+        return columns
 
     def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
@@ -58,8 +56,9 @@ class RegionCalibrator(ScoreCalibrator):
         They hold for all regions at once with probability `confidence_level` over the calibration data.
         """
         check_is_fitted(self)
-        limits = np.column_stack([self.guarantee_.lower, self.guarantee_.upper])
-        return self._look_up(limits, scores, segments)
+        table = np.column_stack([self.guarantee_.lower, self.guarantee_.upper])
+        limits: FloatArray = self._look_up(table, scores, segments)
+        return limits
 
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
         """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`.
@@ -71,11 +70,8 @@ class RegionCalibrator(ScoreCalibrator):
         sets = region_sets(self.guarantee_.interval, coverage)
         if self._positive_index == 0:
             sets = sets[:, ::-1]
-        if is_device_array(scores):
-            held: BoolArray = look_up_on_device(self.partition_, scores, sets.astype(np.float64), segments) == 1.0
-            return held
-        prepared = self.partition_.prepare(scores, segments, positive_column=self._positive_index)
-        return sets[self.partition_.regions_of(prepared, threads=thread_count(self.n_jobs))]
+        held: BoolArray = self._look_up(sets, scores, segments)
+        return held
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.

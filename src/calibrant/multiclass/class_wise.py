@@ -14,6 +14,7 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee
+from calibrant.kernels.device import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator
 
 
@@ -52,6 +53,7 @@ class ClassWiseGuarantee:
         )
 
 
+@predicts_in_own_library
 class ClassWiseCalibrator(ColumnsCalibrator):
     """Calibrate every class against the rest, all within one error budget.
 

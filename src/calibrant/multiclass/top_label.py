@@ -13,11 +13,13 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
+from calibrant.kernels.device import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.tally import Tally
 
 
+@predicts_in_own_library
 class TopLabelCalibrator(ColumnsCalibrator):
     """Calibrate the confidence in the predicted class, separately for every predicted class, within one error budget.
 

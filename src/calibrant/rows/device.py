@@ -1,280 +1,164 @@
-"""Torch tensors and CuPy arrays: counted, and looked up, on the device where they are."""
+"""Columns that are torch tensors or CuPy arrays.
 
-import sys
+On a GPU, bins are cut, counted and looked up there. All other work, and all reports of faulty rows, go through batches
+on the host, as for every other source: so the answers and the errors are the same.
+"""
+
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant._typing import FloatArray, IntArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.errors import InvalidValueError
 from calibrant.kernels import device
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
-from calibrant.rows.adding import AddColumns, LookUp
+from calibrant.partition import Partition, ScorePartition
+from calibrant.rows.adding import AddColumns
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import BatchRows, Columns
-from calibrant.rows.counting import Counted, KindSums, KindWeights
-from calibrant.rows.draw import Draw, id_keys
-from calibrant.rows.faults import Faults, Place
-from calibrant.rows.sampling import Sample, Seal
-from calibrant.rows.values import Values
+from calibrant.rows.batch import Columns
+from calibrant.rows.counting import Counted, KindSums
+from calibrant.rows.draw import Draw
+from calibrant.rows.faults import Place
 from calibrant.rows.work import Result, Work
 
-_HOST_ROWS = 1 << 22  # ids that are on the host at a time
-_GLANCE = 1 << 14
+_BATCH_ROWS = 1 << 22  # on the host at a time
+_SCORES = ("float32", "float64")
+_LABELS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 
 
 class DeviceData(ScoredData):
-    """Columns that are one-dimensional arrays of one library on one device, by name."""
+    """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
         columns.check(list(arrays))
-        self._arrays = dict(arrays)
         self.columns = columns
-        lengths = {name: arrays[name].shape[0] for name in columns.named.values()}
+        self._arrays = {name: _flat(array) for name, array in arrays.items()}
+        lengths = {name: int(arrays[name].shape[0]) for name in columns.named.values()}
         if len(set(lengths.values())) > 1:
-            raise InvalidValueError(f"columns must have the same number of rows; got {lengths}")
+            raise InvalidValueError("columns", "have the same number of rows", str(lengths))
         self._rows = next(iter(lengths.values()))
-
-    def _column(self, part: str) -> Any:
-        return self._arrays[self.columns.named[part]]
 
     def known_rows(self) -> int | None:
         """The length of the arrays."""
-        return int(self._rows)
+        return self._rows
 
     def fold(self, work: Work[Result]) -> Result:
-        """Refused: no batches are carried away from a device."""
-        raise InvalidTypeError(f"{type(work).__name__} must have batches in memory; got arrays on a device")
+        """Do `work` on batches, copied to the host one after the other."""
+        total = work.nothing()
+        for start, batch in self._batches(work.columns.named.values()):
+            total = total + work(batch, Place(0, start))
+        return total
 
-    def _by_segment(self) -> Iterator[tuple[Any, Any]]:
-        """Each segment, and the rows of it; None and everything where there are none."""
-        if self.columns.segment is None:
-            yield None, slice(None)
-            return
-        segment = self._column("segment")
-        for name in _unique(segment):
-            yield name, segment == name
+    def _batches(self, names: Any) -> Iterator[tuple[int, Any]]:
+        import pyarrow as pa
 
-    def sizes(self) -> dict[Any, int]:
-        """Rows of each segment."""
-        return {name: int(self._column("score")[rows].shape[0]) for name, rows in self._by_segment()}
+        for start in range(0, self._rows, _BATCH_ROWS):
+            arrays = {name: self._arrays[name][start : start + _BATCH_ROWS] for name in names}
+            yield start, pa.RecordBatch.from_pydict({name: _arrow(array) for name, array in arrays.items()})
 
-    def values(self, most: int) -> dict[Any, Values]:
-        """The distinct scores of all rows (None) and of each segment, where they are at most so many."""
-        scores = self._finite_scores()
-        groups = {None: slice(None)} | dict(self._by_segment())
-        found = {name: _values(scores[rows], most) for name, rows in groups.items()}
-        extremes = float(scores.min()), float(scores.max())
-        if extremes[0] < 0.0 or extremes[1] > 1.0:
-            raise InvalidValueError(f"scores must be probabilities in [0, 1]; got {extremes[0]:g} to {extremes[1]:g}")
-        return found
+    def _on_gpu(self) -> bool:
+        """Whether the scores can be worked on where they are: on a GPU, and finite."""
+        scores = self._arrays[self.columns.score]
+        return (
+            self.columns.segment is None
+            and self._rows > 0
+            and device.on_gpu(scores)
+            and device.dtype(scores) in _SCORES
+            and device.all_finite(scores)
+        )
 
     def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
         """Scores of the given ranks of each segment, exactly."""
-        scores = self._finite_scores()
-        rows = dict(self._by_segment())
-        return {name: device.order_statistics(scores[rows[name]], wanted) for name, wanted in ranks.items()}
-
-    def _finite_scores(self) -> Any:
-        scores = self._column("score")
-        bad = device.first_nonfinite(scores)
-        if bad >= 0:
-            count = int((~_library(scores).isfinite(scores)).sum())
-            Faults({(self.columns.score, "be finite"): (count, Place(0, bad))}).check()
-        return scores
-
-    def _drawn(self, draw: Draw) -> IntArray:
-        """Places of the drawn rows."""
-        if self.columns.id is None:
-            generator = np.random.default_rng(draw.seed)
-            size = generator.binomial(self._rows, draw.share)
-            return np.sort(generator.choice(self._rows, size, replace=False, shuffle=False)).astype(np.int64)
-        import pyarrow as pa
-
-        ids, found = self._column("id"), []
-        for start in range(0, self._rows, _HOST_ROWS):
-            here = pa.array(_on_host(ids[start : start + _HOST_ROWS]))
-            found.append(start + np.flatnonzero(draw.chosen(id_keys(here, self.columns.id))))
-        return np.concatenate(found)
-
-    def _taken(self, index: IntArray) -> "DeviceData":
-        place = _like(index, self._column("score"))
-        return DeviceData({name: self._arrays[name][place] for name in self.columns.named.values()}, self.columns)
-
-    def sample(self, draw: Draw) -> Sample:
-        """Scores of a random part of the rows, chosen by their places or ids."""
-        index = self._drawn(draw)
-        taken = self._taken(index)
-        scores = _on_host(taken._column("score")).astype(np.float64)
-        parts = {
-            name: (_on_host(taken._column("score")[rows]).astype(np.float64),) for name, rows in taken._by_segment()
-        }
-        return Sample(parts, _seal(index, scores))
+        if not self._on_gpu():
+            return super().order_statistics(ranks)
+        return {None: device.order_statistics(self._arrays[self.columns.score], ranks[None])}
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
-        """Count rows by region and kind of label, in one pass for labels 0 and 1; less those that were drawn."""
-        partition = self._countable(partition, weighted)
-        if draw is None:
-            return self._counted(partition, weighted)
-        if weighted:
-            raise InvalidValueError("split must be None for weighted rows on a device; got a split")
-        index = self._drawn(draw)
-        taken = self._taken(index)
-        everything, drawn = self._counted(partition, False), taken._counted(partition, False)
-        kinds = {
-            kind: KindSums(
-                sums.counts - drawn.kinds[kind].counts if kind in drawn.kinds else sums.counts,
-                sums.uncounted - (drawn.kinds[kind].uncounted if kind in drawn.kinds else 0),
-            )
-            for kind, sums in everything.kinds.items()
-        }
-        scores = _on_host(taken._column("score")).astype(np.float64)
-        return Counted(kinds, _seal(index, scores), everything.faults)
+        """Count rows by region and kind of label."""
+        counted = None if draw is not None or weighted else self._count_on_gpu(partition)
+        return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
-    def _counted(self, partition: Any, weighted: bool) -> Counted:
-        if isinstance(partition, ScorePartition):
-            return self._count_bins(partition, slice(None), weighted)
-        total, known = Counted(), dict(zip(partition.segments, partition.parts, strict=True))
-        offsets = dict(zip(partition.segments, partition.offsets[:-1].tolist(), strict=True))
-        for name, rows in self._by_segment():
-            if name not in known:
-                raise InvalidValueError(f"segments must be among those the bins were cut for; got {name!r}")
-            here = self._count_bins(known[name], rows, weighted)
-            total += Counted({kind: _placed(sums, offsets[name], partition) for kind, sums in here.kinds.items()})
-        return total
-
-    def _count_bins(self, part: ScorePartition, rows: Any, weighted: bool) -> Counted:
-        scores, labels = self._column("score")[rows], self._column("label")[rows]
-        self._check_range(scores, part)
-        kinds, codes = self._kinds(labels)
-        if len(kinds) > 2:
-            one = KindSums(np.ones(part.n_regions, dtype=np.int64))
-            return Counted(dict.fromkeys(kinds, one))
-        if weighted:
-            return self._weighed(part, scores, codes, self._column("weight")[rows], kinds)
-        cells, hits, bad = device.tally(scores, codes, part.count_cuts)
-        if bad:
-            self._finite_scores()
-        return Counted(dict(zip(kinds, _per_kind(part, cells, hits), strict=True)))
-
-    def _kinds(self, labels: Any) -> tuple[tuple[Any, ...], Any]:
-        """The kinds of label, and labels coded by them; the labels themselves where they are 0 and 1."""
-        codes, bad = device.encode(labels, 0, 1)
-        if bad < 0:
-            return (0, 1), codes
+    def _kinds(self) -> tuple[Any, Any] | None:
+        """The two labels of rows that can be counted on a GPU; None where the host has to count, or to report."""
+        if self.columns.label is None or not self._on_gpu():
+            return None
+        scores, labels = self._arrays[self.columns.score], self._arrays[self.columns.label]
+        if not device.same_place(scores, labels) or device.dtype(labels) not in _LABELS:
+            return None
         low, high = labels.min().item(), labels.max().item()
-        codes, strange = device.encode(labels, low, high)
-        return ((low, high), codes) if strange < 0 else ((low, labels[strange].item(), high), codes)
+        known = low != high and device.every(lambda part: (part == low) | (part == high), labels)
+        return (low, high) if known else None
 
-    def _weighed(self, part: ScorePartition, scores: Any, codes: Any, weights: Any, kinds: Any) -> Counted:
-        cells, hits, bad = device.tally(scores, codes, part.count_cuts)
-        if bad:
-            self._finite_scores()
-        unfit = ~((weights >= 0.0) & (weights <= 1e140))
-        if count := int(unfit.sum()):
-            first = Place(0, int(unfit.nonzero()[0][0]))
-            Faults({(str(self.columns.weight), "be finite, >= 0 and at most 1e+140"): (count, first)}).check()
-        sums, regions, n = (
-            device.weighted(scores, codes, weights, part.count_cuts),
-            part.count_regions,
-            part.n_regions,
-        )
-        smallest, largest = np.full(n, np.inf), np.full(n, -np.inf)
-        inside = regions >= 0
-        np.minimum.at(smallest, regions[inside], sums.smallest[inside])
-        np.maximum.at(largest, regions[inside], sums.largest[inside])
-        w, w2, wy, w2y = (sums_of.regrouped(regions, n) for sums_of in (sums.w, sums.w2, sums.wy, sums.w2y))
-        per_kind = _per_kind(part, cells, hits)
-        weighed = (KindWeights(w - wy, w2 - w2y, smallest, largest), KindWeights(wy, w2y, smallest, largest))
-        pairs = zip(kinds, per_kind, weighed, strict=True)
-        return Counted({kind: KindSums(one.counts, one.uncounted, these) for kind, one, these in pairs})
-
-    def _check_range(self, scores: Any, part: ScorePartition) -> None:
-        if (part.low == -np.inf and part.high == np.inf) or not scores.shape[0]:
-            return
-        low, high = float(scores.min()), float(scores.max())
-        if low < part.low or high > part.high:
-            raise InvalidValueError(
-                f"column {self.columns.score!r} must lie between {part.low:g} and {part.high:g}; "
-                f"got {low:g} to {high:g}"
-            )
+    def _count_on_gpu(self, partition: Partition) -> Counted | None:
+        """Count where the rows are; None where the host has to."""
+        kinds = self._kinds() if isinstance(partition, ScorePartition) else None
+        scores = self._arrays[self.columns.score]
+        if kinds is None or not isinstance(partition, ScorePartition) or not _inside(scores, partition):
+            return None
+        codes = self._arrays[str(self.columns.label)] == kinds[1]
+        rows, hits = device.count(scores, codes, partition.count_cuts)
+        counts, positives, uncounted = partition.gather(rows, hits)
+        left_out = int(hits[partition.count_regions < 0].sum())
+        negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
+        positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
+        return Counted({kinds[0]: negative, kinds[1]: positive})
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
-        """The columns that hold numbers, as arrays on the device, beside those that are there."""
-        if not isinstance(added, LookUp) or not isinstance(added.partition, ScorePartition):
-            raise InvalidTypeError(
-                "calibrator must have bins of the score, without segments, to be applied on a device"
-            )
-        names = [name for name, values in added.table.items() if not isinstance(values, tuple)]
-        table = np.column_stack([np.asarray(added.table[name]) for name in names])
-        scores = self._finite_scores()
-        self._check_range(scores, added.partition)
-        looked_up = device.look_up(scores, added.partition.cuts, table)
-        return self._arrays | {name: looked_up[:, number] for number, name in enumerate(names)}
+        """The columns that hold numbers, on the device of the scores, beside those that are there; NaN for null."""
+        added.check_free(self._arrays)
+        batches = [added(batch) for _, batch in self._batches(added.columns.named.values())]
+        scores, found = self._arrays[self.columns.score], {}
+        for name in added.names:
+            columns = [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
+            values = np.concatenate(columns) if columns else np.empty(0)
+            if values.dtype.kind == "f":
+                found[name] = device.like(values, scores)
+        return self._arrays | found
 
 
-def on_device(scores: Any, y: Any) -> DeviceData:
-    """Scores and labels, given as two arrays."""
-    if not device.is_device_array(y):
-        raise InvalidTypeError(f"y must be on the device where the scores are; got {type(y).__name__}")
-    return DeviceData({"scores": scores, "y": y}, Columns("scores", "y"))
+def on_gpu(scores: Any, y: Any) -> DeviceData | None:
+    """Scores and labels on a GPU that can be counted there; None where they have to be read on the host."""
+    if not (device.on_gpu(scores) and device.on_gpu(y)):
+        return None
+    scores, y = _flat(scores), _flat(y)
+    if scores.ndim != 1 or scores.shape != y.shape:
+        return None
+    data = DeviceData({"scores": scores, "y": y}, Columns("scores", "y"))
+    return None if data._kinds() is None else data
 
 
-def look_up_on_device(partition: Partition, scores: Any, table: FloatArray, segments: Any) -> Any:
-    """Each score's entry of a table with one row for each region, on the scores' device."""
-    if not isinstance(partition, ScorePartition) or segments is not None:
-        raise InvalidTypeError("segments must be None for scores on a device, and the bins those of the score alone")
-    data = DeviceData({"scores": scores}, Columns("scores"))
-    data._check_range(data._finite_scores(), partition)
-    return device.look_up(scores, partition.cuts, table)
+def look_up(
+    partition: Partition,
+    table: NDArray[Any],
+    scores: ArrayLike,
+    segments: ArrayLike | None = None,
+    *,
+    positive_column: Literal[0, 1] = 1,
+    threads: int = 1,
+) -> Any:
+    """Each score's entry of a table with one entry or row for each region, in the scores' library and device."""
+    if segments is None and isinstance(partition, ScorePartition) and device.on_gpu(scores):
+        flat = _flat(scores)
+        if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, partition):
+            return device.look_up(flat, partition.cuts, table)
+    prepared = partition.prepare(scores, segments, positive_column=positive_column)
+    if table.dtype == np.bool_:
+        return device.like(table[partition.regions_of(prepared, threads=threads)], scores)
+    return device.like(partition.look_up(prepared, table, threads=threads), scores)
 
 
-def _per_kind(part: ScorePartition, cells: IntArray, hits: IntArray) -> tuple[KindSums, KindSums]:
-    counts, positives, uncounted = part.gather(cells, hits)
-    left_out = int(hits[part.count_regions < 0].sum())
-    return KindSums(counts - positives, uncounted - left_out), KindSums(positives, left_out)
+def _inside(scores: Any, partition: ScorePartition) -> bool:
+    return partition.low <= float(scores.min()) and float(scores.max()) <= partition.high
 
 
-def _placed(sums: KindSums, offset: int, partition: SegmentedPartition) -> KindSums:
-    """The sums of one segment among those of all."""
-    n, size = partition.n_regions, sums.counts.size
-    counts = np.zeros(n, dtype=np.int64)
-    counts[offset : offset + size] = sums.counts
-    if sums.weights is None:
-        return KindSums(counts, sums.uncounted)
-    smallest, largest = np.full(n, np.inf), np.full(n, -np.inf)
-    smallest[offset : offset + size], largest[offset : offset + size] = sums.weights.smallest, sums.weights.largest
-    regions = np.arange(offset, offset + size)
-    w, w2 = (part.regrouped(regions, n) for part in (sums.weights.w, sums.weights.w2))
-    return KindSums(counts, sums.uncounted, KindWeights(w, w2, smallest, largest))
+def _flat(array: Any) -> Any:
+    """Without the axis of a single column, and without the record that a tensor keeps for gradients."""
+    flat = array[:, 0] if len(array.shape) == 2 and array.shape[1] == 1 else array
+    return flat.detach() if hasattr(flat, "detach") else flat
 
 
-def _values(scores: Any, most: int) -> Values:
-    for part in (scores[:_GLANCE], scores):
-        if len(distinct := _unique(part)) > most:
-            return Values(int(scores.shape[0]), None)
-    return Values(int(scores.shape[0]), np.array(distinct, dtype=np.float64) + 0.0)
+def _arrow(array: Any) -> Any:
+    import pyarrow as pa
 
-
-def _unique(array: Any) -> list[Any]:
-    found: list[Any] = _library(array).unique(array).tolist()
-    return sorted(found)
-
-
-def _library(array: Any) -> Any:
-    names = [kind.__module__.partition(".")[0] for kind in type(array).__mro__]
-    return sys.modules["torch" if "torch" in names else "cupy"]
-
-
-def _on_host(array: Any) -> Any:
-    return array.detach().cpu().numpy() if hasattr(array, "detach") else array.get()
-
-
-def _like(index: IntArray, array: Any) -> Any:
-    library = _library(array)
-    return library.from_numpy(index).to(array.device) if hasattr(array, "detach") else library.asarray(index)
-
-
-def _seal(index: IntArray, scores: FloatArray) -> Seal:
-    return Seal.of(BatchRows(scores, keys=index.astype(np.uint64)))
+    return pa.array(device.to_host(array))

@@ -1,0 +1,385 @@
+"""Arrays of torch and CuPy: how to recognise them, how to copy them, and the work that is done where they are.
+
+Every function of calibrant takes such arrays. Most of the work is done on the host: `to_host` copies the arrays there,
+and `like` copies a result back to their library and device. The few operations here run on the GPU that holds the
+scores. They are written once, against what torch, CuPy and numpy have in common, and equal `calibrant.kernels` bit for
+bit. They work on `CHUNK_ROWS` rows at a time, so their temporary memory does not grow with the rows.
+
+Neither library is imported here: whoever holds an array has loaded its library already.
+
+Notes
+-----
+Scores are compared as whole numbers in the same order (`_ordered`). CuPy treats float32 numbers below the smallest
+normal one as zero; whole numbers have no such exception.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import FloatArray, IntArray
+
+__all__ = [
+    "all_finite",
+    "count",
+    "dtype",
+    "every",
+    "first",
+    "in_own_library",
+    "is_device_array",
+    "like",
+    "look_up",
+    "on_gpu",
+    "order_statistics",
+    "predicts_in_own_library",
+    "same_place",
+    "to_host",
+]
+
+DeviceArray: TypeAlias = Any
+"""A torch tensor or a CuPy array."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Estimator = TypeVar("Estimator", bound=type)
+
+CHUNK_ROWS = 1 << 24
+"""Rows at a time: about 50 bytes of temporary memory each, 800 MB in all."""
+
+_DIGIT = 16
+_BASE = 1 << _DIGIT
+
+
+def _library_name(array: object) -> str:
+    names = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
+    return next((name for name in ("torch", "cupy") if name in names), "numpy")
+
+
+def _library(array: DeviceArray) -> Any:
+    return sys.modules[_library_name(array)]
+
+
+def is_device_array(array: object) -> bool:
+    """Whether this is a torch tensor or a CuPy array, on any device.
+
+    Parameters
+    ----------
+    array : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_device_array([0.5])
+    False
+    """
+    return _library_name(array) != "numpy"
+
+
+def on_gpu(array: object) -> bool:
+    """Whether this array is in the memory of a GPU, where `count`, `look_up` and `order_statistics` pay.
+
+    Parameters
+    ----------
+    array : object
+
+    Returns
+    -------
+    bool
+    """
+    return is_device_array(array) and bool(getattr(array, "is_cuda", True))
+
+
+def to_host(array: DeviceArray) -> NDArray[Any]:
+    """Copy to a numpy array; a tensor on the CPU shares its memory. numpy has no bfloat16, so that becomes float32.
+
+    Parameters
+    ----------
+    array : torch tensor, CuPy or numpy array
+        A tensor may require grad.
+
+    Returns
+    -------
+    numpy array
+
+    Examples
+    --------
+    >>> import torch
+    >>> to_host(torch.tensor([0.5, 0.25], requires_grad=True))
+    array([0.5 , 0.25], dtype=float32)
+    """
+    name = _library_name(array)
+    if name == "numpy":
+        return np.asarray(array)
+    if name == "cupy":
+        return np.asarray(array.get())
+    tensor = array.detach().cpu()
+    return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
+
+
+def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
+    """Copy numbers to the library and device of `array`; other entries, such as text, stay a numpy array.
+
+    Parameters
+    ----------
+    values : numpy array
+    array : torch tensor, CuPy or numpy array
+
+    Returns
+    -------
+    array
+        With the dtype of the values; float32 for doubles on a device of Apple, which has no float64.
+
+    Examples
+    --------
+    >>> import torch
+    >>> like(np.array([0.25, 0.75]), torch.zeros(1))
+    tensor([0.2500, 0.7500], dtype=torch.float64)
+    """
+    name = _library_name(array)
+    if name == "numpy" or values.dtype.kind not in "biuf":
+        return values
+    if name == "cupy":
+        with array.device:
+            return _library(array).asarray(values)
+    if array.device.type == "mps" and values.dtype == np.float64:
+        values = values.astype(np.float32)
+    return _library(array).from_numpy(np.require(values, requirements=("C", "W"))).to(array.device)
+
+
+def in_own_library(method: Method) -> Method:
+    """Let a method that takes scores, and works with numpy, take and return arrays of torch and CuPy too.
+
+    This is the one place where predictions are copied to the host and back.
+
+    Parameters
+    ----------
+    method : callable
+        Its first argument after self is `scores`.
+
+    Returns
+    -------
+    callable
+    """
+
+    @wraps(method)
+    def wrapped(self: Any, scores: Any, *args: Any, **named: Any) -> Any:
+        if not is_device_array(scores):
+            return method(self, scores, *args, **named)
+        return like(method(self, to_host(scores), *args, **named), scores)
+
+    return cast(Method, wrapped)
+
+
+def predicts_in_own_library(estimator: Estimator) -> Estimator:
+    """Class decorator: `in_own_library` for every method that the class defines and whose name begins with "predict".
+
+    Parameters
+    ----------
+    estimator : class
+
+    Returns
+    -------
+    class
+        The same one.
+    """
+    for name, method in list(vars(estimator).items()):
+        if name.startswith("predict"):
+            setattr(estimator, name, in_own_library(method))
+    return estimator
+
+
+def _device(array: DeviceArray) -> AbstractContextManager[Any]:
+    """CuPy works on its current device, so make that the one of the array; torch follows the array itself."""
+    return array.device if _library_name(array) == "cupy" else nullcontext()
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, CHUNK_ROWS):
+        yield slice(start, min(start + CHUNK_ROWS, rows))
+
+
+def dtype(array: DeviceArray) -> str:
+    """Name of the dtype, as numpy spells it."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def same_place(one: DeviceArray, other: DeviceArray) -> bool:
+    """Whether two arrays are of one library and on one device."""
+    return _library_name(one) == _library_name(other) and bool(one.device == other.device)
+
+
+def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> bool:
+    """Whether a test, from an array to an array of bools, holds for every entry."""
+    with _device(array):
+        return all(bool(test(array[part]).all()) for part in _parts(array.shape[0]))
+
+
+def all_finite(array: DeviceArray) -> bool:
+    """Whether no entry is NaN or infinite."""
+    return every(_library(array).isfinite, array)
+
+
+def first(mask: DeviceArray) -> int:
+    """Index of the first True, of which there is one."""
+    library = _library(mask)
+    with _device(mask):
+        return int(library.asarray(mask, dtype=library.uint8).argmax())
+
+
+def _ordered(scores: DeviceArray) -> DeviceArray:
+    """Whole numbers in the order of the scores, 0 for zeros of both signs; NaN comes last or first."""
+    library = _library(scores)
+    whole, width = (library.int64, 64) if dtype(scores) == "float64" else (library.int32, 32)
+    bits = scores.view(whole)
+    bits = bits ^ ((bits >> (width - 1)) & ((1 << (width - 1)) - 1))
+    return bits + (bits == -1)
+
+
+def _ordered_cuts(cuts: FloatArray, scores: DeviceArray) -> DeviceArray:
+    """The cuts as `_ordered` scores; of float32 the smallest that is not below the cut, which compares alike."""
+    own: NDArray[Any] = cuts + 0.0
+    if dtype(scores) == "float32":
+        with np.errstate(all="ignore"):
+            own = cuts.astype(np.float32)
+            own = np.where(own < cuts, np.nextafter(own, np.float32(np.inf)), own)
+    return like(_ordered(own), scores)
+
+
+def _cells(scores: DeviceArray, edges: DeviceArray) -> DeviceArray:
+    return _library(scores).searchsorted(edges, _ordered(scores), side="right")
+
+
+def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[IntArray, IntArray]:
+    """Rows and positives in each cell, as `calibrant.kernels.count`.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,), float64 or float32
+        Finite.
+    codes : device array of shape (n,), uint8 or bool
+        0 or 1.
+    cuts : numpy array of shape (m,)
+        Strictly increasing.
+
+    Returns
+    -------
+    rows, positives : numpy int64 arrays of shape (m + 1,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> count(torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0, 0, 1]), np.array([0.5]))
+    (array([1, 2]), array([0, 1]))
+    """
+    library, size = _library(scores), cuts.shape[0] + 1
+    with _device(scores):
+        edges = _ordered_cuts(cuts, scores)
+        total = like(np.zeros(2 * size, np.int64), scores)
+        for part in _parts(scores.shape[0]):
+            groups = _cells(scores[part], edges) + size * library.asarray(codes[part], dtype=library.int64)
+            total = total + library.bincount(groups, minlength=2 * size)
+        negatives, positives = to_host(total).reshape(2, size)
+    return negatives + positives, positives.copy()
+
+
+def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> DeviceArray:
+    """Entry of a table for each score's cell, as `calibrant.kernels.look_up`.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,), float64 or float32
+        Finite.
+    cuts : numpy array of shape (m,)
+        Strictly increasing.
+    table : numpy array of shape (m + 1,) or (m + 1, k)
+        One entry, or one row, for each cell.
+
+    Returns
+    -------
+    device array of shape (n,) or (n, k)
+        With the dtype of the table.
+
+    Examples
+    --------
+    >>> import torch
+    >>> look_up(torch.tensor([0.1, 0.5, 0.9]), np.array([0.5]), np.array([0.25, 0.75]))
+    tensor([0.2500, 0.7500, 0.7500], dtype=torch.float64)
+    """
+    with _device(scores):
+        edges, entries = _ordered_cuts(cuts, scores), like(table, scores)
+        shape = (scores.shape[0], *table.shape[1:])
+        make = getattr(entries, "new_empty", None) or (lambda shape: _library(entries).empty(shape, entries.dtype))
+        out = make(shape)
+        for part in _parts(scores.shape[0]):
+            out[part] = entries[_cells(scores[part], edges)]
+    return out
+
+
+def order_statistics(scores: DeviceArray, ranks: IntArray) -> FloatArray:
+    """Scores of the given ranks, exactly, as `calibrant.kernels.order_statistics`.
+
+    The bits of a score, read as a whole number in the order of the scores, are two or four digits to base 65536. One
+    pass counts the first digits, which gives the first digit of each wanted score. The next pass counts the second
+    digits of the scores that begin like a wanted one, and so on. Ties need no care, and nothing is sorted.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,), float64 or float32
+        Finite.
+    ranks : array of shape (k,), int
+        In 1..n, where 1 is the smallest score; they may repeat.
+
+    Returns
+    -------
+    numpy float64 array of shape (k,)
+
+    Examples
+    --------
+    >>> import torch
+    >>> order_statistics(torch.tensor([0.75, 0.25, 0.5]), np.array([1, 2]))
+    array([0.25, 0.5 ])
+    """
+    width = 64 if dtype(scores) == "float64" else 32
+    local = np.asarray(ranks, np.int64).copy()
+    found = np.zeros_like(local)  # the digits known of each wanted score
+    slot = np.zeros_like(local)  # which of the known beginnings it has
+    tables: list[DeviceArray] = []  # for each pass, from a beginning and a digit to the next beginning
+    for _ in range(width // _DIGIT if local.size else 0):
+        # after the first pass there is one slot more, for scores that begin like none of the wanted
+        slots = int(slot.max()) + 1 + bool(tables)
+        reached = np.cumsum(_count_digits(scores, tables, width, slots), axis=1)[slot]
+        digit = (reached < local[:, None]).sum(axis=1)
+        before = np.take_along_axis(reached, np.maximum(digit - 1, 0)[:, None], axis=1)[:, 0]
+        local -= np.where(digit > 0, before, 0)
+        found = found * _BASE + digit
+        begun, slot = np.unique(slot * _BASE + digit, return_inverse=True)
+        table = np.full(slots * _BASE, begun.size, np.int64)
+        table[begun] = np.arange(begun.size)
+        tables.append(like(table, scores))
+    # the same step that put the bits in order puts them back; the highest digit began at zero, not at its sign
+    ordered = found - (1 << (width - 1)) if width == 32 else (found ^ np.int64(np.iinfo(np.int64).min))
+    bits = ordered ^ ((ordered >> 63) & ((1 << (width - 1)) - 1))
+    return bits.view(np.float64) if width == 64 else bits.astype(np.int32).view(np.float32).astype(np.float64)
+
+
+def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int) -> IntArray:
+    """For each slot, how often each digit comes next."""
+    library = _library(scores)
+    with _device(scores):
+        total = like(np.zeros(slots * _BASE, np.int64), scores)
+        for part in _parts(scores.shape[0]):
+            bits = library.asarray(_ordered(scores[part]), dtype=library.int64)
+            key = (bits >> (width - _DIGIT)) + _BASE // 2
+            for above, table in enumerate(tables, start=2):
+                key = (table[key] << _DIGIT) | ((bits >> (width - above * _DIGIT)) & (_BASE - 1))
+            total = total + library.bincount(key, minlength=slots * _BASE)
+        return to_host(total).reshape(slots, _BASE)
