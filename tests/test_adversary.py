@@ -120,7 +120,14 @@ def test_narrow_intervals_cover_coins_and_never_their_ghost() -> None:
     assert (shown.coverage_ghost[narrow] == 0.0).all()
     assert shown.minimum_width == pytest.approx(0.4)
     assert shown.needed_width >= shown.minimum_width
-    assert "no method can do with less" in str(shown)
+    assert "every method needs at least 0.40 on average" in str(shown)
+
+
+def test_text_never_shows_a_claim_below_epsilon() -> None:
+    result = confront(PlattCalibrator(), sample_sizes=(100, 1_000))
+    said = [float(line.split()[3]) for line in str(result).splitlines() if "Binning" in line]
+    assert (np.array(said) >= result.claimed[1]).all()
+    assert (np.array(said) < 1.1 * result.claimed[1]).all()
 
 
 def test_picture_shows_the_numbers() -> None:
@@ -148,7 +155,7 @@ def test_same_seed_gives_the_same_numbers() -> None:
         (lambda: width_demonstration(None), "calibrator must have fit and predict; got NoneType"),
     ],
 )
-def test_what_can_not_fit_or_predict_is_refused(call, message: str) -> None:
+def test_what_cannot_fit_or_predict_is_refused(call, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
 

@@ -1,6 +1,7 @@
 """The audit: what it proves is so, as often as it says, and it proves what there is to prove."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -238,13 +239,19 @@ def test_table_is_one_row_per_region_and_resolutions_nest() -> None:
     assert set(frame["verdict"]) <= {"no evidence", "scores too low", "scores too high"}
 
 
-def test_verdict_never_rounds_a_bound_in_its_favour() -> None:
-    from calibrant._audit.report import rounded_down, rounded_up
-
-    for value in (0.0619, 0.00042, 0.1, 0.3, 0.999, 1e-7):
-        assert float(rounded_down(value)) <= value <= float(rounded_up(value))
-    assert rounded_down(0.0619) == "0.061"
-    assert rounded_up(0.0291) == "0.030"
+@pytest.mark.parametrize("bound", [0.29, 0.0619, 0.00042, 0.1, 0.3, 0.999, 1e-7])
+def test_text_never_rounds_a_bound_in_its_favour_and_keeps_exact_ones(bound: float) -> None:
+    report = audit([0] * 50, [1.0] * 50, classes=(0, 1))
+    wrong = replace(report, lower_bound=bound, average_lower_bound=bound)
+    said = float(wrong.verdict.removeprefix("proved miscalibrated by at least "))
+    assert 0.9 * bound < said <= bound
+    if bound in (0.29, 0.1, 0.3, 0.999):
+        assert said == bound
+        assert f"on average off by at least {bound}\n" in str(wrong)
+    if bound < 0.5:
+        right = replace(report, lower_bound=0.0, upper_bound=bound)
+        said = float(right.verdict.removeprefix("proved within ").removesuffix(" (finitely many scores)"))
+        assert bound <= said < 1.1 * bound
 
 
 def test_flipping_labels_and_scores_mirrors_the_report() -> None:

@@ -1,6 +1,7 @@
 """The comparison: measured on rows not fitted on, promises taken from the calibrators themselves."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,20 +103,28 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
         "predict",
     ]
     assert "none" in text
-    assert text.endswith("only the guaranteed column is a promise")
+    assert text.endswith("only the column 'guaranteed' is guaranteed, the others are measured")
     frame = result.to_frame()
     assert list(frame.index) == ["as they are", "Platt", "ten bins"]
     assert frame.loc["ten bins", "epsilon"] == result.epsilon[2]
 
 
+def test_text_never_shows_a_guarantee_below_the_true_epsilon(rows) -> None:
+    result = compare([BinningCalibrator(10)], *rows)
+    for epsilon in (0.05804, 0.0421004, 0.07, 0.00012341):
+        shown = replace(result, epsilon=np.array([np.nan, epsilon]))
+        said = float(str(shown).splitlines()[2].split()[4])
+        assert epsilon <= said < 1.1 * epsilon
+
+
 @pytest.mark.parametrize(
     ("calibrators", "options", "message"),
     [
-        ([], {}, "calibrators must hold at least one calibrator; got none"),
+        ([], {}, "calibrators must contain at least one calibrator; got none"),
         (PlattCalibrator(), {}, "calibrators must be a mapping"),
         (["platt"], {}, "calibrators must have fit, predict and get_params; got str"),
         ([PlattCalibrator()], {"cv": 1}, "cv must be an int >= 2"),
-        ([PlattCalibrator()], {"cv": 2_500}, "rarer label"),
+        ([PlattCalibrator()], {"cv": 2_500}, "rarer class"),
         ([PlattCalibrator()], {"cv": ShuffleSplit(2, random_state=0)}, "every row into a test fold"),
     ],
     ids=["none", "bare", "text", "one fold", "many folds", "partial"],
@@ -136,7 +145,7 @@ def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
     result = compare({"stranger": Stranger()}, *rows)
     assert result.state_bytes[1] == 0
     assert np.isnan(result.epsilon[1])
-    assert result.guarantee[1] == "nothing is promised"
+    assert result.guarantee[1] == "Nothing is guaranteed."
 
 
 def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy import fft, special, stats
 
+from calibrant import Partition
 from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import bounded_mean
 from calibrant.intervals.non_identical import non_identical
 from calibrant.metrics import (
+    Estimate,
     brier_score,
     debiased_ece,
     ece,
@@ -19,7 +21,7 @@ from calibrant.metrics import (
     smooth_ece,
     sweep_bins,
 )
-from calibrant.metrics._rows import Rows, gather
+from calibrant.metrics.bins import binned, read_forecasts
 from calibrant.metrics.ece import _estimate
 from calibrant.metrics.smooth import _fixed_point
 from worlds import WORLDS, World
@@ -231,6 +233,18 @@ def test_higher_confidence_contains_lower() -> None:
         assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
 
 
+def test_estimate_as_text_rounds_its_limits_outwards() -> None:
+    estimate = Estimate("l1-ECE", 0.14, 0.12346, 0.15671, 0.999, False, "this", "that")
+    assert str(estimate) == "l1-ECE 0.14 (99.9% valid interval 0.123 to 0.157 for this)"
+
+
+def test_reliability_table_refuses_regions_that_are_not_bins_of_one_score() -> None:
+    scores, y = peer_data()["continuous"]
+    halves = Partition.from_function(lambda s: np.asarray(s) > 0.5, [False, True])
+    with pytest.raises(TypeError, match="partition must be bins of one score, without segments; got FunctionPartition"):
+        reliability_table(y, scores, partition=halves)
+
+
 def test_reliability_table_is_still_here() -> None:
     scores, y = peer_data()["continuous"]
     assert reliability_table(y, scores, n_bins=4).counts.size == 4
@@ -242,7 +256,7 @@ def test_reliability_table_is_still_here() -> None:
         ({"scores": [0.1, 1.2]}, "probabilities in"),
         ({"norm": "l3"}, "norm must be one of"),
         ({"n_bins": 0}, "n_bins must be an int >= 1"),
-        ({"n_bins": "many"}, "n_bins must be one of"),
+        ({"n_bins": "many"}, "n_bins must be an int >= 1 or \"sweep\"; got 'many'"),
         ({"strategy": "width"}, "strategy must be one of"),
         ({"confidence_level": 1.0}, "confidence_level must be"),
         ({"y": [1, 1]}, "two classes"),
@@ -321,9 +335,9 @@ def test_valid_intervals_hold_as_often_as_they_say(world: World, monkeypatch: py
         scores, y = world.draw(rng, ROWS)
         rates = world.rate(scores)
         cells = np.searchsorted(np.arange(1, 10) / 10, scores, side="right")
-        bins = gather(Rows.of(y, scores, 1, (0, 1)), 10, "uniform")  # once for the three norms, as `ece` does for one
+        bins = binned(read_forecasts(y, scores, 1, (0, 1)), 10, "uniform")  # once for the three norms
         for norm in ("l1", "l2", "max"):
-            found = _estimate(bins, norm, ALPHA, 1 - ALPHA, False)
+            found = _estimate(bins, norm, 1 - ALPHA, swept=False)
             truth = binned_truth(scores, rates, cells, norm)
             missed[norm] += not found.lower - slack <= truth <= found.upper + slack
         found = smooth_ece(y, scores, n_cells=64, **options)

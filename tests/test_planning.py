@@ -1,5 +1,7 @@
 """Plans: what is planned is what a fit then delivers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -74,12 +76,33 @@ def test_papers_bound_on_the_emptiest_bin_holds() -> None:
 
 def test_the_answer_is_a_sentence() -> None:
     assert str(plan(n=10_000, n_bins=10)) == (
-        "10,000 labels, in 10 bins of at least 999, give epsilon 0.04098 at 90% confidence, whatever the rates, "
-        "if no scores are tied."
+        "10,000 labels, in 10 bins of at least 999, give epsilon 0.041 at 90% confidence, for any rates, if no scores "
+        "are tied."
     )
 
 
 @pytest.mark.parametrize("arguments", [{}, {"epsilon": 0.1, "n": 100}])
 def test_either_epsilon_or_n_is_given(arguments: dict) -> None:
-    with pytest.raises(TypeError, match="epsilon or n must be given, not both"):
+    with pytest.raises(TypeError, match=r"epsilon must be given if n is not, and only then; got (neither|both)"):
+        plan(**arguments)
+
+
+@pytest.mark.parametrize("epsilon", [0.05804, 0.0421004, 0.07, 0.00012341])
+def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
+    text = str(replace(plan(n=10_000), epsilon=epsilon))
+    assert epsilon <= float(text.split("epsilon ")[1].split()[0]) < 1.1 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 5, "n_bins": 10}, "n must be at least n_bins=10; got 5"),
+        ({"n": 10**13}, "n must be at most 1,000,000,000,000; got 10000000000000"),
+        ({"epsilon": 1e-8}, "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08"),
+        ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
+        ({"n": 100, "split": 0}, "split must be an int >= 1 or a fraction strictly between 0 and 1; got 0"),
+    ],
+)
+def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         plan(**arguments)

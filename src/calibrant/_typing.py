@@ -26,3 +26,13 @@ class DeviceArray(Protocol):
 
 ArrayLike: TypeAlias = npt.ArrayLike | DeviceArray
 """What a caller may bring: numpy, a list, columns of pandas, polars and pyarrow, arrays of torch and CuPy."""
+
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+"""A seed, or a generator of numpy; None draws differently each time."""
+
+
+class ScoreMap(Protocol):
+    """Anything that learns from scores and labels, and predicts probabilities."""
+
+    def fit(self, scores: Any, y: Any, /) -> Any: ...
+    def predict(self, scores: Any, /) -> Any: ...

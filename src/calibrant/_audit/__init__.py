@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,19 @@ from calibrant._audit.cells import Cells, cells_of_data, finest_bins
 from calibrant._audit.report import Audit, AuditTable, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._input import shown
+from calibrant._numbers import counted
 from calibrant._params import Integer, Only, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
-from calibrant.metrics._rows import MOST_VALUES, Rows
+from calibrant.metrics.bins import MOST_VALUES, Forecasts, read_forecasts
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData
 from calibrant.rows.base import check_nothing_beside
 
 __all__ = ["Audit", "AuditTable", "Finding", "audit"]
 
-# Shares of alpha: the limits of all regions; from the rows seen to the population; the mass of values not seen.
+# Shares of alpha: for the limits of all regions, for the step from these rows to the population, for the unseen mass.
 _INTERVALS, _POPULATION, _UNSEEN = 0.9, 0.05, 0.05
 
 
@@ -35,33 +37,33 @@ def audit(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
-    """Say what is proved of a score's calibration, for every distribution of scores and labels.
+    """Report what is proved about the calibration of a score, for every distribution of scores and labels.
 
     Claimed: with probability at least `confidence_level`, all of the following hold at once. The largest calibration
-    error, sup |E[Y | score] - score|, is at least `lower_bound`; the average one, E |E[Y | score] - score|, at least
-    `average_lower_bound`; every row of `table` is right; and, for a score with finitely many values, no value that
-    was seen is off by more than `upper_bound`. So a calibrated score is called miscalibrated with probability at most
-    1 - confidence_level. Assumed: the rows are independent draws from one distribution, and the model behind the
-    scores was not trained on them.
+    error, sup |E[Y | score] - score|, is at least `lower_bound`. The average error, E |E[Y | score] - score|, is at
+    least `average_lower_bound`. Every row of `table` is right. For a score with finitely many values, no value that was
+    seen is off by more than `upper_bound`. So a calibrated score is called miscalibrated with probability at most
+    1 - confidence_level. Assumed: the rows are independent draws from one distribution, and the model was not trained
+    on them.
 
     Parameters
     ----------
     y : array-like of shape (n,), or ScoredData
-        Labels, of two kinds; or files, a frame or a cluster that hold labels, scores and segments, see
-        `calibrant.scored`. For those, n_values beyond 1,000 are not counted.
+        Labels of two classes; or the result of `calibrant.scored`, which has labels, scores and segments in files,
+        a frame or a cluster. There, at most 1,000 distinct scores are counted.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-        Predicted probabilities of the positive label, in [0, 1].
+        Predicted probabilities of the positive class, in [0, 1].
     confidence_level : float, default=0.95
-        Confidence in everything the audit states, taken together.
+        Confidence that all statements of the audit are right.
     segments : array-like of shape (n,), default=None
-        A group per row. Then calibration within each group, E[Y | score, group], is audited, all within one error
-        budget, besides that of all rows together.
+        The segment of each row. Then calibration within each segment, E[Y | score, segment], is audited too. All
+        segments share one error budget.
     n_bins : int or "auto", default="auto"
         Bins of the finest resolution; "auto" is about the cube root of the number of rows.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels. Required where the data may hold only one of them.
 
     Returns
     -------
@@ -69,33 +71,34 @@ def audit(
 
     Notes
     -----
-    *Jensen.* Write D(s) = E[Y | score = s] - s. Over the rows of any region b chosen by looking at the scores alone,
-    |mean of D(s_i)| <= mean of |D(s_i)| <= sup |D|: averaging over a region can only shrink calibration error. The
-    mean of the scores s_i is known, so what is left is an interval for the mean of E[Y | s_i].
+    *Jensen.* Write D(s) = E[Y | score = s] - s. Take the rows of any region that was chosen from the scores alone. Then
+    |mean of D(s_i)| <= mean of |D(s_i)| <= sup |D|: averaging over a region can only reduce calibration error. The mean
+    of the scores s_i is known, so only an interval for the mean of E[Y | s_i] is needed.
 
-    *Limits.* Given all scores, the labels are independent, with rates E[Y | s_i] that differ within a region. By
-    Hoeffding (1956) binomial limits hold for their mean (see `calibrant.intervals.non_identical`); at a single score
-    value, where rates do not differ, they are Clopper-Pearson's. Conditioning on the scores costs nothing, makes any
-    cuts between scores admissible, and keeps the spread of scores within a region out of the interval.
+    *Limits.* Given all scores, the labels are independent, and their rates E[Y | s_i] differ within a region. By
+    Hoeffding (1956) binomial limits hold for the mean of the rates (see `calibrant.intervals.non_identical`). At a
+    single score value the rates are equal, and the limits are those of Clopper and Pearson. Conditioning on the scores
+    costs nothing. It allows any cuts between scores, and the spread of scores within a region does not widen the
+    interval.
 
-    *Resolutions.* The scores are cut into n_bins bins of about equal mass, then pairs of neighbours are merged until
-    all rows are one region; each resolution has an equal share of alpha. A small error everywhere shows in the coarse
-    regions, a large error in a narrow range in the fine ones. `lower_bound` is the largest certified error of any
-    region. For the average, errors of regions that do not overlap add up, weighted by their rows; since all limits
-    hold at once, the best such sum over regions of all resolutions is certified, A. It bounds the average of |D| over
-    the scores seen, an average of independent draws from [0, 1]. Chernoff's bound leads from there to the
-    population: n kl(A, q) <= ln(20 / alpha).
+    *Resolutions.* The scores are cut into n_bins bins of about equal mass. Then pairs of neighbours are merged until
+    all rows are one region. Each resolution gets an equal share of alpha. A small error everywhere shows in the coarse
+    regions, a large error in a narrow range in the fine ones. `lower_bound` is the largest proved error of any region.
+    For the average, the errors of regions that do not overlap add up, weighted by their rows. All limits hold at once,
+    so the best such sum over regions of all resolutions is proved too; call it A. It bounds the average of |D| over the
+    scores seen, which is an average of independent draws from [0, 1]. Chernoff's bound extends it to the population:
+    n kl(A, q) <= ln(20 / alpha).
 
-    *Tightness.* Where E[Y | score] is continuous, both lower bounds tend to the truth as n grows.
+    *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n grows.
 
-    *Upper bound.* For a score with a continuum of values none exists: between the scores seen, labels could be
-    anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values every value is a region, and the
-    bound is the largest error not ruled out. Values never seen hold at most `unseen_mass` of the population: by
-    McAllester and Ortiz (2003) and McDiarmid's inequality, N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n) with N1 the
-    values seen once.
+    *Upper bound.* For a score with a continuum of values there is none: between the scores seen, labels could be
+    anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values, every value is a region, and the
+    bound is the largest error that is not ruled out. Values that were never seen hold at most `unseen_mass` of the
+    population. By McAllester and Ortiz (2003) and McDiarmid's inequality this is
+    N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1 is the number of values seen once.
 
-    Of alpha, 90 % goes to the limits, 5 % to the step from the scores seen to the population, and 5 % to the unseen
-    mass. With segments, the limits of each segment and those of all rows together have equal parts.
+    Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5 % for the unseen
+    mass. With segments, the limits of each segment and those of all rows together get equal parts.
 
     References
     ----------
@@ -113,7 +116,7 @@ def audit(
     >>> y = rng.uniform(size=20_000) < scores**2
     >>> report = audit(y, scores)
     >>> report.verdict
-    'proved miscalibrated by at least 0.21'
+    'proved miscalibrated by at least 0.218'
     >>> report.worst.direction
     'scores too high'
     >>> audit(rng.uniform(size=20_000) < scores, scores).verdict
@@ -127,25 +130,23 @@ def audit(
     elif scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     else:
-        groups = _groups(Rows.of(y, scores, pos_label, classes), segments)
-    n_rows = groups[0][1].n_rows
+        groups = _groups(read_forecasts(y, scores, pos_label, classes), segments)
     share = alpha * _INTERVALS / len(groups)
     parts = [resolve(cells, finest_bins(cells.n_rows, n_bins), share) for _, cells in groups]
     table = _table([segment for segment, _ in groups], parts)
-    findings = _findings(table)
-    within = parts[1:] if len(parts) > 1 else parts
-    average = max(parts[0].average_error(), _weighted_average(within))
-    upper_bound, reason, unseen = _upper_bound(groups[-len(within) :], within, alpha * _UNSEEN)
+    within = groups[1:] or groups, parts[1:] or parts
+    average = max(parts[0].average_error(), _weighted_average(within[1]))
+    reason = next((reason for group in zip(*within, strict=True) if (reason := _unbounded(*group))), None)
     return Audit(
         lower_bound=float(table.error.max()),
-        average_lower_bound=lower_mean(average, n_rows, alpha * _POPULATION),
-        upper_bound=upper_bound,
+        average_lower_bound=lower_mean(average, groups[0][1].n_rows, alpha * _POPULATION),
+        upper_bound=None if reason else max(part.largest_possible() for part in within[1]),
         upper_bound_reason=reason,
-        unseen_mass=unseen,
+        unseen_mass=None if reason else _unseen_mass(within[1], alpha * _UNSEEN),
         table=table,
-        findings=findings,
+        findings=_findings(table, [part.level.size for part in parts]),
         confidence_level=float(confidence_level),
-        n_rows=n_rows,
+        n_rows=groups[0][1].n_rows,
         by_segment=len(groups) > 1,
         assumptions=(
             "the rows are independent draws from one distribution",
@@ -154,74 +155,62 @@ def audit(
     )
 
 
-def _groups(rows: Rows, segments: ArrayLike | None) -> list[tuple[Any, Cells]]:
+def _groups(forecasts: Forecasts, segments: ArrayLike | None) -> list[tuple[Hashable, Cells]]:
     """All rows first, then the rows of each segment."""
-    groups: list[tuple[Any, Cells]] = [(None, Cells.of_rows(rows))]
+    groups: list[tuple[Hashable, Cells]] = [(None, Cells.of_rows(forecasts))]
     if segments is None:
         return groups
-    kinds, inverse = segment_kinds(segments)
-    if inverse.size != rows.scores.size:
-        raise InvalidValueError(f"segments must have one entry per score, {rows.scores.size}; got {inverse.size}")
+    names, inverse = segment_kinds(segments)
+    if inverse.size != len(forecasts):
+        raise InvalidValueError("segments", f"have one entry per score, {len(forecasts)}", got=str(inverse.size))
     order = np.argsort(inverse, kind="stable")
-    parts = np.split(order, np.searchsorted(inverse[order], np.arange(1, len(kinds))))
-    return groups + [
-        (kind, Cells.of_rows(Rows(rows.scores[chosen], rows.labels[chosen])))
-        for kind, chosen in zip(kinds, parts, strict=True)
-    ]
+    members = np.split(order, np.searchsorted(inverse[order], np.arange(1, len(names))))
+    return groups + [(name, Cells.of_rows(forecasts.part(rows))) for name, rows in zip(names, members, strict=True)]
 
 
-def _table(segments: list[Any], parts: list[Resolutions]) -> AuditTable:
-    names = ("level", "low", "high", "counts", "mean_score", "positives", "lower", "upper", "error")
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    labels = np.empty(columns["level"].size, dtype=object)
-    labels[:] = [segment for segment, part in zip(segments, parts, strict=True) for _ in range(part.level.size)]
+def _table(segments: list[Hashable], parts: list[Resolutions]) -> AuditTable:
+    def column(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    segment = np.empty(len(segments), dtype=object)
+    segment[:] = segments
+    counts = column("counts")
     return AuditTable(
-        segment=labels,
-        resolution=columns.pop("level"),
-        rate=columns.pop("positives") / columns["counts"],
-        **columns,
+        segment=np.repeat(segment, [part.level.size for part in parts]),
+        resolution=column("level"),
+        counts=counts,
+        rate=column("positives") / counts,
+        **{name: column(name) for name in ("low", "high", "mean_score", "lower", "upper", "error")},
     )
 
 
-def _findings(table: AuditTable) -> tuple[Finding, ...]:
-    """The strongest finding of every segment."""
-    best: dict[Any, int] = {}
-    for row in np.flatnonzero(table.error > 0.0).tolist():
-        segment = table.segment[row]
-        if segment not in best or table.error[row] > table.error[best[segment]]:
-            best[segment] = row
-    order = sorted(best.values(), key=lambda row: (-table.error[row], row))
-    return tuple(table.finding(row) for row in order)
+def _findings(table: AuditTable, sizes: list[int]) -> tuple[Finding, ...]:
+    """The largest proved error of every segment that has one, largest first."""
+    bounds = pairwise(np.cumsum([0, *sizes]).tolist())
+    worst = [start + int(table.error[start:stop].argmax()) for start, stop in bounds]
+    proved = [row for row in worst if table.error[row] > 0.0]
+    return tuple(table.finding(row) for row in sorted(proved, key=lambda row: -float(table.error[row])))
 
 
 def _weighted_average(parts: list[Resolutions]) -> float:
-    rows = np.array([part.counts[0] for part in parts])
-    return float(rows @ np.array([part.average_error() for part in parts]) / rows.sum())
+    return float(np.average([part.average_error() for part in parts], weights=[part.n_rows for part in parts]))
 
 
-def _many(n_values: int | None) -> str:
-    return f"more than {MOST_VALUES:,}" if n_values is None else f"{n_values:,}"
+def _unbounded(group: tuple[Hashable, Cells], part: Resolutions) -> str | None:
+    """Why there is no upper bound for the error of a segment; None where there is one."""
+    if part.finite:
+        return None
+    segment = "" if group[0] is None else f" of segment {shown(group[0])}"
+    values = f"more than {MOST_VALUES:,}" if part.n_values is None else f"{part.n_values:,}"
+    return (
+        f"the {counted(part.n_rows, 'row')}{segment} have {values} distinct scores. An upper bound exists only for a "
+        "score with finitely many values, each seen often; no method has one for a continuous score. The output of "
+        "BinningCalibrator has one"
+    )
 
 
-def _upper_bound(
-    groups: list[tuple[Any, Any]], parts: list[Resolutions], tail: float
-) -> tuple[float | None, str | None, float | None]:
-    """The largest error not ruled out at any score value, or why there is none; and the mass of values not seen."""
-    for (segment, _), part in zip(groups, parts, strict=True):
-        if not part.finite:
-            where = "" if segment is None else f" of segment {shown(segment)}"
-            rows = int(part.counts[0])
-            return (
-                None,
-                (
-                    f"the {rows:,} rows{where} hold {_many(part.n_values)} distinct scores, and such a bound exists "
-                    "only for finitely many score values, each seen often enough; for a continuous score no method has "
-                    "one (cor:CI-PS-diameter). A binned score, as of BinningCalibrator, has one"
-                ),
-                None,
-            )
-    bound = max(float(part.largest_possible[part.level == part.level[-1]].max()) for part in parts)
-    n_rows = sum(int(part.counts[0]) for part in parts)
-    singletons = sum(part.n_singletons for part in parts)
-    unseen = singletons / n_rows + (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / tail) / n_rows)
-    return bound, None, min(1.0, unseen)
+def _unseen_mass(parts: list[Resolutions], tail: float) -> float:
+    """Upper limit for the share of the population whose score values were not seen."""
+    n_rows = sum(part.n_rows for part in parts)
+    missing = sum(part.n_singletons for part in parts) / n_rows
+    return min(1.0, missing + (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / tail) / n_rows))

@@ -1,32 +1,34 @@
-"""What an audit needs of the rows: sums over cells of scores, in memory or on whatever engine has the rows."""
+"""What an audit needs to know about the rows: sums over cells of scores, from memory or from any other source."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from itertools import pairwise
+from typing import Self, cast
 
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.metrics._rows import MOST_VALUES, Rows, few_values
+from calibrant.metrics.bins import MOST_VALUES, Forecasts, few_values
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData
-from calibrant.tally import Tally
+from calibrant.tally import Tally, WeightSums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Sums over cells of scores, in increasing order, none empty: single values, or what lies between two of them.
+    """Sums over cells of scores. A cell is one score value, or the scores between two values; no cell is empty.
 
     Attributes
     ----------
     low, high : float arrays of shape (m,)
-        Smallest and largest score.
+        Smallest and largest score. Cells are in increasing order.
     counts, positives : int arrays of shape (m,)
         Rows and positive rows.
     total : float array of shape (m,)
         Sum of the scores.
     n_values : int or None
-        Distinct scores of all cells; None for more than were counted.
+        Distinct scores in all cells; None for more than were counted.
     """
 
     low: FloatArray
@@ -47,18 +49,16 @@ class Cells:
         return self.n_values is not None and few_values(self.n_values, self.n_rows)
 
     @classmethod
-    def of_rows(cls, rows: Rows) -> Self:
-        """Every value is a cell."""
+    def of_rows(cls, rows: Forecasts) -> Self:
+        """One cell for every score value."""
         values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
-        positives = np.bincount(inverse, rows.labels, minlength=values.size).astype(np.int64)
+        positives = np.bincount(inverse, rows.labels).astype(np.int64)
         return cls(values, values, counts, positives, values * counts, values.size)
 
     @classmethod
     def of_tally(cls, tally: Tally, n_values: int | None) -> Self:
-        """Cells of a tally whose weights are the scores themselves."""
-        sums, used = tally.weights, tally.counts > 0
-        if sums is None:
-            raise InvalidValueError("tally must have the scores as weights; got none")
+        """One cell for every region of a tally whose weights are the scores themselves."""
+        sums, used = cast(WeightSums, tally.weights), tally.counts > 0
         low, high, total = sums.smallest[used], sums.largest[used], sums.w.rounded()[used]
         return cls(low, high, tally.counts[used], tally.positives[used], total, n_values)
 
@@ -69,31 +69,33 @@ def finest_bins(n_rows: int, n_bins: int | str) -> int:
 
 
 def cells_of_data(
-    data: ScoredData, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Any
-) -> list[tuple[Any, Cells]]:
-    """The cells of all rows, then of each segment: the same regions as those of the rows in memory.
+    data: ScoredData, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
+) -> list[tuple[Hashable, Cells]]:
+    """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
     A region ends where the middle rank of a value passes j n / n_bins. That value is the order statistic of rank
-    ceil(j n / n_bins), so with these values as cells of their own, and what lies between them as others, no region
-    tears a cell.
+    ceil(j n / n_bins). Each of these values is a cell of its own, and so is each range between two of them. So every
+    region is made of whole cells.
     """
     values = data.values(MOST_VALUES)
     if not values:
-        raise InvalidValueError("data must have at least one row; got none")
+        raise InvalidValueError("the data", "have at least one row", got="none")
     edges = {name: found.distinct for name, found in values.items() if found.distinct is not None}
     ranks = {name: _ranks(found.rows, n_bins) for name, found in values.items() if found.distinct is None}
-    whole, by_segment = _without_segments(data), {name: ranks[name] for name in ranks if name is not None}
+    n_values = {name: edges[name].size if name in edges else None for name in values}
+    whole = data.with_columns(replace(data.columns, segment=None))
     if None in ranks:
-        edges |= whole.order_statistics({None: ranks[None]})
-    if by_segment:
-        edges |= data.order_statistics(by_segment)
+        edges |= whole.order_statistics({None: ranks.pop(None)})
+    if ranks:
+        edges |= data.order_statistics(ranks)
     atoms = {name: ScorePartition.atoms(edges[name]) for name in values}
-    tallies = {None: _tally(whole, atoms.pop(None), classes, pos_label)}
+    tallies = [_tally(whole, atoms.pop(None), classes, pos_label)]
     if atoms:
-        joined = SegmentedPartition(atoms)
-        tallies |= zip(atoms, _parts(_tally(data, joined, classes, pos_label), joined), strict=True)
-    counted = {name: None if found.distinct is None else found.distinct.size for name, found in values.items()}
-    return [(name, Cells.of_tally(tally, counted[name])) for name, tally in tallies.items()]
+        bins = SegmentedPartition(atoms)
+        of_all = _tally(data, bins, classes, pos_label)
+        tallies += [of_all.part(slice(start, stop)) for start, stop in pairwise(bins.offsets.tolist())]
+    names = (None, *atoms)
+    return [(name, Cells.of_tally(tally, n_values[name])) for name, tally in zip(names, tallies, strict=True)]
 
 
 def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
@@ -101,19 +103,7 @@ def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
     return -(-np.arange(1, finest, dtype=np.int64) * n_rows // finest)
 
 
-def _without_segments(data: ScoredData) -> ScoredData:
-    return data.with_columns(replace(data.columns, segment=None))
-
-
-def _tally(data: ScoredData, partition: Partition, classes: ArrayLike | None, pos_label: Any) -> Tally:
-    """Count, with the scores as weights, whose sums, least and largest are then exact."""
+def _tally(data: ScoredData, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None) -> Tally:
+    """Count rows with the scores as weights: their sum, minimum and maximum in each region are exact."""
     weighted = data.with_columns(replace(data.columns, weight=data.columns.score))
     return weighted.tally(partition, classes=classes, pos_label=pos_label, weighted=True)[0]
-
-
-def _parts(tally: Tally, partition: SegmentedPartition) -> list[Tally]:
-    """The tally of each segment."""
-    return [
-        tally.part(slice(start, stop))
-        for start, stop in zip(partition.offsets[:-1].tolist(), partition.offsets[1:].tolist(), strict=True)
-    ]

@@ -1,4 +1,4 @@
-"""One score seen at several resolutions: all rows, halves, quarters, and so on down to bins or to single values."""
+"""Regions of a score at several resolutions: all rows, halves, quarters, and so on down to bins or single values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,20 +10,21 @@ from calibrant._audit.cells import Cells
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.intervals import Interval
 from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
+from calibrant.metrics.bins import equal_mass
 
-_ROUNDING = 1e-12  # of a mean score; certified errors give it away
+_ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resolutions:
-    """The regions of every resolution, coarse to fine, and what is proved of each.
+    """The regions of every resolution, coarse to fine, and what is proved for each.
 
     Attributes
     ----------
     level : int array of shape (m,)
-        Resolution of each region; 0 holds all rows.
+        Resolution of each region; the region of resolution 0 holds all rows.
     parent : int array of shape (m,)
-        Which region of the resolution above holds it; -1 for the first.
+        The region of the next coarser resolution that contains it; -1 for the first.
     low, high : float arrays of shape (m,)
         Smallest and largest score seen in it.
     counts, positives : int arrays of shape (m,)
@@ -54,36 +55,36 @@ class Resolutions:
     n_singletons: int
 
     @property
-    def interval(self) -> Interval:
-        """The limits of all regions."""
-        return Interval(self.lower, self.upper)
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.counts[0])
 
     @property
     def error(self) -> FloatArray:
-        """Certified distance between mean score and mean rate of each region; 0 where nothing is proved."""
-        return np.maximum(gap_limits(self.interval, self.mean_score)[0] - _ROUNDING, 0.0)
+        """Proved distance between mean score and mean rate of each region; 0 where nothing is proved."""
+        return np.maximum(gap_limits(Interval(self.lower, self.upper), self.mean_score)[0] - _ROUNDING, 0.0)
 
-    @property
-    def largest_possible(self) -> FloatArray:
-        """Largest distance between mean score and mean rate that is not ruled out."""
-        return np.minimum(gap_limits(self.interval, self.mean_score)[1] + _ROUNDING, 1.0)
+    def largest_possible(self) -> float:
+        """Largest distance between mean score and mean rate that is not ruled out, over the finest regions."""
+        distance = gap_limits(Interval(self.lower, self.upper), self.mean_score)[1]
+        return min(1.0, float(distance[self.level == self.level[-1]].max()) + _ROUNDING)
 
     def average_error(self) -> float:
-        """Certified average error over the rows: the best sum over regions of any resolutions that do not overlap."""
+        """Proved average error over the rows: the best sum over regions of any resolutions that do not overlap."""
         best = self.counts * self.error
         for level in range(int(self.level[-1]), 0, -1):
             here = np.flatnonzero(self.level == level)
             parts = np.bincount(self.parent[here], best[here], minlength=best.size)
             best = np.maximum(best, parts)
-        return float(best[0]) / float(self.counts[0])
+        return float(best[0]) / self.n_rows
 
 
 def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
     """Cut the scores at every resolution, and find limits that hold for all regions with probability 1 - alpha.
 
-    Every resolution gets the same share of alpha, within a resolution by Sidak: given the scores, labels of
-    different regions are independent. The cuts are functions of the scores alone, ranks moved to where no tie is
-    torn apart, so nothing has to be paid for having chosen them.
+    Every resolution gets the same share of alpha. Within a resolution the share is divided by Sidak's rule: given the
+    scores, labels of different regions are independent. The cuts depend on the scores alone, and equal scores stay
+    together, so choosing the cuts costs no part of alpha.
     """
     nested = _nested_cells(cells.counts, n_bins, cells.finite)
     n_levels = len(nested)
@@ -122,15 +123,12 @@ def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
 
 
 def _nested_cells(counts: IntArray, n_bins: int, finite: bool) -> list[IntArray]:
-    """For every resolution the region of each cell, coarse to fine; each lies within one of the coarser."""
-    n_rows, n_cells = int(counts.sum()), counts.size
-    middle = np.cumsum(counts) - counts / 2.0
-    finest = np.minimum((middle * (n_bins / n_rows)).astype(np.int64), n_bins - 1)
-    nested = [finest]
+    """For every resolution, coarse to fine, the region of each cell. Each region lies within one coarser region."""
+    nested = [equal_mass(counts, n_bins)]
     while nested[0][-1] > nested[0][0]:
         nested.insert(0, nested[0] // 2)
     if finite:
-        nested.append(np.arange(n_cells))
+        nested.append(np.arange(counts.size))
     sizes = [int(np.count_nonzero(np.diff(cell))) for cell in nested]
-    # a resolution whose regions are those of the next finer one would be paid for twice
+    # a resolution with the same regions as the next finer one would use a share of alpha for nothing
     return [cell for cell, size, finer in zip(nested, sizes, [*sizes[1:], -1], strict=True) if size != finer]

@@ -1,6 +1,6 @@
-"""The impossibility result made visible: a distribution on which an injective calibrator's claims fail unseen."""
+"""The impossibility result in numbers: an injective calibrator is wrong, and no sample shows it."""
 
-from calibrant.adversary.confronting import SAMPLE_SIZES, Confrontation, confront
+from calibrant.adversary.confrontation import SAMPLE_SIZES, Confrontation, confront
 from calibrant.adversary.ghost import GhostWorld
 from calibrant.adversary.widths import WidthDemonstration, width_demonstration
 

@@ -1,28 +1,28 @@
-"""Any object that learns from scores and labels and predicts: fresh copies of it, and whether it has learned."""
+"""What the adversary needs of a calibrator: an unfitted copy, its predictions, and whether it is fitted."""
 
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._typing import FloatArray
+from calibrant._typing import CodeArray, FloatArray, ScoreMap
 from calibrant.errors import InvalidTypeError
 
 
-def is_fitted(calibrator: Any) -> bool:
-    """Whether it has learned; refuses what has no `fit` and `predict`."""
-    for method in ("fit", "predict"):
-        if not callable(getattr(calibrator, method, None)):
-            raise InvalidTypeError(f"calibrator must have fit and predict; got {type(calibrator).__name__}")
+def is_fitted(calibrator: ScoreMap) -> bool:
+    """Whether it is fitted. Raises an error for an object without `fit` and `predict`."""
+    if not all(callable(getattr(calibrator, method, None)) for method in ("fit", "predict")):
+        raise InvalidTypeError("calibrator", "have fit and predict", got=type(calibrator).__name__)
     return any(name.endswith("_") and not name.startswith("_") for name in vars(calibrator))
 
 
-def fresh(calibrator: Any) -> Any:
-    """An unfitted copy."""
-    return clone(calibrator) if hasattr(calibrator, "get_params") else deepcopy(calibrator)
+def refitted(calibrator: ScoreMap, scores: FloatArray, y: CodeArray) -> ScoreMap:
+    """A copy that is fitted on these rows."""
+    copy = clone(calibrator) if hasattr(calibrator, "get_params") else deepcopy(calibrator)
+    fitted: ScoreMap = copy.fit(scores, y)
+    return fitted
 
 
-def predict(fitted: Any, scores: FloatArray) -> FloatArray:
-    """What it predicts, as doubles."""
+def predict(fitted: ScoreMap, scores: FloatArray) -> FloatArray:
+    """Its predictions, as doubles."""
     return np.asarray(fitted.predict(scores), dtype=np.float64)

@@ -1,15 +1,15 @@
-"""Why intervals around an injective map can not be narrow for every distribution."""
+"""Why intervals around an injective map cannot be narrow for every distribution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from calibrant._numbers import percent
 from calibrant._params import as_generator, check_int, check_open_unit
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, RandomState, ScoreMap
 from calibrant.adversary.ghost import GhostWorld
-from calibrant.adversary.maps import fresh, is_fitted, predict
+from calibrant.adversary.maps import is_fitted, predict, refitted
 from calibrant.tripod import minimum_expected_width
 
 _PROBES = 20_000
@@ -22,13 +22,13 @@ class WidthDemonstration:
     Attributes
     ----------
     widths : float array of shape (m,)
-        Widths of intervals centred on the prediction, before they are cut to [0, 1].
+        Widths of intervals centred on the prediction, before clipping to [0, 1].
     coverage_apparent : float array of shape (m,)
-        How often such an interval holds E[Y | score] where labels are fresh fair coins.
+        How often such an interval contains E[Y | score] if labels are fair coin flips.
     coverage_ghost : float array of shape (m,)
-        How often it does on the ghost world, which no sample of this size can tell from the other.
+        How often it does so on the ghost world. Samples of this size look the same in both worlds.
     needed_width : float
-        Smallest of the widths, at most 1, that covers with the asked confidence on both.
+        Smallest of the widths, at most 1, that reaches the confidence level on both.
     minimum_width : float
         1/2 - alpha: no distribution-free interval, centred or not, has a smaller expected width on every distribution.
     confidence_level : float
@@ -50,21 +50,23 @@ class WidthDemonstration:
         rows = zip(self.widths, self.coverage_apparent, self.coverage_ghost, strict=True)
         lines += [f"{width:>6.2f} {coins:>14.3f} {ghost:>14.3f}" for width, coins, ghost in rows]
         lines.append(
-            f"{100 * self.confidence_level:g}% on both needs width {self.needed_width:.2f}; "
-            f"no method can do with less than {self.minimum_width:.2f} on average"
+            f"{percent(self.confidence_level)} on both needs width {self.needed_width:.2f}; "
+            f"every method needs at least {self.minimum_width:.2f} on average"
         )
         return "\n".join(lines)
 
 
 def width_demonstration(
-    calibrator: Any,
+    calibrator: ScoreMap,
     *,
     n: int = 10_000,
     confidence_level: float = 0.9,
     widths: Sequence[float] = tuple(np.arange(23) / 20),
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> WidthDemonstration:
-    """Show `cor:CI-PS-diameter`: an interval valid on coin flips and on their ghost must reach from 1/2 to 0 or 1.
+    """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world must be wide.
+
+    It must contain 1/2, the truth for coin flips, and 0 or 1, the truth on the ghost world.
 
     Parameters
     ----------
@@ -96,9 +98,8 @@ def width_demonstration(
     rng = as_generator(random_state)
     world = GhostWorld(seed=int(rng.integers(2**31)))
     scores, y = world.draw(rng, check_int("n", n, minimum=10))
-    fitted = fresh(calibrator).fit(scores, y)
     new_scores, label = world.draw(rng, _PROBES)
-    prediction = predict(fitted, new_scores)
+    prediction = predict(refitted(calibrator, scores, y), new_scores)
     half = np.asarray(widths, dtype=np.float64)[:, None] / 2.0
     coins = (np.abs(prediction - 0.5) <= half).mean(axis=1)
     ghost = (np.abs(prediction - label) <= half).mean(axis=1)

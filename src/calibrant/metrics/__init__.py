@@ -1,4 +1,4 @@
-"""How well scores agree with labels, as numbers: each with an interval that is valid, or labelled as heuristic."""
+"""How well scores agree with labels. Each metric has an interval that is either valid or labelled heuristic."""
 
 from calibrant.metrics.adaptive import sweep_bins
 from calibrant.metrics.ece import debiased_ece, ece

@@ -1,28 +1,28 @@
-"""How many bins? As many as leave the rates rising: the monotone sweep."""
+"""How many bins? The monotone sweep: as many as keep the rates rising."""
 
 from collections.abc import Hashable
 
 import numpy as np
 
-from calibrant._typing import ArrayLike, FloatArray
-from calibrant.metrics._rows import Bins, Rows, equal_mass, sums
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.metrics.bins import Bins, Forecasts, equal_mass, middle_ranks, read_forecasts
 
 
 def sweep_bins(
     y: ArrayLike, scores: ArrayLike, *, pos_label: Hashable | None = None, classes: ArrayLike | None = None
 ) -> int:
-    """Return the number of equal-mass bins up to which the rates of positives rise from bin to bin.
+    """Return the largest number of equal-mass bins for which the rate of positives never falls from bin to bin.
 
-    Promised: nothing about an error. It is a rule of thumb for drawing and for `ece(n_bins="sweep")`: a calibration
-    curve is taken to be rising, so a rate that falls shows that bins have become too small. It looks at the labels,
-    which is why intervals in such bins are labelled heuristic.
+    Nothing is guaranteed. This is a rule of thumb, for plots and for `ece(n_bins="sweep")`. It assumes that the true
+    calibration curve rises, so a rate that falls shows that the bins are too small. The rule looks at the labels, so
+    intervals in such bins are labelled heuristic.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels, of two kinds.
+        Labels of two classes.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-        Predicted probabilities of the positive label.
+        Predicted probabilities of the positive class.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -32,8 +32,8 @@ def sweep_bins(
 
     Notes
     -----
-    Bins are added one at a time, from 1, until a rate falls below the one before it; the last number that did not is
-    returned. Tied scores stay in one bin.
+    The search starts at one bin and adds one bin at a time. It stops when a rate falls below the rate of the bin
+    before it, and returns the last number for which none did. Equal scores share a bin.
 
     References
     ----------
@@ -48,27 +48,28 @@ def sweep_bins(
     >>> sweep_bins(rng.uniform(size=10_000) < scores**2, scores)
     14
     """
-    return _sweep(Rows.of(y, scores, pos_label, classes))
+    return _sweep(read_forecasts(y, scores, pos_label, classes))
 
 
-def sweep_cells(rows: Rows) -> Bins:
-    """The rows gathered in the bins of the sweep."""
-    return sums(rows, equal_mass(rows.scores, _sweep(rows)))
+def sweep_binned(rows: Forecasts) -> Bins:
+    """Group rows into the bins of the sweep."""
+    inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]
+    return Bins.of(rows, equal_mass(counts, _sweep(rows))[inverse])
 
 
-def _sweep(rows: Rows) -> int:
+def _sweep(rows: Forecasts) -> int:
     values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
-    hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, rows.labels, minlength=values.size))])
+    hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, rows.labels))])
     ends = np.concatenate([[0], np.cumsum(counts)])
-    middle = ends[1:] - counts / 2.0
+    middle = middle_ranks(counts)
     n_bins = 1
     while n_bins < values.size and _rises(hits, ends, middle, n_bins + 1):
         n_bins += 1
     return n_bins
 
 
-def _rises(hits: FloatArray, ends: FloatArray, middle: FloatArray, n_bins: int) -> bool:
-    """Whether the rates of `n_bins` bins of equal mass do not fall; from sums over values, in O(n_bins log n)."""
+def _rises(hits: FloatArray, ends: IntArray, middle: FloatArray, n_bins: int) -> bool:
+    """Whether no rate falls from one of `n_bins` bins of equal mass to the next; in O(n_bins log n)."""
     # the first value whose middle rank lies in each bin
     starts = np.searchsorted(middle, np.arange(1, n_bins) * (ends[-1] / n_bins), side="left")
     cuts = np.unique(np.concatenate([[0], starts, [middle.size]]))

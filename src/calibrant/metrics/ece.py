@@ -3,22 +3,23 @@
 import math
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from calibrant._input import shown
 from calibrant._params import check_choice, error_budget
-from calibrant._typing import ArrayLike
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.errors import InvalidValueError
 from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
-from calibrant.metrics._rows import Bins, Rows, gather
-from calibrant.metrics.adaptive import sweep_cells
+from calibrant.metrics.adaptive import sweep_binned
+from calibrant.metrics.bins import Bins, Forecasts, binned, read_forecasts
 from calibrant.metrics.estimate import Estimate
 
 NORMS = ("l1", "l2", "max")
 _SWEEP = "sweep"
-_IN_BINS = "the calibration error in these bins of the scores seen, a lower bound for that without bins"
+_IN_BINS = "the calibration error in these bins of the scores seen, which is at most the error without bins"
 _AT_VALUES = "the calibration error over the scores seen"
-_BY_LIMITS = "binomial limits for unlike labels (Hoeffding 1956) in all bins at once"
+_BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
 _BY_DIFFERENCES = "bounded differences (McDiarmid 1989), and " + _BY_LIMITS
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
@@ -36,29 +37,29 @@ def ece(
 ) -> Estimate:
     """Return the expected calibration error in bins, as the paper defines it, and a valid interval.
 
-    Claimed: with probability at least `confidence_level` over the labels, whatever their rates given the scores, the
-    calibration error of the scores seen, in the same bins, lies in [lower, upper]. In bins that hold several scores
-    this is at most the calibration error without bins (Jensen's inequality): `lower` is a lower limit for that too,
-    `upper` is not an upper limit. Where every bin holds one score value, nothing is lost and `exact` is true. Assumed:
-    rows are independent draws, and the model behind the scores was not trained on them. For statements about the
-    population see `calibrant.audit`.
+    Claimed: with probability at least `confidence_level` over the labels, the calibration error of the scores seen, in
+    these bins, lies in [lower, upper]. This holds for all rates of the labels given the scores. In bins that hold
+    several scores, this error is at most the error without bins (Jensen's inequality). So `lower` is also a lower limit
+    for the error without bins, but `upper` is not an upper limit for it. Where every bin holds one score value, the two
+    errors are equal and `exact` is true. Assumed: rows are independent draws, and the model was not trained on them.
+    For statements about the population see `calibrant.audit`.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels, of two kinds.
+        Labels of two classes.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-        Predicted probabilities of the positive label.
+        Predicted probabilities of the positive class.
     norm : {"l1", "l2", "max"}, default="l1"
         "l1" is the mean of |gap| over rows, "l2" the root of the mean of gap^2, "max" the largest |gap|, where the gap
         of a bin is its mean score minus its rate of positives.
     n_bins : int or "sweep", default=10
-        Number of bins; "sweep" takes as many bins of equal mass as leave the rates rising (see `sweep_bins`). These
-        bins are chosen by looking at labels, so the interval is then labelled heuristic.
+        Number of bins. "sweep" takes as many bins of equal mass as keep the rates rising (see `sweep_bins`). Those
+        bins depend on the labels, so the interval is labelled heuristic.
     strategy : {"auto", "uniform", "quantile", "values"}, default="auto"
         "uniform" is the paper's: bins of equal width over [0, 1], the last closed. "quantile" cuts bins of about equal
-        mass. "values" makes every distinct score a bin. "auto" is "values" for scores with few distinct values (on
-        average seen 20 times or more, and at most 1000), else "uniform".
+        mass. "values" makes every distinct score a bin. "auto" is "values" for scores with at most 1000 distinct
+        values that occur 20 times or more on average, else "uniform".
     confidence_level : float, default=0.95
         Confidence in the interval.
     pos_label, classes
@@ -71,12 +72,12 @@ def ece(
     Notes
     -----
     ECE = sum over bins of p_b |MP_b - FP_b|, with p_b the share of rows, MP_b the mean score and FP_b the rate of
-    positives. The interval: given the scores, labels are independent. (i) Limits for each bin's mean rate hold in all
-    bins at once, and so does what follows from them for any norm. (ii) For "l1" the estimate is off by at most the sum
-    of p_b |FP_b - mean rate|; its expectation is at most (1 / 2n) sum sqrt(N_b), one label moves it by at most 1 / n,
-    so by McDiarmid's inequality it exceeds that by more than sqrt(ln(1 / tail) / (2n)) with probability at most
-    `tail`. Half of alpha goes to each, and the interval is the intersection. ECE is biased upwards, so the interval is
-    not centred on it.
+    positives. Given the scores, labels are independent. Two intervals follow. (i) Limits for each bin's mean rate hold
+    in all bins at once, so they give limits for any norm. (ii) For "l1" the estimate is off by at most the sum of
+    p_b |FP_b - mean rate|. The expectation of this sum is at most (1 / 2n) sum sqrt(N_b), and one label moves it by at
+    most 1 / n. So by McDiarmid's inequality the sum exceeds that bound by more than sqrt(ln(1 / tail) / (2n)) with
+    probability at most `tail`. Each of (i) and (ii) gets half of alpha, and the interval is their intersection. ECE is
+    biased upwards, so the interval is not centred on it.
 
     References
     ----------
@@ -91,14 +92,13 @@ def ece(
     >>> scores = rng.uniform(size=10_000)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> print(ece(y, scores))
-    l1-ECE 0.1765 (95% valid interval [0.1471, 0.2059] for the calibration error in these bins of the scores seen, a \
-lower bound for that without bins)
+    l1-ECE 0.1765 (95% valid interval 0.147 to 0.206 for the calibration error in these bins of the scores seen, which \
+is at most the error without bins)
     """
     check_choice("norm", norm, NORMS)
-    alpha = error_budget(confidence_level)
-    rows = Rows.of(y, scores, pos_label, classes)
-    bins, swept = _bins(rows, n_bins, strategy)
-    return _estimate(bins, norm, alpha, float(confidence_level), swept)
+    error_budget(confidence_level)
+    bins = _bins(read_forecasts(y, scores, pos_label, classes), n_bins, strategy)
+    return _estimate(bins, norm, confidence_level, swept=n_bins == _SWEEP)
 
 
 def debiased_ece(
@@ -111,11 +111,12 @@ def debiased_ece(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
-    """Return the l2 calibration error in bins with the bias of small bins removed, and a valid interval.
+    """Return the l2 calibration error in bins without the bias of small bins, and a valid interval.
 
-    Claimed: as for `ece` with norm="l2", whose interval this is. The square of the value is unbiased for the squared
-    calibration error in bins (for fixed bins and independent, identically distributed rows), except that a negative
-    estimate is shown as 0, and that a bin with a single row, whose noise can not be told from its error, counts as 0.
+    Claimed: the interval is that of `ece` with norm="l2". The square of the value is unbiased for the squared
+    calibration error in bins, for fixed bins and independent, identically distributed rows. There are two exceptions:
+    a negative estimate is returned as 0, and a bin with a single row counts as 0, because its noise cannot be
+    separated from its error.
 
     Parameters
     ----------
@@ -148,12 +149,10 @@ def debiased_ece(
     >>> round(debiased_ece(y, scores, n_bins=100).value, 3)
     0.0
     """
-    alpha = error_budget(confidence_level)
-    rows = Rows.of(y, scores, pos_label, classes)
-    bins, swept = _bins(rows, n_bins, strategy)
-    value = math.sqrt(max(debiased_square(bins), 0.0))
-    plain = _estimate(bins, "l2", alpha, float(confidence_level), swept)
-    return replace(plain, name="debiased l2-ECE", value=value)
+    error_budget(confidence_level)
+    bins = _bins(read_forecasts(y, scores, pos_label, classes), n_bins, strategy)
+    biased = _estimate(bins, "l2", confidence_level, swept=n_bins == _SWEEP)
+    return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
 def debiased_square(bins: Bins) -> float:
@@ -162,16 +161,17 @@ def debiased_square(bins: Bins) -> float:
     return float(bins.mass @ np.where(bins.counts > 1, bins.gap**2 - noise, 0.0))
 
 
-def _bins(rows: Rows, n_bins: Any, strategy: str) -> tuple[Bins, bool]:
-    if isinstance(n_bins, str):
-        check_choice("n_bins", n_bins, ("an int >= 1", _SWEEP))
-        return sweep_cells(rows), True
-    return gather(rows, n_bins, strategy), False
+def _bins(rows: Forecasts, n_bins: int | str, strategy: str) -> Bins:
+    if not isinstance(n_bins, str):
+        return binned(rows, n_bins, strategy)
+    if n_bins != _SWEEP:
+        raise InvalidValueError("n_bins", f'be an int >= 1 or "{_SWEEP}"', got=shown(n_bins))
+    return sweep_binned(rows)
 
 
-def _estimate(bins: Bins, norm: str, alpha: float, confidence_level: float, swept: bool) -> Estimate:
+def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
-    share = alpha / 2.0 if norm == "l1" else alpha
+    share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
     limits = non_identical(bins.counts, bins.positives, sidak_tail(share, bins.counts.size), bins.is_value)
     lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
     if norm == "l1":
@@ -185,7 +185,7 @@ def _estimate(bins: Bins, norm: str, alpha: float, confidence_level: float, swep
         value=value,
         lower=lower,
         upper=upper,
-        confidence_level=confidence_level,
+        confidence_level=float(confidence_level),
         heuristic=swept,
         target=_AT_VALUES if exact else _IN_BINS,
         basis=f"{basis}; {_SWEPT}" if swept else basis,
@@ -193,7 +193,7 @@ def _estimate(bins: Bins, norm: str, alpha: float, confidence_level: float, swep
     )
 
 
-def _combine(bins: Bins, distance: Any, norm: str) -> float:
+def _combine(bins: Bins, distance: FloatArray, norm: str) -> float:
     if norm == "max":
         return float(distance.max())
     return float(bins.mass @ distance) if norm == "l1" else math.sqrt(float(bins.mass @ distance**2))

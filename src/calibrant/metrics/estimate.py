@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from calibrant._numbers import limits, percent
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -19,13 +21,13 @@ class Estimate:
         Confidence in the interval.
     heuristic : bool
         False: the interval holds with at least the stated confidence, for every distribution and sample size. True:
-        it rests on an approximation, and may hold less often.
+        the interval is an approximation and may hold less often.
     target : str
-        What the interval is about.
+        The quantity that the interval is for.
     basis : str
-        What the interval rests on.
+        The bound or approximation behind the interval.
     exact : bool
-        Whether nothing is lost to bins: every bin holds one score value, or the metric has none.
+        Whether binning hides no error: every bin holds one score value, or the metric uses no bins.
     """
 
     name: str
@@ -43,5 +45,5 @@ class Estimate:
 
     def __str__(self) -> str:
         kind = "heuristic interval" if self.heuristic else "valid interval"
-        level = f"{100 * self.confidence_level:.6g}%"
-        return f"{self.name} {self.value:.4g} ({level} {kind} [{self.lower:.4g}, {self.upper:.4g}] for {self.target})"
+        interval = f"{percent(self.confidence_level)} {kind} {limits(self.lower, self.upper)}"
+        return f"{self.name} {self.value:.4g} ({interval} for {self.target})"

@@ -5,12 +5,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant._params import check_real, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.bounded_mean import bounded_mean
-from calibrant.metrics._rows import Rows, gather, mean_radius
+from calibrant.metrics.bins import binned, read_forecasts
 from calibrant.metrics.ece import debiased_square
 from calibrant.metrics.estimate import Estimate
 
@@ -19,24 +20,24 @@ _BOUNDED = "Chernoff's and the empirical Bernstein bound for the mean of a bound
 
 @dataclass(frozen=True, slots=True)
 class BrierScore(Estimate):
-    """The Brier score, a valid interval for its expectation, and its split.
+    """The Brier score, a valid interval for its expectation, and its decomposition.
 
     value = calibration + refinement + within_bins.
 
     Attributes
     ----------
     calibration : float
-        Mean of (mean score - rate)^2 over bins: what calibrating could remove.
+        Mean of (mean score - rate)^2 over bins: the part that calibration could remove.
     refinement : float
-        Mean of rate (1 - rate) over bins: what is left to a calibrated score in these bins.
+        Mean of rate (1 - rate) over bins: the part that remains for a calibrated score in these bins.
     within_bins : float
-        What the other two miss by treating a bin's scores as one; 0 where every bin holds one score value.
+        The rest, because a bin may hold several scores; 0 where every bin holds one score value.
     uncertainty : float
         Brier score of the overall rate.
     resolution : float
-        uncertainty - refinement: how far rates differ from bin to bin.
+        uncertainty - refinement: how much the rates differ from bin to bin.
     debiased_calibration : float
-        The calibration part without its upward bias (Bröcker 2012; Ferro and Fricker 2012); may be negative.
+        The calibration part without its upward bias (Bröcker 2012; Ferro and Fricker 2012). It can be negative.
     """
 
     calibration: float = math.nan
@@ -57,16 +58,16 @@ def brier_score(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> BrierScore:
-    """Return the mean squared error of probabilities, split into calibration and refinement.
+    """Return the mean squared error of probabilities, and its calibration and refinement parts.
 
     Claimed: the expected Brier score lies in [lower, upper] with probability at least `confidence_level`, for every
-    distribution. The interval is for the score itself; its parts are plain estimates. Assumed: rows are independent
-    draws from one distribution, and the model behind the scores was not trained on them.
+    distribution. The interval is for the score only; the parts are plain estimates. Assumed: rows are independent draws
+    from one distribution, and the model was not trained on them.
 
     Parameters
     ----------
     y, scores, n_bins, strategy, confidence_level, pos_label, classes
-        As in `calibrant.metrics.ece`; the bins serve the split only.
+        As in `calibrant.metrics.ece`. The bins only affect the parts.
 
     Returns
     -------
@@ -91,12 +92,13 @@ def brier_score(
     (0.135, 0.01, 0.125, 0.0)
     """
     alpha = error_budget(confidence_level)
-    rows = Rows.of(y, scores, pos_label, classes)
-    bins = gather(rows, n_bins, strategy)
+    rows = read_forecasts(y, scores, pos_label, classes)
+    bins = binned(rows, n_bins, strategy)
     losses = (rows.labels - rows.scores) ** 2
     lower, upper = bounded_mean(losses, alpha)
     overall = float(rows.labels.mean())
     refinement = float(bins.mass @ (bins.rate * (1.0 - bins.rate)))
+    off_score, off_label = rows.scores - bins.mean_score[bins.index], rows.labels - bins.rate[bins.index]
     return BrierScore(
         name="Brier score",
         value=float(losses.mean()),
@@ -109,7 +111,7 @@ def brier_score(
         exact=bool(bins.is_value.all()),
         calibration=float(bins.mass @ bins.gap**2),
         refinement=refinement,
-        within_bins=float((bins.score_spread - 2.0 * bins.cross_spread).sum()) / rows.scores.size,
+        within_bins=float(np.mean(off_score * (off_score - 2.0 * off_label))),
         uncertainty=overall * (1.0 - overall),
         resolution=overall * (1.0 - overall) - refinement,
         debiased_calibration=debiased_square(bins),
@@ -125,19 +127,19 @@ def log_loss(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
-    """Return the mean of -log of the probability given to the label that came.
+    """Return the mean of -log(p), where p is the predicted probability of the observed label.
 
-    Claimed, where `clip` is given: the expected loss of the clipped scores lies in [lower, upper] with probability at
-    least `confidence_level`, for every distribution. Without it the loss has no bound, no valid interval exists for
-    all distributions, and the normal one that is returned is labelled heuristic.
+    Claimed, with `clip`: the expected loss of the clipped scores lies in [lower, upper] with probability at least
+    `confidence_level`, for every distribution. Without `clip` the loss is unbounded, so no interval is valid for all
+    distributions. The normal interval is then returned and labelled heuristic.
 
     Parameters
     ----------
     y, scores, confidence_level, pos_label, classes
         As in `calibrant.metrics.ece`.
     clip : float, default=None
-        Scores are moved into [clip, 1 - clip] first. None leaves them as they are: a label that was given probability
-        0 makes the loss infinite, as it should.
+        Scores are clipped to [clip, 1 - clip] first. None does not clip: a label with predicted probability 0 then
+        makes the loss infinite.
 
     Returns
     -------
@@ -156,26 +158,25 @@ def log_loss(
     inf
     """
     alpha = error_budget(confidence_level)
-    rows = Rows.of(y, scores, pos_label, classes)
-    scored = rows.scores
+    rows = read_forecasts(y, scores, pos_label, classes)
+    given = np.where(rows.labels == 1.0, rows.scores, 1.0 - rows.scores)
     if clip is not None:
-        clip = check_real("clip", clip, rule="a number strictly between 0 and 0.5, or None")
+        rule = "a number strictly between 0 and 0.5, or None"
+        clip = check_real("clip", clip, rule=rule)
         if not 0.0 < clip < 0.5:
-            raise InvalidValueError(f"clip must be a number strictly between 0 and 0.5, or None; got {clip!r}")
-        scored = np.clip(scored, clip, 1.0 - clip)
-    given = np.where(rows.labels == 1.0, scored, 1.0 - scored)
-    losses = np.full(given.size, np.inf)
-    np.log(given, out=losses, where=given > 0.0)
-    losses = np.where(given > 0.0, -losses, np.inf)
+            raise InvalidValueError("clip", f"be {rule}", got=repr(clip))
+        given = np.clip(given, clip, 1.0 - clip)
+    with np.errstate(divide="ignore"):
+        losses = -np.log(given)
     value = float(losses.mean())
+    lower, upper = 0.0, math.inf
     if clip is not None:
         least, span = -math.log1p(-clip), math.log1p(-clip) - math.log(clip)
-        lower, upper = (
-            least + span * limit for limit in bounded_mean(np.clip((losses - least) / span, 0.0, 1.0), alpha)
-        )
-    else:
-        radius = mean_radius(losses, alpha) if math.isfinite(value) else math.inf
-        lower, upper = (max(0.0, value - radius), value + radius) if math.isfinite(value) else (0.0, math.inf)
+        shares = bounded_mean(np.clip((losses - least) / span, 0.0, 1.0), alpha)
+        lower, upper = (least + span * share for share in shares)
+    elif math.isfinite(value) and losses.size > 1:
+        radius = float(-ndtri(alpha / 2.0)) * float(losses.std(ddof=1)) / math.sqrt(losses.size)
+        lower, upper = max(0.0, value - radius), value + radius
     return Estimate(
         name="log loss",
         value=value,

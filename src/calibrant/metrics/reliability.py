@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._optional import pandas
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
-from calibrant.partition import Partition, ScorePartition
+from calibrant.partition import Partition
 
 _HISTOGRAM_CELLS = 50
 
@@ -25,11 +24,11 @@ class ReliabilityTable:
     regions : tuple of str
         Name of each bin.
     bounds : float array of shape (n_regions, 2)
-        Where each bin begins and ends; infinite for open-ended bins.
+        Lower and upper end of each bin; infinite for bins without an end.
     counts : int array of shape (n_regions,)
         Rows counted in each bin.
     mean_score : float array of shape (n_regions,)
-        Mean score of the rows in each bin; NaN where there is none.
+        Mean score of the rows in each bin; NaN for an empty bin.
     rate : float array of shape (n_regions,)
         Share of positive labels; NaN where no row was counted.
     lower, upper : float arrays of shape (n_regions,)
@@ -37,11 +36,11 @@ class ReliabilityTable:
     confidence_level : float
         Confidence that all intervals hold.
     method : str
-        Name of the interval.
+        Name of the interval method.
     positive_label : object
-        The label whose rate is meant.
+        The positive class.
     histogram, histogram_edges : int array of shape (m,), float array of shape (m + 1,)
-        How the scores are spread, in cells of equal width.
+        Histogram of the scores, in cells of equal width.
     """
 
     regions: tuple[str, ...]
@@ -53,7 +52,7 @@ class ReliabilityTable:
     upper: FloatArray
     confidence_level: float
     method: str
-    positive_label: Any
+    positive_label: Hashable
     histogram: IntArray
     histogram_edges: FloatArray
 
@@ -63,19 +62,17 @@ class ReliabilityTable:
         return self.rate - self.mean_score
 
     @property
-    def is_off(self) -> NDArray[np.bool_]:
+    def is_off(self) -> BoolArray:
         """Whether the mean score lies outside the bin's interval.
 
-        With probability `confidence_level`, in every bin marked here the mean score of these rows differs from the
-        bin's true rate.
+        With probability `confidence_level`, the true rate differs from the mean score in every bin that is marked.
         """
         return (self.mean_score < self.lower) | (self.mean_score > self.upper)
 
     def to_frame(self) -> Any:
         """Return the table as a pandas frame, one row per bin."""
-        pd = pandas()
         columns = {name: getattr(self, name) for name in ("counts", "mean_score", "rate", "lower", "upper")}
-        return pd.DataFrame({"region": self.regions, **columns})
+        return pandas().DataFrame({"region": self.regions, **columns})
 
 
 def reliability_table(
@@ -92,20 +89,20 @@ def reliability_table(
 ) -> ReliabilityTable:
     """Compare scores with labels, bin by bin, with intervals that hold for all bins at once.
 
-    Claimed, for every distribution: with probability at least `confidence_level`, in every bin at once, the true rate
-    of the positive label lies between `lower` and `upper`. Assumed: the rows are independent draws from one
-    distribution, and the model behind the scores was not trained on them.
+    Claimed, for every distribution: with probability at least `confidence_level`, the true rate of the positive class
+    lies between `lower` and `upper` in all bins at once. Assumed: the rows are independent draws from one distribution,
+    and the model was not trained on them.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels, of two kinds.
+        Labels of two classes.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of these rows.
     n_bins, strategy, confidence_level, interval, pos_label, classes
         As in `BinningCalibrator`.
     partition : Partition, default=None
-        Bins fixed beforehand, say those of a fitted calibrator, in place of `n_bins` and `strategy`.
+        Bins that were fixed before, for example those of a fitted calibrator. Replaces `n_bins` and `strategy`.
 
     Returns
     -------
@@ -113,8 +110,8 @@ def reliability_table(
 
     Notes
     -----
-    This is a `BinningCalibrator` fitted on the scores, read as a description of the model instead of a correction.
-    The mean is over the rows that a bin's value would be predicted for. With quantile bins that includes a row whose
+    This is a `BinningCalibrator` fitted on the scores, used to describe the model and not to correct it. The mean
+    score is over all rows for which the bin's value would be predicted. With quantile bins this includes rows whose
     score is an edge, which the interval does not count.
 
     Examples
@@ -141,15 +138,19 @@ def reliability_table(
         classes=classes,
         partition=partition,
     ).fit(scores, y)
-    bins, guarantee = calibrator.partition_, calibrator.guarantee_
-    if not isinstance(bins, ScorePartition):
-        raise InvalidTypeError(f"partition must be bins of one score; got {type(bins).__name__}")
+    guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
+    if bins is None:
+        got = type(calibrator.partition_).__name__
+        raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
     checked = bins.prepare(scores, positive_column=calibrator._positive_index)
-    region = bins.assign(checked)
+    region = bins.regions_of(checked)
     rows = np.bincount(region, minlength=bins.n_regions)
     mean_score = np.full(bins.n_regions, np.nan)
     np.divide(np.bincount(region, checked, minlength=bins.n_regions), rows, out=mean_score, where=rows > 0)
-    histogram, histogram_edges = _spread(checked)
+    # over [0, 1] where the scores are probabilities, else over the range that was seen
+    seen = float(checked.min()), float(checked.max())
+    span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
+    histogram, histogram_edges = np.histogram(checked, bins=_HISTOGRAM_CELLS, range=span)
     return ReliabilityTable(
         regions=guarantee.regions,
         bounds=bins.bounds,
@@ -161,14 +162,6 @@ def reliability_table(
         confidence_level=guarantee.confidence_level,
         method=guarantee.method,
         positive_label=guarantee.positive_label,
-        histogram=histogram,
-        histogram_edges=histogram_edges,
+        histogram=histogram.astype(np.int64),
+        histogram_edges=histogram_edges.astype(np.float64),
     )
-
-
-def _spread(scores: NDArray[Any]) -> tuple[IntArray, FloatArray]:
-    """Histogram over [0, 1] where the scores are probabilities, else over the range that was seen."""
-    low, high = float(scores.min()), float(scores.max())
-    limits = (0.0, 1.0) if low >= 0.0 and high <= 1.0 else (low, high)
-    counts, edges = np.histogram(scores, bins=_HISTOGRAM_CELLS, range=limits)
-    return counts.astype(np.int64), edges.astype(np.float64)

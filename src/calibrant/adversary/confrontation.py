@@ -1,4 +1,4 @@
-"""Claimed against real: calibrators on a world where an injective one is wrong at every point, unseen."""
+"""Claimed error and real error, on a distribution where an injective calibrator is wrong at every point."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._numbers import upper
 from calibrant._optional import pandas
 from calibrant._params import as_generator, check_int
-from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IntArray, RandomState, ScoreMap
 from calibrant.adversary.ghost import BITS, POINTS, GhostWorld
-from calibrant.adversary.maps import fresh, is_fitted, predict
+from calibrant.adversary.maps import is_fitted, predict, refitted
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.metrics import ece
 
 SAMPLE_SIZES = (10**2, 10**3, 10**4, 10**5, 10**6)
-_PROBES = 2000  # fresh points on which the real error is averaged
+_PROBES = 2000  # new points over which the real error is averaged
+_COLUMNS = ("shown", "claimed", "real", "real_largest")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Confrontation:
-    """What calibrators show and claim, against what is so, for growing samples from a `GhostWorld`.
+    """Shown, claimed and real calibration error, for growing samples from a `GhostWorld`.
 
     All arrays have shape (n_methods, n_sizes).
 
@@ -31,17 +33,17 @@ class Confrontation:
     sample_sizes : int array of shape (n_sizes,)
         Calibration rows.
     shown : float array
-        Calibration error in 10 bins on as many fresh rows: what a reliability diagram would show.
+        Calibration error in 10 bins on as many new rows. This is what a reliability diagram would show.
     claimed : float array
-        Guaranteed epsilon; NaN where the calibrator promises nothing.
+        Guaranteed epsilon; NaN where nothing is guaranteed.
     real : float array
-        E |E[Y | prediction] - prediction|, known exactly here.
+        E |E[Y | prediction] - prediction|, which is known exactly here.
     real_largest : float array
-        Largest |E[Y | prediction] - prediction| over fresh points: what epsilon is a promise about.
+        Largest |E[Y | prediction] - prediction| over new points. The guarantee is that epsilon bounds this error.
     injective : bool array
-        Whether different scores got different predictions.
+        Whether different scores have different predictions.
     no_repeat : float array of shape (n_sizes,)
-        Probability that no point is drawn twice, so that the sample says nothing whatever about the ghost.
+        Probability that no point is drawn twice. Then the sample contains no information about the fixed labels.
     """
 
     methods: tuple[str, ...]
@@ -54,55 +56,50 @@ class Confrontation:
     no_repeat: FloatArray
 
     def __str__(self) -> str:
-        head = f"{'n':>9}  {'method':<12} {'shown':>8} {'claimed':>8} {'real':>8} {'largest':>8}"
-        lines = [head]
+        lines = [f"{'n':>9}  {'method':<12} {'shown':>8} {'claimed':>8} {'real':>8} {'largest':>8}"]
         for column, n in enumerate(self.sample_sizes.tolist()):
             for row, method in enumerate(self.methods):
-                claim = self.claimed[row, column]
-                claimed = "nothing" if np.isnan(claim) else f"{claim:.4f}"
-                lines.append(
-                    f"{n:>9,}  {method:<12} {self.shown[row, column]:>8.4f} {claimed:>8} "
-                    f"{self.real[row, column]:>8.4f} {self.real_largest[row, column]:>8.4f}"
-                )
+                shown, claim, real, largest = (float(getattr(self, name)[row, column]) for name in _COLUMNS)
+                claimed = "nothing" if np.isnan(claim) else upper(claim)
+                lines.append(f"{n:>9,}  {method:<12} {shown:>8.4f} {claimed:>8} {real:>8.4f} {largest:>8.4f}")
         return "\n".join(lines)
 
     def to_frame(self) -> Any:
         """Return the numbers as a pandas frame, one row per method and sample size."""
-        pd = pandas()
         n_methods, n_sizes = self.real.shape
-        columns = {name: getattr(self, name).ravel() for name in ("shown", "claimed", "real", "real_largest")}
         methods = np.repeat(np.array(self.methods, dtype=object), n_sizes)
-        return pd.DataFrame({"method": methods, "n": np.tile(self.sample_sizes, n_methods), **columns})
+        columns = {name: getattr(self, name).ravel() for name in _COLUMNS}
+        return pandas().DataFrame({"method": methods, "n": np.tile(self.sample_sizes, n_methods), **columns})
 
 
 def confront(
-    calibrator: Any,
+    calibrator: ScoreMap,
     *,
-    rivals: Mapping[str, Any] | None = None,
+    rivals: Mapping[str, ScoreMap] | None = None,
     sample_sizes: Sequence[int] = SAMPLE_SIZES,
     world: GhostWorld | None = None,
     name: str | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Confrontation:
-    """Build the distribution of the proof against an injective calibrator, and measure what it shows and what is so.
+    """Build the distribution of the proof against an injective calibrator, and measure its shown and real error.
 
-    Claimed: on the returned world, samples of any of these sizes can not be told from samples of a distribution on
-    which the calibrator is right, yet its real error is a constant (`thm:f-must-be-coarse`). A binned calibrator's
-    promise holds there as everywhere, and its real error shrinks.
+    Claimed: on this world, samples of any of these sizes look like samples of a distribution on which the calibrator is
+    right. But its real error is a constant (`thm:f-must-be-coarse`). The guarantee of a binned calibrator holds there
+    as everywhere, and its real error shrinks.
 
     Parameters
     ----------
     calibrator : object with `fit(scores, y)` and `predict(scores)`
-        An injective map, say a `PlattCalibrator`. Where it is already fitted, labels are drawn with the very rates it
-        predicts: on every sample it will look perfect. Else labels are fair coin flips.
+        An injective map, for example a `PlattCalibrator`. If it is already fitted, labels are drawn with the rates that
+        it predicts, so it looks perfect on every sample. Otherwise labels are fair coin flips.
     rivals : mapping from name to calibrator, default=None
-        Others to measure on the same rows; None is a `BinningCalibrator` with 10 bins.
+        Other calibrators for the same rows. None is a `BinningCalibrator` with 10 bins.
     sample_sizes : sequence of int, default=10^2 to 10^6
         Calibration rows.
     world : GhostWorld, default=None
-        Overrides the world that is built.
+        Used in place of the world that would be built.
     name : str, default=None
-        Name of the calibrator; None is that of its class.
+        Name of the calibrator. None is the name of its class.
     random_state : int, Generator, RandomState or None, default=0
         Draws the rows.
 
@@ -112,9 +109,9 @@ def confront(
 
     Notes
     -----
-    The real error needs E[Y | prediction], so all points with the same prediction: from a fresh point they are found
-    by bisection on either side, for maps whose level sets are ranges of scores, as those of increasing maps and of
-    bins are. For an injective map each is a single point, and E[Y | prediction] its label.
+    The real error needs E[Y | prediction], an average over all points with the same prediction. They are found by
+    bisection on both sides of a new point. This works for maps whose level sets are ranges of scores, such as
+    increasing maps and bins. For an injective map the level set is one point, and E[Y | prediction] is its label.
 
     Examples
     --------
@@ -135,37 +132,29 @@ def confront(
     numbers = np.full((5, len(contenders), sizes.size), np.nan)
     for column, n in enumerate(sizes.tolist()):
         scores, y = world.draw(rng, n)
-        fresh_scores, fresh_y = world.draw(rng, n)
+        new_scores, new_y = world.draw(rng, n)
         probes = rng.integers(POINTS, size=_PROBES)
         for row, contender in enumerate(contenders.values()):
-            fitted = fresh(contender).fit(scores, y)
-            prediction = predict(fitted, fresh_scores)
-            measured = ece(fresh_y, prediction, strategy="uniform", classes=(0, 1)).value
-            error, single = _real_errors(world, fitted, probes)
+            fitted = refitted(contender, scores, y)
+            measured = ece(new_y, predict(fitted, new_scores), strategy="uniform", classes=(0, 1)).value
             epsilon = getattr(getattr(fitted, "guarantee_", None), "epsilon", None)
-            numbers[:, row, column] = (
-                measured,
-                np.nan if epsilon is None else epsilon,
-                error.mean(),
-                error.max(),
-                single,
-            )
+            error, single = _real_errors(world, fitted, probes)
+            promised = np.nan if epsilon is None else epsilon
+            numbers[:, row, column] = measured, promised, error.mean(), error.max(), single
     no_repeat = np.exp(np.maximum(-sizes * (sizes - 1.0) / (2.0 * POINTS), -700.0))
-    shown, claimed, real, real_largest, injective = numbers
-    return Confrontation(
-        tuple(contenders), sizes, shown, claimed, real, real_largest, injective == 1.0, np.asarray(no_repeat)
-    )
+    shown, claimed, real, largest, injective = numbers
+    return Confrontation(tuple(contenders), sizes, shown, claimed, real, largest, injective == 1.0, no_repeat)
 
 
-def _real_errors(world: GhostWorld, fitted: Any, probes: IntArray) -> tuple[FloatArray, bool]:
+def _real_errors(world: GhostWorld, fitted: ScoreMap, probes: IntArray) -> tuple[FloatArray, bool]:
     """|E[Y | prediction] - prediction| at each probe, and whether each prediction belongs to a single point."""
     value = predict(fitted, world.scores_at(probes))
     first, last = _reach(world, fitted, probes, value, -1), _reach(world, fitted, probes, value, 1)
     return np.abs(world.rate_between(first, last) - value), bool((first == last).all())
 
 
-def _reach(world: GhostWorld, fitted: Any, probes: IntArray, value: FloatArray, step: int) -> IntArray:
-    """The furthest point from each probe, in one direction, with the same prediction."""
+def _reach(world: GhostWorld, fitted: ScoreMap, probes: IntArray, value: FloatArray, step: int) -> IntArray:
+    """The point furthest from each probe, in one direction, that has the same prediction."""
     inside = probes.copy()
     outside = np.full(probes.size, -1 if step < 0 else POINTS)
     for _ in range(BITS + 1):

@@ -1,0 +1,129 @@
+"""Rows of a metric, grouped into bins that depend on the scores alone."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._input import as_scores, check_same_length, column_count, in_all
+from calibrant._labels import encode_labels
+from calibrant._params import check_bins, check_choice
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidValueError
+
+BINS = ("auto", "uniform", "quantile", "values")
+_ROWS_PER_VALUE = 20
+MOST_VALUES = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecasts:
+    """Predicted probabilities, and labels as 0 and 1."""
+
+    scores: FloatArray
+    labels: FloatArray
+
+    def __len__(self) -> int:
+        return self.scores.size
+
+    def part(self, chosen: IndexArray) -> "Forecasts":
+        """The chosen rows."""
+        return Forecasts(self.scores[chosen], self.labels[chosen])
+
+
+def read_forecasts(
+    y: ArrayLike, scores: ArrayLike | None, pos_label: Hashable | None, classes: ArrayLike | None
+) -> Forecasts:
+    """Check labels and probabilities, and code the labels as 0 and 1."""
+    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=column_count(scores))
+    checked = as_scores(scores, positive_column=known.positive_index).astype(np.float64)
+    check_same_length(checked, codes)
+    bad = np.flatnonzero((checked < 0.0) | (checked > 1.0))
+    if bad.size:
+        raise InvalidValueError(
+            "scores",
+            "be probabilities in [0, 1]",
+            got=f"{float(checked[bad[0]])!r} in row {int(bad[0])}, and {in_all(bad.size)}",
+            advice="turn scores into probabilities first, for example with BinningCalibrator",
+        )
+    return Forecasts(checked, codes.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """What was seen in each bin that holds at least one row.
+
+    Attributes
+    ----------
+    index : int array of shape (n,)
+        Bin of each row.
+    counts, positives : int arrays of shape (m,)
+        Rows and positive rows.
+    mean_score : float array of shape (m,)
+        Mean score.
+    is_value : bool array of shape (m,)
+        Whether all scores of the bin are equal. Then binning hides no error.
+    """
+
+    index: IndexArray
+    counts: IntArray
+    positives: IntArray
+    mean_score: FloatArray
+    is_value: BoolArray
+
+    @classmethod
+    def of(cls, rows: Forecasts, cell: IntArray | IndexArray) -> "Bins":
+        """Group rows by the number of their bin."""
+        used, index = np.unique(cell, return_inverse=True)
+        counts = np.bincount(index)
+        lowest, highest = np.full(used.size, np.inf), np.full(used.size, -np.inf)
+        np.minimum.at(lowest, index, rows.scores)
+        np.maximum.at(highest, index, rows.scores)
+        mean = np.clip(np.bincount(index, rows.scores) / counts, lowest, highest)
+        positives = np.bincount(index, rows.labels).astype(np.int64)
+        return cls(index, counts.astype(np.int64), positives, mean, lowest == highest)
+
+    @property
+    def rate(self) -> FloatArray:
+        """Share of positive labels."""
+        return np.asarray(self.positives / self.counts)
+
+    @property
+    def gap(self) -> FloatArray:
+        """Observed rate minus mean score."""
+        return self.rate - self.mean_score
+
+    @property
+    def mass(self) -> FloatArray:
+        """Share of rows."""
+        return np.asarray(self.counts / self.counts.sum())
+
+
+def few_values(n_values: int, n_rows: int) -> bool:
+    """Whether there are so few distinct scores, each seen so often, that each can be a bin of its own."""
+    return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
+
+
+def binned(rows: Forecasts, n_bins: int, strategy: str) -> Bins:
+    """Group rows into the bins asked for. Bins without rows are left out, because they weigh nothing."""
+    check_choice("strategy", strategy, BINS)
+    n_bins = check_bins(n_bins)
+    if strategy != "uniform":
+        inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]
+        if strategy == "quantile":
+            return Bins.of(rows, equal_mass(counts, n_bins)[inverse])
+        if strategy == "values" or few_values(counts.size, len(rows)):
+            return Bins.of(rows, inverse)
+    # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
+    return Bins.of(rows, np.searchsorted(np.arange(1, n_bins) / n_bins, rows.scores, side="right"))
+
+
+def middle_ranks(counts: IntArray) -> FloatArray:
+    """Middle rank of the rows of each score value; the values are in increasing order."""
+    return np.asarray(np.cumsum(counts) - counts / 2.0)
+
+
+def equal_mass(counts: IntArray, n_bins: int) -> IntArray:
+    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores share a bin."""
+    cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
+    return np.asarray(np.minimum(cell, n_bins - 1))
