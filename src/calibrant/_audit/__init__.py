@@ -204,8 +204,8 @@ def _unbounded(group: tuple[Hashable, Cells], part: Resolutions) -> str | None:
     values = f"more than {MOST_VALUES:,}" if part.n_values is None else f"{part.n_values:,}"
     return (
         f"the {counted(part.n_rows, 'row')}{segment} have {values} distinct scores. An upper bound exists only for a "
-        "score with finitely many values, each seen often; no method has one for a continuous score. The output of "
-        "BinningCalibrator has one"
+        "score with finitely many values, each seen often, such as a binned score. No method has one for a continuous "
+        "score (Gupta, Podkopaev and Ramdas 2020, Corollary 2)"
     )
 
 

@@ -31,9 +31,7 @@ class Forecasts:
         return Forecasts(self.scores[chosen], self.labels[chosen])
 
 
-def read_forecasts(
-    y: ArrayLike, scores: ArrayLike | None, pos_label: Hashable | None, classes: ArrayLike | None
-) -> Forecasts:
+def read_forecasts(y: ArrayLike, scores: ArrayLike, pos_label: Hashable | None, classes: ArrayLike | None) -> Forecasts:
     """Check labels and probabilities, and code the labels as 0 and 1."""
     codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=column_count(scores))
     checked = as_scores(scores, positive_column=known.positive_index).astype(np.float64)
