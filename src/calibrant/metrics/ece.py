@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant._input import shown
-from calibrant._params import check_choice, error_budget
+from calibrant._params import Integer, Only, check_choice, error_budget
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.errors import InvalidValueError
 from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
 from calibrant.metrics.adaptive import sweep_binned
 from calibrant.metrics.bins import Bins, Forecasts, binned, read_forecasts
@@ -162,11 +160,8 @@ def debiased_square(bins: Bins) -> float:
 
 
 def _bins(rows: Forecasts, n_bins: int | str, strategy: str) -> Bins:
-    if not isinstance(n_bins, str):
-        return binned(rows, n_bins, strategy)
-    if n_bins != _SWEEP:
-        raise InvalidValueError("n_bins", f'be an int >= 1 or "{_SWEEP}"', got=shown(n_bins))
-    return sweep_binned(rows)
+    checked = (Integer(1) | Only(_SWEEP)).check("n_bins", n_bins)
+    return sweep_binned(rows) if isinstance(checked, str) else binned(rows, checked, strategy)
 
 
 def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) -> Estimate:

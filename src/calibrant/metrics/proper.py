@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant._params import check_real, error_budget
+from calibrant._params import Number, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.errors import InvalidValueError
 from calibrant.intervals.bounded_mean import bounded_mean
 from calibrant.metrics.bins import binned, read_forecasts
 from calibrant.metrics.ece import debiased_square
 from calibrant.metrics.estimate import Estimate
 
+_CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
 _BOUNDED = "Chernoff's and the empirical Bernstein bound for the mean of a bounded loss"
 
 
@@ -161,10 +161,7 @@ def log_loss(
     rows = read_forecasts(y, scores, pos_label, classes)
     given = np.where(rows.labels == 1.0, rows.scores, 1.0 - rows.scores)
     if clip is not None:
-        rule = "a number strictly between 0 and 0.5, or None"
-        clip = check_real("clip", clip, rule=rule)
-        if not 0.0 < clip < 0.5:
-            raise InvalidValueError("clip", f"be {rule}", got=repr(clip))
+        clip = _CLIP.check("clip", clip)
         given = np.clip(given, clip, 1.0 - clip)
     with np.errstate(divide="ignore"):
         losses = -np.log(given)
