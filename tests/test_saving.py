@@ -677,7 +677,7 @@ def test_places_that_are_no_file_are_named(tmp_path):
         load_model(tmp_path / "nothing.json")
     with pytest.raises(IsADirectoryError):
         load_model(tmp_path)
-    with pytest.raises(IsADirectoryError, match="directory"):
+    with pytest.raises(IsADirectoryError, match="folder"):
         save_model(SMALL, tmp_path)
     with pytest.raises(FileNotFoundError):
         save_model(SMALL, tmp_path / "no" / "model.json")

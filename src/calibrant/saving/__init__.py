@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant._file import write_file
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.saving._disk import write_atomically
 from calibrant.saving._text import DEEPEST, MOST_BYTES, checksum_of, parse, pretty
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def save_model(
     except CalibrantError as error:
         raise InvalidValueError(f"this calibrator can not be saved, for its file could not be read: {error}") from error
     if isinstance(path_or_file, str | os.PathLike):
-        write_atomically(data, os.fspath(path_or_file), overwrite=overwrite)
+        write_file(data, path_or_file, overwrite=overwrite)
     elif hasattr(path_or_file, "write"):
         path_or_file.write(text if isinstance(path_or_file, io.TextIOBase) else data)
     else:

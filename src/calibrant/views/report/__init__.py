@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._audit import Audit
+from calibrant._file import write_file
 from calibrant._optional import needed
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -131,13 +131,7 @@ def write_report(
         audit, calibrator, title=title, source=source, histogram=histogram, audit_after=audit_after
     )  # fmt: skip
     target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_file(page.encode(), target, overwrite=True)
     return target
 
 
