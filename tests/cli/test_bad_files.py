@@ -227,7 +227,7 @@ def check_refused(answer: Any, words: tuple[str, ...]) -> None:
     assert len(lines) == 1, answer.err
     assert lines[0].startswith("error: ")
     assert "Traceback" not in answer.err
-    assert "unforeseen" not in answer.err
+    assert "unexpected error" not in answer.err
     for word in words:
         assert word in lines[0], (word, lines[0])
 
@@ -295,7 +295,7 @@ APPLY_CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "model is cut short": (("short.json", "scores.csv", "-o", "out.csv"), ("short.json",)),
     "no such score": (("model.json", "scores.csv", "--score", "q", "-o", "out.csv"), ("score column 'q'",)),
     "segment for a model without": (
-        ("model.json", "scores.csv", "--segment", "region", "-o", "out.csv"), ("--segment", "without groups")),
+        ("model.json", "scores.csv", "--segment", "region", "-o", "out.csv"), ("--segment", "without segments")),
     "column taken": (("model.json", "taken.csv", "-o", "out.csv"), ("'calibrated'", "--prefix")),
     "column taken in parquet": (("model.json", "taken.csv", "-o", "out.parquet"), ("'calibrated'", "--prefix")),
     "text in the score": (("model.json", "text.csv", "-o", "out.csv"), ("score column 'p'", "'high'", "row 2 of text.csv")),

@@ -219,7 +219,7 @@ class TestVerifyOfASplit:
         assert answer.code == 1
         checks = {check["name"]: check for check in answer.json["checks"]}
         assert checks["regions"]["stands"] is False
-        assert checks["regions"]["text"].startswith("the data can not be cut as saved")
+        assert checks["regions"]["text"].startswith("the data cannot be cut as saved")
         assert checks["counts"]["stands"] is None
 
 

@@ -214,7 +214,7 @@ class TestAudit:
         assert answer.code == 0
         told = " ".join(answer.out.split())
         assert told.startswith(
-            "No evidence of miscalibration, with 95% confidence, from 2,000 rows; that does not prove"
+            "No evidence of miscalibration, with 95% confidence, from 2,000 rows; this does not prove"
         )
 
     def test_segments_and_a_model_in_the_report(self, model: Path, folder: Path, calibrant: Any) -> None:

@@ -51,7 +51,7 @@ class TestTies:
         audited = ("audit", "tied.parquet", *WORDS, "--model", "model.json", "-o", "audit.html")
         answer = calibrant(*audited)
         assert answer.code == 0, answer.err
-        assert "The promise of model.json: With 90% confidence" in joined(answer.out)
+        assert "The guarantee of model.json: With 90% confidence" in joined(answer.out)
         assert TIES in joined(answer.out)
         found = calibrant(*audited, "--overwrite", "--json").json["guarantee"]
         assert found["remarks"][0].endswith(TIES)
@@ -77,14 +77,14 @@ class TestOddSplits:
     @pytest.mark.parametrize(
         ("options", "told"),
         [
-            (("--split", "2"), "2 rows cut the bins; a fraction such as 0.2 is usual"),
-            (("--split", "1", "--bins", "1"), "1 row cuts the bins; a fraction such as 0.2 is usual"),
-            (("--split", "49", "--bins", "5"), "49 rows cut the bins; a fraction such as 0.2 is usual"),
+            (("--split", "2"), "2 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
+            (("--split", "1", "--bins", "1"), "1 row drawn to cut the bins; a fraction such as 0.2 is usual"),
+            (("--split", "49", "--bins", "5"), "49 rows drawn to cut the bins; a fraction such as 0.2 is usual"),
             (("--split", "50", "--bins", "5"), ""),
             (("--split", "0.3", "--bins", "5"), ""),
             (
                 ("--split", "20", "--method", "scaling-binning", "--bins", "3"),
-                "20 rows fit the curve; a fraction such as 0.5",
+                "20 rows drawn to fit the curve; a fraction such as 0.5",
             ),
         ],
     )
@@ -109,18 +109,20 @@ class TestOddScores:
     def test_fit_says_how_far_they_reach(self, scaled: Path, table: pa.Table, calibrant: Any) -> None:
         low, high = (100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max()))
         answer = calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5")
-        told = f"note: scores reach from {low:.4g} to {high:.4g}: fine for binning, which takes any score"
+        told = f"note: scores range from {low:.4g} to {high:.4g}: binning takes any scores"
         assert told in joined(answer.out)
         assert calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5", "--json").json["notes"] == [
             told.removeprefix("note: ")
         ]
-        assert "fine for platt" in joined(calibrant("fit", "percent.parquet", *COLUMNS, "--method", "platt").out)
+        assert "platt takes any scores" in joined(
+            calibrant("fit", "percent.parquet", *COLUMNS, "--method", "platt").out
+        )
         assert "note:" not in calibrant("fit", "fractions.parquet", *COLUMNS, "--bins", "5").out
         chosen = ("--method", "uniform", "--range", "0", "100", "--bins", "5")
         assert "note:" not in calibrant("fit", "percent.parquet", *COLUMNS, *chosen).out
 
     def test_audit_asks_whether_they_are_percentages(self, scaled: Path, calibrant: Any) -> None:
-        hint = "Scores reach up to 99.96: are these percentages? divide by 100"
+        hint = "divide by 100 if these are percentages; the largest score is 99.96"
         answer = calibrant("audit", "percent.parquet", *COLUMNS)
         assert answer.code == 2
         assert hint in answer.err
@@ -149,7 +151,7 @@ class TestRowsWithoutLimits:
         answer = calibrant("apply", "gap.json", "new.csv", "-o", output, "--prefix", prefix)
         assert answer.code == 0, answer.err
         assert (
-            "12 rows are in regions without calibration rows: there the interval is 0 to 1, and the probability only a "
+            "12 rows are in regions without calibration rows: the interval there is 0 to 1, and the probability a "
             "placeholder of 0.5"
         ) in answer.err.splitlines()
         assert answer.out == ""
@@ -183,9 +185,8 @@ class TestCompare:
     def test_infinite_log_loss_is_explained(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("compare", "tied.parquet", *WORDS)
         assert " inf " in answer.out
-        assert "note: inf: a prediction of exactly 0 or 1 was wrong, and then log loss is infinite" in joined(
-            answer.out
-        )
+        told = "note: inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+        assert told in joined(answer.out)
         found = calibrant("compare", "tied.parquet", *WORDS, "--json")
         losses = {entry["method"]: entry["log_loss"] for entry in found.json["methods"]}
         assert losses["binning"] is None

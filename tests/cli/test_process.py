@@ -80,7 +80,7 @@ def test_what_no_one_foresaw_is_one_line_too(calibrant: Any, monkeypatch: pytest
     assert answer.code == 2
     assert answer.out == ""
     assert "RuntimeError: a surprise" in answer.err
-    assert "--debug" in answer.err
+    assert "please report it with the output of --debug" in answer.err
     assert len(answer.err.strip().splitlines()) == 1
     with pytest.raises(RuntimeError):
         calibrant("plan", "--epsilon", "0.1", "--debug")
@@ -136,7 +136,7 @@ def test_a_stopped_apply_leaves_no_half_file(
         finally:
             process.kill()
     assert process.returncode == code
-    assert err.strip() == "stopped; nothing was left half-written"
+    assert err.strip() == "stopped; no partial file was left"
     assert list(folder_of_copies.iterdir()) == []
     folder_of_copies.rmdir()
     assert sorted(path.name for path in folder.iterdir()) == before

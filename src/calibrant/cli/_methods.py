@@ -1,31 +1,45 @@
-"""The methods that `fit` knows: how each is made from options, and how it reads its rows."""
+"""The methods of `fit`: the calibrator and the parameters of each."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from calibrant.cli._errors import RefusedError
 
-if TYPE_CHECKING:
-    from calibrant.rows.base import ScoredData
 
-BINNING = ("binning", "uniform")
-CURVES = ("platt", "temperature", "beta", "isotonic", "venn-abers")
-METHODS = (*BINNING, "scaling-binning", *CURVES)
-_CLASSES = {
-    "platt": "PlattCalibrator",
-    "temperature": "TemperatureCalibrator",
-    "beta": "BetaCalibrator",
-    "isotonic": "IsotonicCalibrator",
-    "venn-abers": "VennAbersCalibrator",
-    "scaling-binning": "ScalingBinningCalibrator",
+class _Method(NamedTuple):
+    """A calibrator by name, parameters that are fixed, and the settings that it takes besides."""
+
+    calibrator: str
+    fixed: Mapping[str, Any] = {}
+    takes: tuple[str, ...] = ()
+
+
+_METHODS = {
+    "binning": _Method("BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value")),
+    "uniform": _Method("BinningCalibrator", {"strategy": "uniform"}, ("bins", "interval", "value", "score_range")),
+    "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value")),
+    "platt": _Method("PlattCalibrator"),
+    "temperature": _Method("TemperatureCalibrator"),
+    "beta": _Method("BetaCalibrator"),
+    "isotonic": _Method("IsotonicCalibrator"),
+    "venn-abers": _Method("VennAbersCalibrator"),
 }
-_FLAGS = {"bins": "--bins", "interval": "--interval", "split": "--split", "value": "--value", "score_range": "--range"}
+METHODS = tuple(_METHODS)
+_IN_SEGMENTS = ("binning", "uniform")
+_OPTIONS = {
+    "bins": "--bins",
+    "interval": "--interval",
+    "split": "--split",
+    "value": "--value",
+    "score_range": "--range",
+}
+_PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "random_state"}  # others have one name
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a calibrator is made; saved with the model, so that `verify` can make it again."""
+    """How a calibrator was made. Saved with the model, so that `verify` can make it again."""
 
     method: str = "binning"
     bins: int | str = "auto"
@@ -43,73 +57,56 @@ class Settings:
         return asdict(self)
 
     @classmethod
-    def from_saved(cls, state: Any) -> "Settings | None":
-        """Read back; None for what another release, or someone else, has written."""
+    def from_saved(cls, state: object) -> "Settings | None":
+        """Read back; None for what another release, or another program, has written."""
         if not isinstance(state, Mapping) or set(state) != {entry.name for entry in fields(cls)}:
             return None
         pair = state["score_range"]
         return cls(**{**state, "score_range": None if pair is None else tuple(pair)})
 
-    def check(self) -> None:
+    @property
+    def draws(self) -> bool:
+        """Whether some rows are drawn that only cut bins or fit a curve."""
+        return self.split is not None or self.method == "scaling-binning"
+
+    def check(self, segment: str | None = None) -> None:
         """Refuse options that the method does not have, rather than ignore them."""
-        default = Settings()
-        given = {name for name in _FLAGS if getattr(self, name) != getattr(default, name)}
-        allowed = {
-            "binning": {"bins", "interval", "split", "value"},
-            "uniform": {"bins", "interval", "value", "score_range"},
-            "scaling-binning": {"bins", "interval", "split", "value"},
-        }.get(self.method, set())
-        if extra := sorted(_FLAGS[name] for name in given - allowed):
-            raise RefusedError(f"{extra[0]} is not for --method {self.method}")
-        if self.weighted and self.method not in BINNING:
-            raise RefusedError(f"--weight is for --method binning and uniform; got {self.method}")
-        if self.weight_bound is not None and not self.weighted:
-            raise RefusedError("--weight-bound needs --weight, the column of weights")
-        if self.interval == "betting" and not self.weighted:
-            raise RefusedError("--interval betting is for rows with a --weight")
-
-    def fit(self, data: "ScoredData", labels: Mapping[str, Any]) -> Any:
-        """A calibrator fitted to the data."""
-        import calibrant
-        from calibrant.cli._gather import in_memory
-
-        if self.method in BINNING:
-            return self._fit_bins(data, labels)
-        kind = getattr(calibrant, _CLASSES[self.method])
-        if data.columns.segment is not None:
-            raise RefusedError(f"--segment is for --method binning and uniform; got {self.method}")
-        parameters: dict[str, Any] = dict(labels)
-        if self.method == "scaling-binning":
-            parameters |= {
-                "n_bins": self.bins,
-                "confidence_level": self.confidence,
-                "interval": self.interval or "clopper-pearson",
-                "split": 0.5 if self.split is None else self.split,
-                "value": self.value,
-                "random_state": self.seed,
-            }
-        rows = in_memory(data)
-        return kind(**parameters).fit(rows.scores, rows.labels)
-
-    def _fit_bins(self, data: "ScoredData", labels: Mapping[str, Any]) -> Any:
-        from calibrant import BinningCalibrator, ShiftCalibrator
-        from calibrant.cli._gather import in_memory
-
-        parameters: dict[str, Any] = {
-            **labels,
-            "n_bins": self.bins,
-            "strategy": "uniform" if self.method == "uniform" else "quantile",
-            "confidence_level": self.confidence,
-            "value": self.value,
-            "split": self.split,
-            "score_range": self.score_range,
-            "random_state": self.seed,
+        default, takes = Settings(), _METHODS[self.method].takes
+        for name, option in sorted(_OPTIONS.items()):
+            if name not in takes and getattr(self, name) != getattr(default, name):
+                raise RefusedError(option, f"be left out with --method {self.method}, which has no such option")
+        for option, given in (("--segment", segment is not None), ("--weight", self.weighted)):
+            if given and self.method not in _IN_SEGMENTS:
+                raise RefusedError(option, "go with --method binning or uniform", got=f"--method {self.method}")
+        needs_weights = {
+            "--weight-bound": self.weight_bound is not None,
+            "--interval betting": self.interval == "betting",
         }
-        if not self.weighted:
-            return BinningCalibrator(**parameters, interval=self.interval or "clopper-pearson").fit(data)
-        interval = self.interval or "empirical-bernstein"
-        calibrator = ShiftCalibrator(**parameters, interval=interval, weight_bound=self.weight_bound)
-        if interval != "betting":
+        for option, given in needs_weights.items():
+            if given and not self.weighted:
+                raise RefusedError(option, "go with --weight, the column of weights")
+
+    def calibrator(self, labels: Mapping[str, Any] | None = None) -> Any:
+        """The calibrator, not yet fitted."""
+        import calibrant
+
+        name, fixed, takes = _METHODS[self.method]
+        if self.weighted:
+            name, takes = "ShiftCalibrator", ("bins", "interval", "split", "value", "score_range", "weight_bound")
+            fixed = {**fixed, "interval": "empirical-bernstein"}
+        common = ("confidence", "seed") if takes else ()
+        given = {_PARAMETERS.get(part, part): getattr(self, part) for part in (*takes, *common)}
+        chosen = {parameter: value for parameter, value in given.items() if value is not None}
+        return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
+
+    def fit(self, data: Any, labels: Mapping[str, Any]) -> Any:
+        """A calibrator fitted to the data."""
+        from calibrant.cli._gather import in_memory
+
+        calibrator = self.calibrator(labels)
+        if self.method in _IN_SEGMENTS and self.interval != "betting":
             return calibrator.fit(data)
         rows = in_memory(data)
-        return calibrator.fit(rows.scores, rows.labels, importance_weight=rows.weights, segments=rows.segments)
+        if self.weighted:
+            return calibrator.fit(rows.scores, rows.labels, importance_weight=rows.weights, segments=rows.segments)
+        return calibrator.fit(rows.scores, rows.labels)

@@ -7,23 +7,24 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from calibrant.cli._errors import RefusedError
+from calibrant.cli._errors import RefusedError, message_of
 
 if TYPE_CHECKING:
+    from calibrant._labels import Classes
     from calibrant.saving import Model
 
 
 _MARK = re.compile(rb'"format"\s*:\s*"calibrant\.model/1"')
-_MARKED = 1000  # bytes, within which a model file says that it is one
-_MOST_BYTES = 16_000_000  # more than a model file may have: what is longer is refused for its length
+_MARKED = 1000  # bytes at the start of a file that must hold the mark of a model file
+_MOST_BYTES = 16_000_000  # more than a model file may have; longer files are refused for their length
 
 
 class DamagedError(RefusedError):
-    """What is refused was a model file once."""
+    """The file is, or was, a model file, and cannot be read."""
 
 
 def read_model(path: str) -> "Model":
-    """Read a model file; - is standard input. What is wrong with it is told with its name."""
+    """Read a model file; - is standard input. Errors name the file."""
     from calibrant.errors import CalibrantError
     from calibrant.saving import load_model
 
@@ -36,67 +37,63 @@ def read_model(path: str) -> "Model":
         return load_model(io.BytesIO(content))
     except CalibrantError as error:
         kind = DamagedError if _MARK.search(content[:_MARKED]) else RefusedError
-        raise kind(str(error) if path == "-" else f"{os.path.basename(path)!r}: {error}") from None
+        name = "" if path == "-" else f"{os.path.basename(path)!r}: "
+        raise kind(None, name + message_of(error)) from None
 
 
 def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:
-    """Refuse a model of other columns than those that are read, as far as it remembers them."""
+    """Refuse a model of other columns than those that are read."""
     for part in ("score", "label", "segment"):
         known, given = model.columns.get(part), columns.get(part)
-        if known is not None and known != given:
-            got = "none" if given is None else repr(given)
-            raise RefusedError(f"--model must be of the same columns: it was fitted with --{part} {known!r}; got {got}")
+        if known not in (None, given):
+            rule = f"be fitted on the same columns: it was fitted with --{part} {known!r}"
+            raise RefusedError("--model", rule, got="none" if given is None else repr(given))
 
 
-def check_classes(model: "Model", classes: Any) -> None:
-    """Refuse a model of other labels than those of the data, or of the other of them."""
+def check_classes(model: "Model", classes: "Classes") -> None:
+    """Refuse a model of other classes, or one whose positive class is the other."""
     calibrator = model.calibrator
     known, given = calibrator.classes_.tolist(), classes.labels.tolist()
     if list(map(_name, known)) != list(map(_name, given)):
-        raise RefusedError(f"--model must be of the same labels: it was fitted on {known}; got {given}")
+        raise RefusedError("--model", f"have the same classes: it was fitted on {known}", got=str(given))
     positive = known[calibrator._positive_index]
     if _name(positive) != _name(classes.positive):
-        raise RefusedError(
-            f"--model must be of the same event: it gives the probability of {positive!r}; got "
-            f"{classes.positive!r}, which --pos-label chooses"
-        )
+        rule = f"have the same positive class: it gives the probability of {positive!r}"
+        raise RefusedError("--model", rule, got=repr(classes.positive), advice="choose with --pos-label")
 
 
-def _name(label: Any) -> str:
-    """A label as text: a whole number is the same in every kind of file."""
+def _name(label: object) -> str:
+    """A label as text: a whole number is the same in every file format."""
     whole = isinstance(label, bool) or (isinstance(label, float) and label.is_integer())
-    return str(int(label) if whole else label)
+    return str(int(label) if whole else label)  # type: ignore[call-overload]
 
 
 def role_of(model: "Model", part: str, given: str | None) -> str | None:
-    """The column that plays a part: as given, or as the model remembers."""
-    from calibrant.partition import SegmentedPartition
-
+    """The column of a role: as given, or as in the model file."""
+    partition = getattr(model.calibrator, "partition_", None)
+    segmented = partition is not None and partition.has_segments
     name = given or model.columns.get(part)
-    segmented = isinstance(getattr(model.calibrator, "partition_", None), SegmentedPartition)
     if part == "segment":
         if segmented and name is None:
-            raise RefusedError("--segment must name the column of groups, for the model was fitted with groups")
+            raise RefusedError("--segment", "name the column of segments, as the model was fitted with segments")
         if not segmented and given is not None:
-            raise RefusedError(f"--segment must be left out, for the model was fitted without groups; got {given!r}")
+            raise RefusedError("--segment", "be left out, as the model was fitted without segments", got=repr(given))
         return name if segmented else None
     if name is None and part in ("score", "label"):
-        raise RefusedError(f"--{part} must name a column, for the model file does not say which it was")
+        raise RefusedError(f"--{part}", "name a column, as the model file does not name it")
     return name
 
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
-    """Arrow types of label and segment columns where they are read from text: those that the model knows."""
+    """Arrow types of label and segment columns that are read from text: those of the model's labels and segments."""
     import pyarrow as pa
 
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    examples: dict[str, Any] = {"label": model.calibrator.classes_.tolist()}
     segments = getattr(getattr(model.calibrator, "partition_", None), "segments", None)
-    if segments is not None:
-        examples["segment"] = list(segments)
+    known: dict[str, Any] = {"label": model.calibrator.classes_.tolist(), "segment": segments or ()}
     types = {}
     for part, name in columns.items():
-        found = {type(entry) for entry in examples.get(part, ())}
+        found = {type(entry) for entry in known[part]}
         if name is not None and len(found) == 1:
             types[name] = kinds.get(found.pop(), pa.string())
     return types

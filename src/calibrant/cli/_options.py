@@ -1,94 +1,29 @@
-"""Options that several commands share."""
+"""Arguments and options that several commands share."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("csv", "parquet", "json", "ipc")
 INTERVALS = ("clopper-pearson", "blaker", "kl", "hoeffding", "empirical-bernstein", "umd", "betting")
 
 
-def examples(*lines: str) -> str:
-    """The examples at the end of a command's help, kept as they are."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several decorators as one, in the order in which --help shows them."""
 
-
-def data_argument(function: Decorated) -> Decorated:
-    """One or more files, folders or globs."""
-    return click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path(allow_dash=True))(
-        function
-    )
-
-
-def column_options(
-    *, label: bool = True, weight: bool = False, row_id: bool = False
-) -> Callable[[Decorated], Decorated]:
-    """Which column is which."""
-
-    def decorate(function: Decorated) -> Decorated:
-        if row_id:
-            function = click.option(
-                "--id",
-                "row_id",
-                metavar="COLUMN",
-                help="Column that names rows, so that a split draws the same ones in any order.",
-            )(function)
-        if weight:
-            function = click.option("--weight", metavar="COLUMN", help="Column of importance weights.")(function)
-        function = click.option("--segment", metavar="COLUMN", help="Column of groups, each judged on its own.")(
-            function
-        )
-        if label:
-            function = click.option("--label", metavar="COLUMN", help="Column of the outcomes.")(function)
-        return click.option("--score", metavar="COLUMN", help="Column of the model's scores.")(function)
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
 
     return decorate
 
 
-def class_options(function: Decorated) -> Decorated:
-    """Which labels there are."""
-    function = click.option("--classes", metavar="A,B", help="Both labels, where the data may hold only one.")(function)
-    return click.option("--pos-label", metavar="LABEL", help="The label that a high score speaks for.")(function)
-
-
-def reading_options(function: Decorated) -> Decorated:
-    """How files are read."""
-    function = click.option(
-        "--threads", type=click.IntRange(min=1), metavar="N", help="Threads that read; results never depend on it."
-    )(function)
-    return click.option(
-        "--format", "file_format", type=click.Choice(FORMATS), help="Format of files whose names do not tell it."
-    )(function)
-
-
-def common(function: Decorated) -> Decorated:
-    """What every command has."""
-    function = click.option("--debug", is_flag=True, expose_value=False, help="Show where an error came from.")(
-        function
-    )
-    function = click.option("-q", "--quiet", is_flag=True, help="No progress, no remarks; errors are still told.")(
-        function
-    )
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")(function)
-
-
-def confidence_option(default: float) -> Callable[[Decorated], Decorated]:
-    """How sure to be."""
-    return click.option(
-        "--confidence",
-        type=float,
-        default=default,
-        show_default=True,
-        metavar="LEVEL",
-        help="Confidence that everything stated holds at once.",
-    )
-
-
-def overwrite_option(function: Decorated) -> Decorated:
-    """Whether a file that is there may be replaced."""
-    return click.option("--overwrite", is_flag=True, help="Replace a file that is there already.")(function)
+def examples(*lines: str) -> str:
+    """The examples at the end of a command's help, printed as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 class Bins(click.ParamType):  # type: ignore[type-arg]
@@ -97,11 +32,9 @@ class Bins(click.ParamType):  # type: ignore[type-arg]
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Read it."""
-        if value == "auto" or isinstance(value, int):
-            return value  # type: ignore[no-any-return]
+        """Read the text."""
         try:
-            return int(value)
+            return "auto" if value == "auto" else int(value)
         except ValueError:
             self.fail(f"must be a whole number, or auto; got {value!r}", param, ctx)
 
@@ -112,15 +45,59 @@ class Share(click.ParamType):  # type: ignore[type-arg]
     name = "share"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
-        """Read it."""
-        if isinstance(value, int | float):
-            return value
+        """Read the text."""
         try:
-            return int(value) if value.strip().isdigit() else float(value)
+            return int(value) if str(value).strip().isdigit() else float(value)
         except ValueError:
             self.fail(f"must be a fraction such as 0.2, or a number of rows; got {value!r}", param, ctx)
 
 
-def bins_option(text: str, default: str | int = "auto") -> Callable[[Decorated], Decorated]:
+def column(name: str, text: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option that names a column of the data."""
+    return click.option(f"--{name}", *settings.pop("names", ()), metavar="COLUMN", help=text, **settings)
+
+
+data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path(allow_dash=True))
+model = click.argument("model", metavar="MODEL", type=click.Path(allow_dash=True))
+score = column("score", "Column of scores.")
+label = column("label", "Column of outcomes.")
+segment = column("segment", "Column of segments. Each segment gets its own bins and its own verdict.")
+weight = column("weight", "Column of importance weights.")
+row_id = column("id", "Column of row ids, so that --split draws the same rows in any order.", names=["row_id"])
+model_score = column("score", "Column of scores. Default: as in fit.")
+model_segment = column("segment", "Column of segments. Default: as in fit.")
+coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")
+seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws.")
+split = click.option("--split", type=Share(), metavar="SHARE", help="Fraction or number of rows that only cut bins. "
+                     "Helps where many scores are tied.")  # fmt: skip
+overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
+classes = together(
+    click.option("--pos-label", metavar="LABEL", help="Positive class."),
+    click.option("--classes", metavar="A,B", help="Both classes, where the data may hold only one."),
+)
+reading = together(
+    click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format, where file names do not tell."),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Reader threads; results are the same."),
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+common = together(
+    as_json,
+    click.option("-q", "--quiet", is_flag=True, help="Print no progress and no notes."),
+    click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."),
+)
+
+
+def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Command], Command]:
+    """Where to write."""
+    return click.option("-o", "--output", metavar=metavar, type=click.Path(allow_dash=True), help=text, **settings)
+
+
+def confidence(default: float) -> Callable[[Command], Command]:
+    """The confidence level."""
+    text = "Confidence that all statements hold at once."
+    return click.option("--confidence", type=float, default=default, show_default=True, metavar="LEVEL", help=text)
+
+
+def bins(text: str) -> Callable[[Command], Command]:
     """How many bins."""
-    return click.option("--bins", type=Bins(), default=default, show_default=True, metavar="N|auto", help=text)
+    return click.option("--bins", type=Bins(), default="auto", show_default=True, metavar="N|auto", help=text)

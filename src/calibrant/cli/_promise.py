@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from calibrant._numbers import limits
 from calibrant.cli._errors import in_words
 from calibrant.cli._output import note, paragraph, shortened, table
 
@@ -10,7 +11,7 @@ _REPEATABLE = "; --id COLUMN makes the draw repeatable"
 
 
 def promise_json(calibrator: Any) -> dict[str, Any]:
-    """What is promised, as plain values; documented in the guide."""
+    """What is guaranteed, as plain values; documented in the guide."""
     guarantee = calibrator.guarantee_
     theorem = getattr(guarantee, "theorem", None)
     return {
@@ -27,12 +28,12 @@ def promise_json(calibrator: Any) -> dict[str, Any]:
 
 
 def sentence_of(calibrator: Any) -> str:
-    """What is promised, in one sentence."""
+    """What is guaranteed, in one sentence."""
     return _told(calibrator, str(calibrator.guarantee_))
 
 
 def remarks_of(calibrator: Any) -> list[str]:
-    """What a reader should know besides the sentence; a draw that is advised is one that can be repeated."""
+    """What a reader should know besides the sentence."""
     told = [_told(calibrator, text) for text in getattr(calibrator.guarantee_, "remarks", ())]
     return [text + _REPEATABLE if _SHARE_BINS in text else text for text in told]
 
@@ -58,14 +59,14 @@ def _regions(guarantee: Any) -> list[dict[str, Any]]:
 
 
 def show_sentence(calibrator: Any, *, bold: bool = True) -> None:
-    """The sentence, and what should be known besides."""
+    """The sentence and the remarks."""
     paragraph(sentence_of(calibrator), bold=bold and bool(calibrator.guarantee_.is_proved))
     for text in remarks_of(calibrator):
         note(text)
 
 
 def show_promise(calibrator: Any, notes: tuple[str, ...] = ()) -> None:
-    """The sentence, what should be known besides, and the regions."""
+    """The sentence, the remarks, the notes and the regions."""
     show_sentence(calibrator)
     for text in notes:
         note(text)
@@ -74,8 +75,8 @@ def show_promise(calibrator: Any, notes: tuple[str, ...] = ()) -> None:
             region["region"],
             f"{region['rows']:,}",
             f"{region['positives']:,}",
-            f"{region['calibrated']:.4f}",
-            f"{region['lower']:.4f} to {region['upper']:.4f}",
+            f"{region['calibrated']:.4g}",
+            limits(region["lower"], region["upper"]),
         )
         for region in _regions(calibrator.guarantee_)
     ]

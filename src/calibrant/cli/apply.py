@@ -1,146 +1,124 @@
 """`calibrant apply`: add calibrated probabilities, limits and sets to files of any size."""
 
+import glob
+import os
+from pathlib import Path
 from typing import Any
 
 import click
 
-from calibrant.cli._options import common, data_argument, examples, overwrite_option, reading_options
+from calibrant._numbers import rows
+from calibrant.cli import _options as option
+from calibrant.cli._input import STANDARD_INPUT, files
+from calibrant.cli._model import read_model, role_of, text_types
+from calibrant.cli._output import print_json, remark
+from calibrant.cli._target import check_target, draft_of, kind_of, opened
+
+_COLUMNS = ("calibrated", "lower", "upper", "set")
 
 
 @click.command(
-    short_help="Add calibrated probabilities to rows, of any number.",
-    epilog=examples(
+    short_help="Add calibrated probabilities to any number of rows.",
+    epilog=option.examples(
         "calibrant apply model.json new.parquet -o out.parquet",
         "calibrant apply model.json 'days/*.csv' -o all.csv --overwrite",
         "cat new.csv | calibrant apply model.json - -o - | head",
     ),
 )
-@click.argument("model", metavar="MODEL", type=click.Path(allow_dash=True))
-@data_argument
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    type=click.Path(allow_dash=True),
-    help="Where to write: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; - is CSV on standard output.",
+@option.model
+@option.data
+@option.output(
+    "Output file: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; - is CSV on standard output.", required=True
 )
-@click.option("--score", metavar="COLUMN", help="Column of the scores; by default, what the model was fitted on.")
-@click.option("--segment", metavar="COLUMN", help="Column of the groups; by default, what the model was fitted on.")
-@click.option(
-    "--coverage", type=float, default=0.95, show_default=True, help="Of the sets: how often they hold the label."
-)
-@click.option("--prefix", default="", metavar="TEXT", help="What the names of the new columns begin with.")
-@overwrite_option
-@reading_options
-@common
-def command(
-    model: str,
-    data: tuple[str, ...],
-    output: str,
-    score: str | None,
-    segment: str | None,
-    coverage: float,
-    prefix: str,
-    overwrite: bool,
-    file_format: str | None,
-    threads: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@option.model_score
+@option.model_segment
+@option.coverage
+@click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns.")
+@option.overwrite
+@option.reading
+@option.common
+def command(**options: Any) -> None:
     """Add the columns calibrated, lower, upper and set to DATA.
 
-    Rows keep their order, and memory stays bounded whatever the size. A row whose score can not be used (missing, not
-    finite, out of range, or of a group that the model does not know) gets empty fields, and is counted. The file is
-    written whole or not at all.
+    Rows keep their order, and memory use stays the same for any number of rows. A row gets empty fields where its score
+    is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. The output
+    file is complete or absent.
     """
-    from calibrant.cli._input import STANDARD_INPUT, files
-    from calibrant.cli._model import read_model, role_of, text_types
-    from calibrant.cli._output import print_json, remark
-    from calibrant.cli._writing import check_target, delimiter_for, draft_of, kind_of, opened
-
-    if as_json and output == "-":
+    output, data, quiet = options["output"], options["data"], options["quiet"]
+    prefix, overwrite = options["prefix"], options["overwrite"]
+    if options["as_json"] and output == "-":
         raise click.UsageError("--json and -o - both print to standard output: write to a file, or leave out --json")
-    if model == STANDARD_INPUT and STANDARD_INPUT in data:
+    if options["model"] == STANDARD_INPUT and STANDARD_INPUT in data:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
     kind, packing = kind_of(output)
     if output != "-":
-        check_target(output, overwrite=overwrite, inputs=[model, *_paths(data)])
-    known = read_model(model)
-    with files(data, file_format) as source:
-        roles = {"score": role_of(known, "score", score), "segment": role_of(known, "segment", segment)}
-        types = text_types(known, segment=roles["segment"])
-
+        check_target(output, overwrite=overwrite, inputs=[options["model"], *_paths(data)])
+    model = read_model(options["model"])
+    with files(data, options["file_format"]) as source:
+        columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
+        types = text_types(model, segment=columns["segment"])
         if source.format() == "csv" and kind == "csv":
-            from calibrant.cli._csv_text import TextData
-            from calibrant.rows.batch import Columns
-
-            named = Columns(**{part: name for part, name in roles.items() if name is not None})
-            rows = TextData(list(source.paths), named, progress=False if quiet else None, types=types)
-            mark = delimiter_for(output, rows.delimiter)
+            scored: Any = source.as_text(columns, quiet=quiet, types=types)
+            mark = scored.delimiter
         else:
-            rows = source.scored(roles, threads=threads, quiet=quiet, types=types, with_rows=False)  # type: ignore[assignment]
-            mark = delimiter_for(output, None)
-        reader = known.calibrator.apply(rows, coverage=coverage, prefix=prefix)
-        n_rows = n_refused = n_unknown = 0
-
-        def pour(place: object) -> None:
-            nonlocal n_rows, n_refused, n_unknown
-            with opened(place, reader.schema, kind, packing, mark) as write:  # type: ignore[arg-type]
-                for batch in reader:
-                    write(batch)
-                    n_rows += batch.num_rows
-                    n_refused += batch.column(f"{prefix}calibrated").null_count
-                    n_unknown += _without_limits(batch, prefix)
-
+            scored, mark = source.scored(columns, options["threads"], quiet=quiet, types=types, with_rows=False), ","
+        reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
+        seen = _Seen(prefix)
+        mark = "\t" if ".tsv" in Path(output).suffixes else mark
         if output == "-":
-            pour(None)
+            seen.copy(reader, None, kind, packing, mark)
         else:
             with draft_of(output, overwrite=overwrite) as draft:
-                pour(draft)
-    added = [
-        name for name in reader.schema.names if name.removeprefix(prefix) in ("calibrated", "lower", "upper", "set")
-    ]
-    if as_json:
-        print_json(
-            {"command": "apply", "output": output, "rows": n_rows, "refused": n_refused, "unknown": n_unknown,
-             "columns": added, "coverage": coverage, "model": known.fingerprint}
-        )  # fmt: skip
+                seen.copy(reader, draft, kind, packing, mark)
+    added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]
+    if options["as_json"]:
+        counts = {"rows": seen.rows, "refused": seen.refused, "unknown": seen.unknown}
+        facts = {"columns": added, "coverage": options["coverage"], "model": model.fingerprint}
+        print_json({"command": "apply", "output": output, **counts, **facts})
         return
-    if n_refused:
-        remark(
-            f"{n_refused:,} of {n_rows:,} rows have a score or group that the model does not take: left empty", quiet
-        )
-    if n_unknown:
-        remark(_on_unknown(n_unknown, known.calibrator.guarantee_), quiet)
+    if seen.refused:
+        of_all = f"{seen.refused:,} of {rows(seen.rows)}"
+        remark(f"{of_all} left empty: the model does not take the score or segment", quiet)
+    if seen.unknown:
+        remark(_on_unknown(seen.unknown, model.calibrator.guarantee_), quiet)
     if output != "-":
-        remark(f"wrote {n_rows:,} rows to {output}, with {', '.join(added)}", quiet)
+        remark(f"wrote {rows(seen.rows)} to {output}, with {', '.join(added)}", quiet)
 
 
-def _without_limits(batch: Any, prefix: str) -> int:
-    """Rows whose interval is 0 to 1; none for a calibrator that has no intervals."""
-    import pyarrow.compute as pc
+class _Seen:
+    """What was written: all rows, those left empty, and those whose interval is 0 to 1."""
 
-    if f"{prefix}lower" not in batch.schema.names:
-        return 0
-    low, high = pc.equal(batch.column(f"{prefix}lower"), 0.0), pc.equal(batch.column(f"{prefix}upper"), 1.0)
-    return int(pc.sum(pc.and_(low, high)).as_py() or 0)
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.rows = self.refused = self.unknown = 0
+
+    def copy(self, reader: Any, place: Path | None, kind: str, packing: str | None, mark: str) -> None:
+        """Write all batches, and count."""
+        import pyarrow.compute as pc
+
+        calibrated, lower, upper, _ = (f"{self.prefix}{name}" for name in _COLUMNS)
+        with opened(place, reader.schema, kind, packing, mark) as write:
+            for batch in reader:
+                write(batch)
+                self.rows += batch.num_rows
+                self.refused += batch.column(calibrated).null_count
+                if lower in batch.schema.names:
+                    nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
+                    self.unknown += int(pc.sum(nothing).as_py() or 0)
 
 
 def _on_unknown(n_rows: int, guarantee: Any) -> str:
-    """A word on rows of whose regions nothing is known."""
-    rows = "1 row is in a region" if n_rows == 1 else f"{n_rows:,} rows are in regions"
-    if guarantee.counts[(guarantee.lower == 0.0) & (guarantee.upper == 1.0)].any():
-        return f"{rows} with too few calibration rows: there the interval is 0 to 1, and nothing is known of the rate"
-    return (
-        f"{rows} without calibration rows: there the interval is 0 to 1, and the probability only a placeholder of 0.5"
-    )
+    """A note on rows whose interval is 0 to 1."""
+    where = "is in a region" if n_rows == 1 else "are in regions"
+    few = guarantee.counts[(guarantee.lower == 0.0) & (guarantee.upper == 1.0)].any()
+    if few:
+        return f"{rows(n_rows)} {where} with too few calibration rows: the interval there is 0 to 1"
+    text = "the interval there is 0 to 1, and the probability a placeholder of 0.5"
+    return f"{rows(n_rows)} {where} without calibration rows: {text}"
 
 
 def _paths(data: tuple[str, ...]) -> list[str]:
-    import glob
-    import os
-
+    """Every file that may be read."""
     found = []
     for entry in data:
         if os.path.isdir(entry):

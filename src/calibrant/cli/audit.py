@@ -1,53 +1,157 @@
-"""`calibrant audit`: is the model calibrated? What is proved, and what no one can know."""
+"""`calibrant audit`: is the model calibrated? What is proved, and what cannot be known."""
 
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from calibrant.cli._options import (
-    bins_option,
-    class_options,
-    column_options,
-    common,
-    confidence_option,
-    data_argument,
-    examples,
-    overwrite_option,
-    reading_options,
-)
+from calibrant._numbers import percent, rows
+from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError, in_words
+from calibrant.cli._input import class_parameters, files, roles
+from calibrant.cli._model import check_classes, check_columns, read_model
+from calibrant.cli._output import paragraph, print_json
+from calibrant.cli._promise import promise_json, show_sentence
+from calibrant.cli._target import check_target
+
+_HISTOGRAM_BINS = 50
 
 
 @click.command(
     short_help="Is the model calibrated? What is proved.",
-    epilog=examples(
+    epilog=option.examples(
         "calibrant audit scores.csv --score p --label y -o audit.html",
         "calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words",
         "calibrant audit scores.parquet --score p --label y --segment region",
         "calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated",
     ),
 )
-@data_argument
-@column_options()
-@confidence_option(0.95)
-@bins_option("Bins of the finest resolution that is looked at.")
-@click.option(
-    "-o", "--output", metavar="FILE", type=click.Path(), help="Write a report, one HTML file that needs nothing else."
-)
-@click.option("--model", metavar="MODEL", help="Show the promise of this model beside the audit, in the report; "
-              "it must be of the same columns and labels.")  # fmt: skip
-@click.option("--title", metavar="TEXT", help="Of the report.")
+@option.data
+@option.score
+@option.label
+@option.segment
+@option.confidence(0.95)
+@option.bins("Number of bins at the finest resolution.")
+@option.output("Write a report: one HTML file that needs nothing else.")
+@click.option("--model", metavar="MODEL", help="Show the guarantee of this model in the report too. The model must "
+              "have the same columns and classes.")  # fmt: skip
+@click.option("--title", metavar="TEXT", help="Title of the report.")
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated.")
-@class_options
-@overwrite_option
-@reading_options
-@common
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> None:
-    """Say what is proved of the scores' calibration, for every distribution of the data.
+@option.classes
+@option.overwrite
+@option.reading
+@option.common
+def command(**options: Any) -> int:
+    """Say what is proved about the calibration of the scores, for every distribution of the data.
 
-    DATA are rows that the model behind the scores was not trained on, with their outcomes: files, folders or globs, or
-    - for standard input. Scores must be probabilities, between 0 and 1.
+    DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows that the model was
+    not trained on. Scores must be probabilities, between 0 and 1.
     """
-    from calibrant.cli._auditing import audit_files
+    output = options["output"]
+    if output is not None:
+        if not output.lower().endswith((".html", ".htm")):
+            raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
+        check_target(output, overwrite=options["overwrite"], inputs=list(options["data"]))
+    elif options["model"] is not None:
+        raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
+    model = None if options["model"] is None else read_model(options["model"])
+    with files(options["data"], options["file_format"]) as source:
+        columns = roles(source, score=options["score"], label=options["label"], segment=options["segment"])
+        if model is not None:
+            check_columns(model, columns)
+        data = source.scored(columns, threads=options["threads"], quiet=options["quiet"])
+        labels = class_parameters(data, options["pos_label"], options["classes"])
+        found = _audit(data, labels, options)
+        if output is not None:
+            _report(output, found, data, source, labels, options["title"], model)
+    if options["as_json"]:
+        promised = None if model is None else promise_json(model.calibrator)
+        print_json({"command": "audit", "report": output, **audit_json(found), "guarantee": promised})
+    else:
+        show_audit(found)
+        if model is not None:
+            click.echo(f"\nThe guarantee of {options['model']}:")
+            show_sentence(model.calibrator, bold=False)
+        if output is not None:
+            click.echo(f"\nReport: {output}")
+    return 1 if options["check"] and found.is_miscalibrated else 0
 
-    ctx.exit(audit_files(options))
+
+def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+    from calibrant import audit
+    from calibrant.cli._looking import reach_of
+    from calibrant.errors import InvalidValueError
+
+    try:
+        return audit(data, confidence_level=options["confidence"], n_bins=options["bins"], **labels)
+    except InvalidValueError as error:
+        if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
+            error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
+        raise
+
+
+def show_audit(found: Any) -> None:
+    """The verdict first, then what it rests on."""
+    basis = f", with {percent(found.confidence_level)} confidence, from {rows(found.n_rows)}"
+    verdict = verdict_of(found, basis)
+    paragraph(f"{verdict[:1].upper()}{verdict[1:]}.", bold=True)
+    for line in in_words(str(found)).splitlines()[1:]:
+        paragraph(line.strip(), indent="  ")
+
+
+def verdict_of(found: Any, basis: str = "") -> str:
+    """The verdict, with what it rests on. Where nothing is proved, it says so."""
+    from calibrant._audit.report import NO_EVIDENCE
+
+    if found.verdict != NO_EVIDENCE:
+        return f"{found.verdict}{basis}"
+    return f"{NO_EVIDENCE} of miscalibration{basis}; this does not prove that the scores are calibrated"
+
+
+def audit_json(found: Any) -> dict[str, Any]:
+    """The audit as plain values; documented in the guide."""
+    return {
+        "verdict": found.verdict,
+        "miscalibrated": found.is_miscalibrated,
+        "lower_bound": found.lower_bound,
+        "average_lower_bound": found.average_lower_bound,
+        "upper_bound": found.upper_bound,
+        "upper_bound_reason": None if found.upper_bound_reason is None else in_words(found.upper_bound_reason),
+        "confidence_level": found.confidence_level,
+        "rows": found.n_rows,
+        "findings": [asdict(finding) for finding in found.findings],
+        "assumptions": [in_words(text) for text in found.assumptions],
+    }
+
+
+def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
+    """The event, its rate, and the date of the report."""
+    rate = float(found.table.rate[0])  # the first region is that of all rows
+    return {
+        "event": f"{label} = {positive}",
+        "rate of the event": f"{rate:.4g}, in {rows(found.n_rows)}",
+        "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)"),
+    }
+
+
+def _report(
+    output: str, found: Any, data: Any, source: Any, labels: dict[str, Any], title: str | None, model: Any
+) -> None:
+    from calibrant.partition import Partition
+    from calibrant.rows.fingerprint import fingerprint
+    from calibrant.views.report import write_report
+
+    names = source.names
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    histogram, classes = data.tally(Partition.fixed_width(_HISTOGRAM_BINS), **labels)
+    if model is not None:
+        check_classes(model, classes)
+    facts = {
+        **event_facts(found, data.columns.label, classes.positive),
+        "files": shown,
+        **data.columns.named,
+        "fingerprint": str(fingerprint(data)),
+    }
+    calibrator = None if model is None else model.calibrator
+    write_report(output, found, calibrator, title=title or f"Audit of {shown}", source=facts, histogram=histogram)

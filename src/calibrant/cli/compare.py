@@ -1,41 +1,103 @@
-"""`calibrant compare`: calibrators side by side."""
+"""`calibrant compare`: calibration methods side by side."""
 
+import math
 from typing import Any
 
 import click
 
-from calibrant.cli._options import (
-    bins_option,
-    class_options,
-    common,
-    confidence_option,
-    data_argument,
-    examples,
-    reading_options,
-)
+from calibrant._numbers import rows, upper
+from calibrant.cli import _options as option
+from calibrant.cli._errors import in_words
+from calibrant.cli._input import class_parameters, files, roles
+from calibrant.cli._methods import METHODS, Settings
+from calibrant.cli._output import note, paragraph, print_json, remark, table
+
+_FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 
 
 @click.command(
     short_help="Methods side by side.",
-    epilog=examples(
+    epilog=option.examples(
         "calibrant compare scores.csv --score p --label y",
         "calibrant compare scores.parquet --score p --label y --bins 10 --json",
     ),
 )
-@data_argument
-@click.option("--score", metavar="COLUMN", help="Column of the model's scores.")
-@click.option("--label", metavar="COLUMN", help="Column of the outcomes.")
-@confidence_option(0.9)
-@bins_option("Number of bins of the methods that have bins.")
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Of the cross-validation.")
+@option.data
+@option.score
+@option.label
+@option.confidence(0.9)
+@option.bins("Number of bins of the methods that have bins.")
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Cross-validation folds.")
 @click.option("--most-rows", type=click.IntRange(min=100), default=1_000_000, show_default=True, metavar="N",
-              help="Beyond this, a random sample is compared.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Draws sample and folds.")
-@class_options
-@reading_options
-@common
+              help="Compare on a random sample where there are more rows.")  # fmt: skip
+@option.seed
+@option.classes
+@option.reading
+@option.common
 def command(**options: Any) -> None:
-    """Put methods of calibration side by side: what each measures on held-out rows, and what it promises."""
-    from calibrant.cli._comparing import compare_files
+    """Compare calibration methods: what each measures on held-out rows, and what it guarantees."""
+    from calibrant import compare
+    from calibrant._labels import settle_classes
+    from calibrant.cli._gather import in_memory
+    from calibrant.rows.draw import Draw
+    from calibrant.rows.fingerprint import fingerprint
 
-    compare_files(options)
+    with files(options["data"], options["file_format"]) as source:
+        columns = roles(source, score=options["score"], label=options["label"])
+        data = source.scored(columns, threads=options["threads"], quiet=options["quiet"])
+        labels = class_parameters(data, options["pos_label"], options["classes"])
+        known, most = data.known_rows(), options["most_rows"]
+        n_rows = fingerprint(data).rows if known is None else known
+        draw = Draw(options["seed"], most / n_rows) if n_rows > most else None
+        sample = in_memory(data, draw)
+    if draw is not None:
+        remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
+    probabilities = bool(sample.scores.size and sample.scores.min() >= 0 and sample.scores.max() <= 1)
+    found = compare(
+        _contenders(options, probabilities=probabilities),
+        sample.scores,
+        sample.labels,
+        cv=options["folds"],
+        random_state=options["seed"],
+        **labels,
+    )
+    positive = settle_classes(sorted(set(sample.labels.tolist())), **labels).positive
+    if options["as_json"]:
+        methods = [
+            {"method": method, "guarantee": _named(in_words(found.guarantee[place]), positive)}
+            | {name: getattr(found, name)[place].item() for name in _FIELDS}
+            for place, method in enumerate(found.methods)
+        ]
+        counts = {"rows": n_rows, "rows_compared": found.n_rows, "folds": found.n_folds}
+        print_json({"command": "compare", **counts, "methods": methods})
+        return
+    lines = [
+        (
+            method,
+            *(f"{getattr(found, name)[place]:.4f}" for name in ("log_loss", "brier", "ece")),
+            "none" if math.isnan(found.epsilon[place]) else upper(found.epsilon[place]),
+            f"{1e3 * found.fit_seconds[place]:,.0f} ms",
+        )
+        for place, method in enumerate(found.methods)
+    ]
+    table(("method", "log loss", "Brier", "ECE", "guaranteed", "fit"), lines)
+    paragraph(
+        f"{rows(found.n_rows)}, {found.n_folds} folds. Only the guaranteed column is a guarantee. The others are "
+        "measured on held-out rows: lower is better, and small differences are noise."
+    )
+    if any(math.isinf(value) for value in found.log_loss.tolist()):
+        note("inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong")
+
+
+def _named(sentence: str, positive: Any) -> str:
+    """The sentence with the label that is meant: calibrators are compared on labels 0 and 1."""
+    import re
+
+    return re.sub(r"\bclass 1\b", lambda _: f"class {positive!r}", sentence)
+
+
+def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:
+    """One calibrator per method; two methods take only probabilities."""
+    left_out = ("uniform",) if probabilities else ("uniform", "temperature", "beta")
+    common = {"bins": options["bins"], "confidence": options["confidence"], "seed": options["seed"]}
+    return {method: Settings(method, **common).calibrator() for method in METHODS if method not in left_out}

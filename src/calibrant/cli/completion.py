@@ -2,26 +2,26 @@
 
 import click
 
-from calibrant.cli._options import examples
+from calibrant.cli import _options as option
+from calibrant.cli._output import print_json
 
 
 @click.command(
     short_help="Completion for bash, zsh and fish.",
-    epilog=examples(
+    epilog=option.examples(
         'eval "$(calibrant completion bash)"      # in ~/.bashrc',
         'eval "$(calibrant completion zsh)"       # in ~/.zshrc',
         "calibrant completion fish > ~/.config/fish/completions/calibrant.fish",
     ),
 )
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@option.as_json
 @click.option("--debug", is_flag=True, expose_value=False, hidden=True)
 def command(shell: str, as_json: bool) -> None:
-    """Print the script that lets a shell complete commands and options."""
+    """Print a script that makes a shell complete commands and options."""
     from click.shell_completion import get_completion_class
 
     from calibrant.cli._app import app
-    from calibrant.cli._output import print_json
 
     kind = get_completion_class(shell)
     if kind is None:

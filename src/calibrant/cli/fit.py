@@ -1,28 +1,27 @@
 """`calibrant fit`: calibrate, and save the model with its guarantee."""
 
+import os
+import shlex
+from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from calibrant.cli._methods import METHODS
-from calibrant.cli._options import (
-    INTERVALS,
-    Share,
-    bins_option,
-    class_options,
-    column_options,
-    common,
-    confidence_option,
-    data_argument,
-    examples,
-    overwrite_option,
-    reading_options,
-)
+from calibrant._numbers import rows, upper
+from calibrant.cli import _options as option
+from calibrant.cli._input import STANDARD_INPUT, class_parameters, files, roles
+from calibrant.cli._methods import METHODS, Settings
+from calibrant.cli._output import paragraph, print_json, remark
+from calibrant.cli._promise import promise_json, show_promise
+from calibrant.cli._target import check_target
+
+_FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 
 
 @click.command(
     short_help="Calibrate, with a guarantee.",
-    epilog=examples(
+    epilog=option.examples(
         "calibrant fit scores.csv --score p --label y -o model.json",
         "calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json",
         "calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json",
@@ -31,47 +30,136 @@ from calibrant.cli._options import (
         "calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts",
     ),
 )
-@data_argument
-@column_options(weight=True, row_id=True)
-@confidence_option(0.9)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(),
-    help="Where to save the model, as JSON; without it, nothing is saved.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="binning",
-    show_default=True,
-    help="binning and uniform read files of any size; the others need the rows in memory. Only binning, uniform and "
-    "scaling-binning have a guarantee.",
-)
-@bins_option("Number of bins; in each segment, where there are any.")
-@click.option("--interval", type=click.Choice(INTERVALS), help="How limits are found; clopper-pearson by default.")
+@option.data
+@option.score
+@option.label
+@option.segment
+@option.weight
+@option.row_id
+@option.confidence(0.9)
+@option.output("Save the model to this JSON file.")
+@click.option("--method", type=click.Choice(METHODS), default="binning", show_default=True,
+              help="binning and uniform read files of any size; the others need the rows in memory. Only binning, "
+              "uniform and scaling-binning have a guarantee.")  # fmt: skip
+@option.bins("Number of bins; with --segment, in each segment.")
+@click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
 @click.option("--value", type=click.Choice(("mean", "midpoint")), default="mean", show_default=True,
               help="What is predicted in a bin.")  # fmt: skip
-@click.option("--split", type=Share(), metavar="SHARE", help="Fraction or number of rows that only cut bins: for "
-              "scores with many ties.")  # fmt: skip
-@click.option(
-    "--range", "score_range", type=(float, float), metavar="LOW HIGH", help="Of uniform bins; 0 to 1 if not given."
-)
-@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight can exceed.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Draws the split.")
-@click.option("--require-epsilon", type=float, metavar="E", help="Exit with 1 if the promise is weaker than this.")
-@class_options
-@overwrite_option
-@reading_options
-@common
-@click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> None:
-    """Calibrate scores, say what is promised, and save the model.
+@option.split
+@click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
+              help="Range of uniform bins. Default: 0 1.")  # fmt: skip
+@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+@option.seed
+@click.option("--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this.")
+@option.classes
+@option.overwrite
+@option.reading
+@option.common
+def command(**options: Any) -> int:
+    """Calibrate scores, say what is guaranteed, and save the model.
 
-    DATA are rows that the model behind the scores was not trained on: files, folders or globs, or - for standard
-    input. With the default method the promise holds for every distribution of the data.
+    DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows that the model was
+    not trained on. With the default method the guarantee holds for every distribution of the data.
     """
-    from calibrant.cli._fitting import fit_files
+    output, quiet = options["output"], options["quiet"]
+    given = {**options, "weighted": options["weight"] is not None}
+    settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
+    settings.check(options["segment"])
+    if output is not None:
+        check_target(output, overwrite=options["overwrite"], inputs=list(options["data"]))
+    parts = {"score": "score", "label": "label", "segment": "segment", "weight": "weight", "id": "row_id"}
+    with files(options["data"], options["file_format"]) as source:
+        columns = roles(source, **{part: options[name] for part, name in parts.items()})
+        data = source.scored(columns, threads=options["threads"], quiet=quiet)
+        labels = class_parameters(data, options["pos_label"], options["classes"])
+        calibrator = settings.fit(data, labels)
+        provenance, reach = _provenance(source, data, settings)
+    notes = (*_on_split(settings, calibrator), *_on_scores(settings, reach))
+    named = {part: name for part, name in columns.items() if name is not None}
+    if output is not None:
+        from calibrant.saving import save_model
 
-    ctx.exit(fit_files(options))
+        save_model(calibrator, output, columns=named, provenance=provenance, overwrite=options["overwrite"])
+    wanted, epsilon = options["require_epsilon"], calibrator.guarantee_.epsilon
+    proved = epsilon is not None and bool(calibrator.guarantee_.is_proved)
+    reached = None if wanted is None else proved and epsilon <= wanted
+    if options["as_json"]:
+        print_json(
+            {
+                "command": "fit",
+                "model": output,
+                "method": settings.method,
+                "rows": provenance["rows"],
+                "fingerprint": provenance["fingerprint"],
+                "columns": named,
+                "guarantee": promise_json(calibrator),
+                "notes": notes,
+                "required_epsilon": wanted,
+                "reached": reached,
+            }
+        )
+        return 1 if reached is False else 0
+    show_promise(calibrator, () if quiet else notes)
+    click.echo()
+    if reached is False:
+        what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"
+        paragraph(f"The required epsilon, {wanted:g}, was not reached: {what}.", bold=True)
+    if output is None:
+        remark("nothing was saved: give -o model.json to save the model", quiet)
+    else:
+        click.echo(f"Saved {output}.")
+        if not quiet:
+            click.echo("\n  ".join(["Next:", *_next(calibrator, output, options)]))
+    return 1 if reached is False else 0
+
+
+def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:
+    """Commands that work for this model."""
+    from calibrant.errors import CalibrantError
+    from calibrant.export.table import export_table
+
+    lines = [shlex.join(["calibrant", "apply", model, "new.csv", "-o", "out.csv"])]
+    try:
+        export_table(calibrator)
+        lines.append(shlex.join(["calibrant", "export", model, "--to", "sql", "--dialect", "duckdb"]))
+    except CalibrantError:
+        pass
+    if calibrator.guarantee_.is_proved and STANDARD_INPUT not in options["data"]:
+        extra = [] if options["file_format"] is None else ["--format", options["file_format"]]
+        lines.append(shlex.join(["calibrant", "verify", model, *options["data"], *extra]))
+    return lines
+
+
+def _on_split(settings: Settings, calibrator: Any) -> list[str]:
+    """A note on a small number of rows that may have been meant as a fraction."""
+    split = settings.split
+    if not isinstance(split, int) or split >= _FEW_ROWS * calibrator.partition_.n_regions:
+        return []
+    purpose, usual = ("to fit the curve", 0.5) if settings.method == "scaling-binning" else ("to cut the bins", 0.2)
+    return [f"{rows(split)} drawn {purpose}; a fraction such as {usual} is usual"]
+
+
+def _on_scores(settings: Settings, reach: Any) -> list[str]:
+    """A note on scores that are not probabilities."""
+    if reach.is_probability or settings.method == "uniform":
+        return []
+    return [f"scores range {reach}: {settings.method} takes any scores"]
+
+
+def _provenance(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:
+    """Where the model comes from, without a word about the machine; and the range of the scores."""
+    from calibrant._version import __version__
+    from calibrant.cli._looking import look
+
+    found = look(data)
+    seen, name = found.fingerprint, data.columns.id
+    facts = {
+        "rows": seen.rows,
+        "fingerprint": str(seen),
+        "files": [os.path.basename(name) for name in source.names[:100]],
+        "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "calibrant": __version__,
+        "settings": settings.saved(),
+        **({} if name is None else {"id_type": str(data.schema.field(name).type)}),
+    }
+    return facts, found.reach

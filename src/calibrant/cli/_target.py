@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, batch by batch, then moved."""
+"""Output files. A file is complete or absent: it is written beside its place, then moved there."""
 
 import os
 import secrets
@@ -19,44 +19,37 @@ _KINDS = {
 
 
 def check_target(output: str, *, overwrite: bool, inputs: list[str] | None = None) -> None:
-    """Refuse, before any work is done, a place that can not be written to."""
+    """Refuse an output path that cannot be written to, before any work is done."""
     path = Path(output)
     if path.is_dir():
-        raise RefusedError(f"-o must name a file; {output!r} is a folder")
+        raise RefusedError("-o", "name a file", got=f"the folder {output!r}")
     if not path.parent.is_dir():
-        raise RefusedError(f"-o must name a file in a folder that exists; there is no folder {str(path.parent)!r}")
+        raise RefusedError("-o", "name a file in a folder that exists", got=repr(output))
     if not path.exists():
         return
     for entry in inputs or []:
         with suppress(OSError):
             if os.path.samefile(entry, path):
-                raise RefusedError(f"-o must not name a file that is read; got {output!r}")
+                raise RefusedError("-o", "not name a file that is read", got=repr(output))
     if not overwrite:
-        raise RefusedError(f"{output!r} is there already; --overwrite replaces it")
+        raise RefusedError("-o", "name a new file", got=f"{output!r}, which exists", advice="--overwrite replaces it")
 
 
 @contextmanager
 def draft_of(output: str, *, overwrite: bool) -> Iterator[Path]:
-    """A file beside the target, which takes its place at the end, and is gone if anything goes wrong."""
+    """A file beside the target. It takes the target's place at the end, and is removed if anything goes wrong."""
     target = Path(output)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:
         yield draft
         if not overwrite and target.exists():
-            raise RefusedError(f"{output!r} has appeared meanwhile; --overwrite replaces it")
+            raise FileExistsError(0, "", output)
         if target.exists():
-            with suppress(OSError):  # who may read it stays as it was
+            with suppress(OSError):  # keep its permissions
                 draft.chmod(target.stat().st_mode & 0o7777)
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def write_text(text: str | bytes, output: str, *, overwrite: bool) -> None:
-    """Write a small file."""
-    check_target(output, overwrite=overwrite)
-    with draft_of(output, overwrite=overwrite) as draft:
-        draft.write_bytes(text.encode() if isinstance(text, str) else text)
 
 
 def kind_of(output: str) -> tuple[str, str | None]:
@@ -69,22 +62,15 @@ def kind_of(output: str) -> tuple[str, str | None]:
         suffixes.pop()
     kind = _KINDS.get(suffixes[-1]) if suffixes else None
     if kind is None or (packing is not None and kind not in ("csv", "json")):
-        raise RefusedError(
-            f"-o must end in .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow, or be - for CSV on standard output; got "
-            f"{output!r}"
-        )
+        rule = "end in .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow, or be - for CSV on standard output"
+        raise RefusedError("-o", rule, got=repr(output))
     return kind, packing
-
-
-def delimiter_for(output: str, delimiter: str | None) -> str:
-    """Tabs where the name asks for them; else as in what was read."""
-    return "\t" if ".tsv" in Path(output).suffixes else delimiter or ","
 
 
 @contextmanager
 def opened(
     place: Path | None, schema: Any, kind: str, packing: str | None, mark: str
-) -> Iterator[Callable[[Any], None]]:
+) -> Iterator[Callable[[Any], object]]:
     """A function that writes a record batch to a file; to standard output where the place is None."""
     import pyarrow as pa
 
@@ -92,8 +78,7 @@ def opened(
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            writer = stack.enter_context(pq.ParquetWriter(str(place), schema, compression="zstd"))
-            yield writer.write_batch
+            yield stack.enter_context(pq.ParquetWriter(str(place), schema, compression="zstd")).write_batch
             return
         if kind == "ipc":
             file = stack.enter_context(pa.OSFile(str(place), "wb"))
@@ -103,11 +88,5 @@ def opened(
         stream = plain if packing is None else stack.enter_context(pa.output_stream(plain, compression=packing))
         if kind == "csv":
             stream.write(csv_header(schema.names, mark))
-            yield lambda batch: _write(stream, csv_bytes(batch, mark))
-        else:
-            yield lambda batch: _write(stream, json_bytes(batch))
+        yield lambda batch: stream.write(csv_bytes(batch, mark) if kind == "csv" else json_bytes(batch))
         stream.flush()
-
-
-def _write(stream: Any, data: Any) -> None:
-    stream.write(data)
