@@ -78,7 +78,7 @@ def test_errors_of_export(method: str, folder: Path, calibrant: Any) -> None:
     calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--quiet")
     answer = calibrant("export", "model.json", "--to", "python")
     assert answer.code == 2
-    assert "export a model of --method binning" in answer.err
+    assert "export --method binning instead" in answer.err
     check_plain(answer.err)
 
 

@@ -5,9 +5,11 @@ from typing import Any
 import click
 
 from calibrant.cli import _options as option
+from calibrant.cli._methods import Settings
 from calibrant.cli._model import read_model, role_of
 from calibrant.cli._output import print_json, remark
 from calibrant.cli._target import check_target, draft_of
+from calibrant.errors import InvalidTypeError
 
 DIALECTS = ("postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite")
 
@@ -45,7 +47,13 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if output is not None:
         check_target(output, overwrite=options["overwrite"], inputs=[options["model"]])
     model = read_model(options["model"])
-    content = _exported(model, options)
+    try:
+        content = _exported(model, options)
+    except InvalidTypeError as error:
+        settings = Settings.from_saved(model.provenance.get("settings"))
+        if error.parameter == "calibrator" and settings is not None:  # named as it was made
+            error.got = f"--method {settings.method}"
+        raise
     if output is not None:
         with draft_of(output, overwrite=options["overwrite"]) as draft:
             draft.write_bytes(content.encode() if isinstance(content, str) else content)
