@@ -19,7 +19,7 @@ LABELS = [0, 1, 0, 1, 1, 0]
 
 def counts(label: pa.Array, score: pa.Array | None = None, **how) -> tuple[list[int], list[int]]:
     table = pa.table({"p": pa.array(SCORES) if score is None else score, "y": label})
-    tally = scored(table, score="p", label="y").tally(EDGES, **how)[0]
+    tally = scored(table, score="p", label="y").with_classes(**how).tally(EDGES)[0]
     return tally.counts.tolist(), tally.positives.tolist()
 
 

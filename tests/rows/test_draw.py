@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibrant.rows.draw import Draw, id_keys, mixed, position_keys
+from calibrant.rows.draw import Draw, id_keys, mixed, partition_start, position_keys
 
 
 def keys(values, kind=None) -> list[int]:
@@ -77,11 +77,11 @@ SHARE, MANY = 0.3, 100_000
 
 @pytest.mark.parametrize(
     "made",
-    [np.arange(MANY, dtype=np.uint64), np.arange(MANY, dtype=np.uint64) << np.uint64(40), position_keys(3, 10, MANY)],
+    [np.arange(MANY, dtype=np.uint64), np.arange(MANY, dtype=np.uint64) << np.uint64(40), position_keys(10, MANY)],
     ids=["in a row", "high bits", "positions"],
 )
 def test_the_share_drawn_is_the_one_asked_for_in_every_stretch_of_rows(made) -> None:
-    drawn = Draw(11, SHARE).chosen(made).reshape(100, -1).sum(axis=1)
+    drawn = Draw.of_share(11, SHARE).chosen(made).reshape(100, -1).sum(axis=1)
     size = MANY // 100
     square = ((drawn - SHARE * size) ** 2 / (SHARE * (1 - SHARE) * size)).sum()
     assert 0.001 < stats.chi2.sf(square, 100) < 0.999
@@ -90,25 +90,25 @@ def test_the_share_drawn_is_the_one_asked_for_in_every_stretch_of_rows(made) -> 
 def test_seeds_draw_independently() -> None:
     made = np.arange(MANY, dtype=np.uint64)
     for seed in (1, 2, 2**62):
-        first, second = Draw(0, SHARE).chosen(made), Draw(seed, SHARE).chosen(made)
+        first, second = Draw.of_share(0, SHARE).chosen(made), Draw.of_share(seed, SHARE).chosen(made)
         both = int((first & second).sum())
         assert stats.binomtest(both, MANY, SHARE**2).pvalue > 0.001
 
 
 def test_parts_draw_independently_and_a_part_in_pieces_as_a_whole() -> None:
-    first, second = (Draw(0, SHARE).chosen(position_keys(part, 0, MANY)) for part in (0, 1))
+    first, second = (Draw.of_share(0, SHARE).chosen(position_keys(start, MANY)) for start in (0, partition_start(1)))
     assert stats.binomtest(int((first & second).sum()), MANY, SHARE**2).pvalue > 0.001
-    whole = position_keys(1, 0, 100)
-    pieces = [position_keys(1, 0, 30), position_keys(1, 30, 70)]
+    whole = position_keys(0, 100)
+    pieces = [position_keys(0, 30), position_keys(30, 70)]
     np.testing.assert_array_equal(whole, np.concatenate(pieces))
 
 
 def test_a_larger_share_holds_a_smaller_one() -> None:
     made = np.arange(10_000, dtype=np.uint64)
-    small, large = Draw(5, 0.1).chosen(made), Draw(5, 0.6).chosen(made)
+    small, large = Draw.of_share(5, 0.1).chosen(made), Draw.of_share(5, 0.6).chosen(made)
     assert large[small].all()
-    assert Draw(5, 1.0).chosen(made).all()
-    assert not Draw(5, 0.0).chosen(made).any()
+    assert Draw.of_share(5, 1.0).chosen(made).all()
+    assert not Draw.of_share(5, 0.0).chosen(made).any()
 
 
 def test_scrambling_is_one_to_one() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
@@ -41,7 +41,7 @@ def test_labels_of_any_number_type_are_counted(connection, kind) -> None:
 @pytest.mark.parametrize("kind", ["VARCHAR", "ENUM('?', 'no', 'yes')"])
 def test_labels_of_text_are_counted(connection, kind) -> None:
     relation = connection.sql(f"SELECT p, (CASE WHEN y = 1 THEN 'yes' ELSE 'no' END)::{kind} AS y FROM held")
-    counted, classes = scored(relation, score="p", label="y").tally(EDGES, pos_label="yes")
+    counted, classes = scored(relation, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
     assert counted == EXPECTED
     assert classes.labels.tolist() == ["no", "yes"]
 

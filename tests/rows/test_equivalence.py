@@ -128,25 +128,21 @@ def test_given_edges_are_counted_the_same_everywhere(engine, n, seed, n_parts) -
 @settings(max_examples=5)
 def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(engine, n, seed, n_parts) -> None:
     table = table_of(n, seed)
-    draw = Draw(seed, 0.4)
+    draw = Draw.of_share(seed, 0.4)
     partition = Partition.by_segment(dict.fromkeys(["a", "b", "c d"], Partition.from_edges(EDGES)))
-    plain = scored(table, **NAMES, progress=False)
+    plain = scored(table, **NAMES, progress=False).with_classes((0, 1), 1)
     with tempfile.TemporaryDirectory() as folder:
         source = ENGINES[engine](pieces_of(table, n_parts, seed + 1), Path(folder))
-        data = scored(source, **NAMES, n_jobs=3, progress=False)
+        data = scored(source, **NAMES, n_jobs=3, progress=False).with_classes((0, 1), 1)
         first, other = plain.sample(draw), data.sample(draw)
         assert other.seal == first.seal
         assert {name: sorted(other.of_segment(name)) for name in other.scores} == {
             name: sorted(first.of_segment(name)) for name in first.scores
         }
-        same = [one.tally(partition, classes=(0, 1), pos_label=1, weighted=True)[0] for one in (plain, data)]
+        same = [one.tally(partition, weighted=True)[0] for one in (plain, data)]
         assert same[0] == same[1]
         assert same[0].weights.w == same[1].weights.w
-        left = [
-            one.tally(partition, classes=(0, 1), pos_label=1, without=(draw, sample))[0]
-            for one, sample in ((plain, first), (data, other))
-            if first.seal.rows < n
-        ]
+        left = [one.split_by(draw).others.tally(partition)[0] for one in (plain, data) if first.seal.rows < n]
         assert all(one == left[0] for one in left)
         assert data.sizes() == plain.sizes()
 
@@ -230,7 +226,9 @@ def test_pandas_columns_of_every_kind_count_the_same() -> None:
         "categorical": frame.assign(y=pd.Categorical(np.where(frame["y"], "yes", "no"), categories=["?", "yes", "no"])),
     }
     for name, other in texts.items():
-        counted, classes = scored(other, score="p", label="y").tally(Partition.from_edges(EDGES), pos_label="yes")
+        counted, classes = (
+            scored(other, score="p", label="y").with_classes(pos_label="yes").tally(Partition.from_edges(EDGES))
+        )
         assert counted == expected, name
         assert classes.labels.tolist() == ["no", "yes"]
     missing = frame.assign(p=frame["p"].astype("Float64").mask(frame.index == 41))

@@ -140,8 +140,8 @@ def test_a_split_of_rows_that_change_places_is_refused_unless_they_have_ids() ->
     split = BinningCalibrator(n_bins=5, split=500, random_state=0)
     schema = pa.table(DATA).schema
     with pytest.raises(InvalidValueError, match="name an id column"):
-        split.fit(Restless([], schema, Columns("p", "y"), rows=ROWS))
-    with_ids = split.fit(Restless([], schema, Columns("p", "y", id="id"), rows=ROWS))
+        split.fit(Restless([], schema, Columns("p", "y"), part_rows=[ROWS]))
+    with_ids = split.fit(Restless([], schema, Columns("p", "y", id="id"), part_rows=[ROWS]))
     assert with_ids.tally_ == split.fit(data(id="id")).tally_
 
 

@@ -31,7 +31,7 @@ def test_labels_of_any_number_type_are_counted(kind) -> None:
 def test_labels_of_text_are_counted(kind) -> None:
     words = pl.when(pl.col("y") == 1).then(pl.lit("yes")).otherwise(pl.lit("no")).cast(kind)
     for frame in (ROWS.lazy().with_columns(y=words), ROWS.with_columns(y=words)):
-        counted, classes = scored(frame, score="p", label="y").tally(EDGES, pos_label="yes")
+        counted, classes = scored(frame, score="p", label="y").with_classes(pos_label="yes").tally(EDGES)
         assert counted == EXPECTED
         assert classes.labels.tolist() == ["no", "yes"]
 

@@ -19,7 +19,7 @@ from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, Forecasts, read_forecasts
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData
-from calibrant.rows.base import check_nothing_beside
+from calibrant.rows.reader import check_nothing_beside
 
 __all__ = ["Audit", "AuditTable", "Finding", "audit"]
 

@@ -106,4 +106,4 @@ def _ranks(n_rows: int, n_bins: int | str) -> IntArray:
 def _tally(data: ScoredData, partition: Partition, classes: ArrayLike | None, pos_label: Hashable | None) -> Tally:
     """Count rows with the scores as weights: their sum, minimum and maximum in each region are exact."""
     weighted = data.with_columns(replace(data.columns, weight=data.columns.score))
-    return weighted.tally(partition, classes=classes, pos_label=pos_label, weighted=True)[0]
+    return weighted.with_classes(classes, pos_label).tally(partition, weighted=True)[0]

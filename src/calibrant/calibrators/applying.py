@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import CalibrantError
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, Segments
 
 

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.utils.metadata_routing import UNUSED
 
-from calibrant._input import as_frequencies, as_scores, check_same_length, column_count
-from calibrant._labels import Classes, encode_labels, name_classes
+from calibrant._labels import Classes, name_classes
 from calibrant._params import (
     FRACTION_OR_COUNT,
     OPEN_UNIT,
@@ -26,14 +25,13 @@ from calibrant._params import (
 )
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators.cutting import Remote, Rows, Source, fixed_width, own_quantiles, split_quantiles
+from calibrant.calibrators._bins import Binned, fixed_width, own_quantiles, split_quantiles
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import METHODS
-from calibrant.partition import FunctionPartition, Partition
-from calibrant.rows import ScoredData
-from calibrant.rows.base import check_nothing_beside
+from calibrant.partition import Partition
+from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.device import on_gpu
 from calibrant.tally import Tally
 
@@ -89,8 +87,8 @@ class BinningCalibrator(RegionCalibrator):
         The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
-    random_state : int, Generator, RandomState or None, default=None
-        Draws the split.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the split. The same rows in the same order give the same split wherever they are; None draws afresh.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -151,7 +149,7 @@ class BinningCalibrator(RegionCalibrator):
         partition: Partition | None = None,
         pos_label: Any = None,
         classes: ArrayLike | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.n_bins = n_bins
@@ -195,29 +193,24 @@ class BinningCalibrator(RegionCalibrator):
         """
         self._check_parameters()
         plain = segments is None and sample_weight is None and self.split is None
-        if plain and (data := on_gpu(scores, y)) is not None:
+        if plain and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
-                return self._fit_source(Remote(data, self.classes, self.pos_label))
-        if isinstance(scores, ScoredData):
-            check_nothing_beside(y=y, segments=segments, sample_weight=sample_weight)
-            return self._fit_source(Remote(scores, self.classes, self.pos_label))
-        # regions of any function have no score of which a column could speak for a class
-        columns = 1 if isinstance(self.partition, FunctionPartition) else column_count(scores)
-        codes, classes = encode_labels(y, classes=self.classes, pos_label=self.pos_label, score_columns=columns)
-        repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
-        threads = thread_count(self.n_jobs)
-        if self.partition is not None:
-            prepared = self.partition.prepare(scores, segments, positive_column=classes.positive_index)
-            check_same_length(prepared, codes)
-            tally = Tally._of(self.partition, prepared, codes, repeats=repeats, threads=threads)
-            self._set_fitted(self.partition, tally, self._guarantee(self.partition, tally, classes), classes)
-            return self
-        checked = as_scores(scores, positive_column=classes.positive_index)
-        check_same_length(checked, codes)
-        return self._fit_source(Rows.of(checked, codes, classes, repeats, segments, threads))
+                return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
+        return self._fit_rows(
+            read_rows(
+                scores,
+                y,
+                classes=self.classes,
+                pos_label=self.pos_label,
+                segments=segments,
+                sample_weight=sample_weight,
+                partition=self.partition,
+                threads=thread_count(self.n_jobs),
+            )
+        )
 
-    def _fit_source(self, source: Source) -> Self:
-        partition, tally, classes = self._cut_and_tally(source)
+    def _fit_rows(self, data: ScoredData) -> Self:
+        partition, tally, classes = self._cut_and_tally(data)
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
         return self
 
@@ -266,15 +259,15 @@ class BinningCalibrator(RegionCalibrator):
     def _bins_for(self, n_rows: int, n_cutting: int) -> int:
         return min(automatic_bins(n_rows), max(n_cutting, 1)) if self.n_bins == "auto" else int(self.n_bins)
 
-    def _cut_and_tally(self, source: Source) -> tuple[Partition, Tally, Classes]:
+    def _cut_and_tally(self, data: ScoredData) -> Binned:
         if self.partition is not None:
-            return self.partition, *source.tally_over(self.partition)
+            return Binned(self.partition, *data.tally(self.partition))
         if self.strategy == "uniform":
             score_range = (0.0, 1.0) if self.score_range is None else check_score_range(self.score_range)
-            return fixed_width(source, self._bins_for, score_range)
+            return fixed_width(data, self._bins_for, score_range)
         if self.split is None:
-            return own_quantiles(source, self._bins_for)
-        return split_quantiles(source, self._bins_for, self.split, self.random_state)
+            return own_quantiles(data, self._bins_for)
+        return split_quantiles(data, self._bins_for, self.split, self.random_state)
 
 
 def automatic_bins(n_rows: int) -> int:

@@ -26,7 +26,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
-from calibrant.rows.base import check_nothing_beside, settle
+from calibrant.rows.base import settle
+from calibrant.rows.reader import check_nothing_beside
 from calibrant.sequences import SEQUENCES
 from calibrant.tally import Tally
 

@@ -13,7 +13,7 @@ from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData
-from calibrant.rows.adding import LookUp
+from calibrant.rows.added_columns import LookUp
 from calibrant.rows.device import look_up
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets

@@ -10,8 +10,8 @@ from calibrant._input import as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels, name_classes
 from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget, thread_count
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray
+from calibrant.calibrators._bins import cut_drawn
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
-from calibrant.calibrators.cutting import Remote, Rows, cut_drawn
 from calibrant.calibrators.weighted import WeightedFit
 from calibrant.calibrators.weighting import Weighting, counted_mass, find_weights
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -22,9 +22,11 @@ from calibrant.intervals.shift.base import check_weight_bound, weight_sums, weig
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.intervals.shift.sensitivity import check_weight_error
 from calibrant.partition import FunctionPartition, Partition
-from calibrant.partition.segments import SegmentedScores
+from calibrant.partition.segments import SegmentedScores, segment_kinds
 from calibrant.rows import ScoredData
-from calibrant.rows.base import check_nothing_beside
+from calibrant.rows.draw import Draw, position_keys, seed_of
+from calibrant.rows.memory import MemoryRows
+from calibrant.rows.reader import check_nothing_beside
 from calibrant.tally import Tally
 
 VALUES = ("mean", "midpoint", "known-mass", "counted-mass")
@@ -233,10 +235,13 @@ class ShiftCalibrator(BinningCalibrator):
                 f"interval must be one that needs sums only, where the rows are not in memory; got {self.interval!r}: "
                 'use interval="empirical-bernstein"'
             )
-        source = Remote(data, self.classes, self.pos_label, weighted=True)
-        partition, tally, classes = self._cut_and_tally(source)
-        if tally.weights is None:  # quantiles of the rows themselves are cut from counts
-            tally, classes = source.tally_over(partition)
+        source = data.with_classes(self.classes, self.pos_label)
+        if self.split is not None:
+            parts = source.split(self.split, self.random_state)
+            partition, source = cut_drawn(parts, self._bins_for), parts.others
+        else:
+            partition = self._cut_and_tally(source).partition
+        tally, classes = source.tally(partition, weighted=True)
         self._set_sums(partition, tally, relative_mass, classes)
         return self
 
@@ -318,12 +323,18 @@ class ShiftCalibrator(BinningCalibrator):
             return self.partition, prepared, everything
         checked = as_scores(scores, positive_column=classes.positive_index)
         check_same_length(checked, codes)
-        rows = Rows.of(checked, codes, classes, None, segments, thread_count(self.n_jobs))
+        rows = MemoryRows(checked, codes, classes, threads=thread_count(self.n_jobs))
+        if segments is not None:
+            rows = rows.in_segments(*segment_kinds(segments))
         if self.split is None:
             partition, counted = self._cut_and_tally(rows)[0], everything
         else:
-            cuts = rows.draw(self.split, generator)
-            partition, counted = cut_drawn(rows.parted(cuts), self._bins_for), ~cuts
+            seed = seed_of(self.random_state)
+            fraction = isinstance(self.split, float | np.floating)
+            limit = 0 if fraction else rows.hash_limit(seed, int(self.split))
+            draw = Draw.of_share(seed, float(self.split)) if fraction else Draw(seed, limit)
+            partition = cut_drawn(rows.split_by(draw), self._bins_for)
+            counted = ~draw.chosen(position_keys(0, len(rows)))
         rows = rows.take(counted)
         return partition, rows.scores if rows.segment is None else SegmentedScores(rows.scores, rows.segment), counted
 

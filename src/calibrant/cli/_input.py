@@ -12,9 +12,9 @@ from calibrant.cli._errors import RefusedError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calibrant.cli._csv_text import TextData
     from calibrant.rows.arrow import ArrowData
     from calibrant.rows.batch import Columns
+    from calibrant.rows.csv_text import TextData
 
 STANDARD_INPUT = "-"
 _USUAL_NAMES = {
@@ -86,7 +86,7 @@ class Files:
 
     def as_text(self, roles: Mapping[str, str | None], *, quiet: bool, types: Mapping[str, Any]) -> "TextData":
         """Scored CSV data whose columns stay the text they are."""
-        from calibrant.cli._csv_text import TextData
+        from calibrant.rows.csv_text import TextData
 
         return TextData(list(self.paths), _columns(roles), progress=False if quiet else None, types=types)
 
@@ -123,7 +123,7 @@ def _spool(folder: Path, file_format: str | None) -> Path:
     """Write standard input to a file whose name tells its format."""
     import shutil
 
-    from calibrant.rows.sniffing import sniff
+    from calibrant.rows.file_kind import sniff
 
     if sys.stdin is None or sys.stdin.isatty():
         raise RefusedError("standard input", "be a pipe or a file", got="a terminal", advice="name a file instead of -")

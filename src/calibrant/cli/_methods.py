@@ -101,12 +101,10 @@ class Settings:
 
     def fit(self, data: Any, labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
-        from calibrant.cli._gather import in_memory
-
         calibrator = self.calibrator(labels)
         if self.method in _IN_SEGMENTS and self.interval != "betting":
             return calibrator.fit(data)
-        rows = in_memory(data)
+        rows = data.with_classes(**labels).collect()
         if self.weighted:
             return calibrator.fit(rows.scores, rows.labels, importance_weight=rows.weights, segments=rows.segments)
         return calibrator.fit(rows.scores, rows.labels)

@@ -80,8 +80,8 @@ def command(**options: Any) -> int:
 
 def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     from calibrant import audit
-    from calibrant.cli._looking import reach_of
     from calibrant.errors import InvalidValueError
+    from calibrant.rows.overview import reach_of
 
     try:
         return audit(data, confidence_level=options["confidence"], n_bins=options["bins"], **labels)
@@ -144,7 +144,7 @@ def _report(
 
     names = source.names
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    histogram, classes = data.tally(Partition.fixed_width(_HISTOGRAM_BINS), **labels)
+    histogram, classes = data.with_classes(**labels).tally(Partition.fixed_width(_HISTOGRAM_BINS))
     if model is not None:
         check_classes(model, classes)
     facts = {

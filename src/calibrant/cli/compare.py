@@ -38,7 +38,6 @@ def command(**options: Any) -> None:
     """Compare calibration methods: what each measures on held-out rows, and what it guarantees."""
     from calibrant import compare
     from calibrant._labels import settle_classes
-    from calibrant.cli._gather import in_memory
     from calibrant.rows.draw import Draw
     from calibrant.rows.fingerprint import fingerprint
 
@@ -48,8 +47,8 @@ def command(**options: Any) -> None:
         labels = class_parameters(data, options["pos_label"], options["classes"])
         known, most = data.known_rows(), options["most_rows"]
         n_rows = fingerprint(data).rows if known is None else known
-        draw = Draw(options["seed"], most / n_rows) if n_rows > most else None
-        sample = in_memory(data, draw)
+        draw = Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None
+        sample = data.with_classes(**labels).collect(draw=draw)
     if draw is not None:
         remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
     probabilities = bool(sample.scores.size and sample.scores.min() >= 0 and sample.scores.max() <= 1)

@@ -149,7 +149,7 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
 def _provenance(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:
     """Where the model comes from, without a word about the machine; and the range of the scores."""
     from calibrant._version import __version__
-    from calibrant.cli._looking import look
+    from calibrant.rows.overview import look
 
     found = look(data)
     seen, name = found.fingerprint, data.columns.id

@@ -105,7 +105,8 @@ def _same_counts(model: Any, data: Any) -> list[Check]:
         why = "not checked: that takes the same regions, cut by the same rows"
         return [*checks, *(Check(name, None, why) for name in ("counts", "positives", "epsilon"))]
     if regions.again is None:
-        tally, _ = data.tally(calibrator.partition_, **labels, weighted=calibrator.tally_.weights is not None)
+        weighted = calibrator.tally_.weights is not None
+        tally, _ = data.with_classes(**labels).tally(calibrator.partition_, weighted=weighted)
         guarantee = _guarantee(calibrator, tally)
     else:
         tally, guarantee = regions.again.tally_, regions.again.guarantee_

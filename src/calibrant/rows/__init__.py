@@ -12,8 +12,9 @@ from calibrant.kernels.device import is_device_array
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
 from calibrant.rows.progress import Progress
+from calibrant.rows.reader import read_rows
 
-__all__ = ["ScoredData", "scored"]
+__all__ = ["ScoredData", "read_rows", "scored"]
 
 
 def scored(

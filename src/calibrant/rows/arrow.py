@@ -1,13 +1,15 @@
 """Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything that speaks the Arrow C stream."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from threading import Event, Lock
 from typing import Any, Protocol
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
 from calibrant.rows.faults import Place
@@ -34,7 +36,7 @@ class ArrowData(ScoredData):
         schema: Any,
         columns: Columns,
         *,
-        rows: int | None = None,
+        part_rows: Sequence[int] | None = None,
         threads: int = 1,
         progress: Progress = None,
     ) -> None:
@@ -42,27 +44,35 @@ class ArrowData(ScoredData):
         self.columns = columns
         self.schema = schema
         self._parts = parts
-        self._rows = rows
+        self._part_rows = part_rows
         self._threads = threads
         self._progress = progress
 
     def known_rows(self) -> int | None:
         """The rows that the files' own notes, or the table, tell."""
-        return self._rows
+        return None if self._part_rows is None else sum(self._part_rows)
 
     def _many_rows(self) -> int:
-        return self._rows or 0
+        return self.known_rows() or 0
+
+    def _rows_before(self, work: Work[Result]) -> list[int]:
+        """Rows before each part, by its number; where these are not needed they may be wrong."""
+        if self._part_rows is None and work.by_position and len(self._parts) > 1:
+            counts = self.fold(CountParts(self.columns))
+            self._part_rows = [counts[number] for number in range(len(self._parts))]
+        return [0, *accumulate(self._part_rows or [0] * len(self._parts))]
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, in threads that each take the next part."""
         names = list(dict.fromkeys(work.columns.named.values()))
+        before = self._rows_before(work)
         waiting, lock, stop = iter(self._parts), Lock(), Event()
 
         def take() -> Part | None:
             with lock:
                 return None if stop.is_set() else next(waiting, None)
 
-        with watched(self._progress, self._rows, "reading") as advance:
+        with watched(self._progress, self.known_rows(), "reading") as advance:
 
             def worker() -> Result:
                 total = work.nothing()
@@ -71,7 +81,7 @@ class ArrowData(ScoredData):
                         for batch, place in part.batches(names):
                             if stop.is_set():
                                 return total
-                            total = total + work(batch, place)
+                            total = total + work(batch, replace(place, before=before[place.part]))
                             advance(batch.num_rows)
                 except BaseException:
                     stop.set()  # one failure, or Ctrl-C, ends all
@@ -99,11 +109,31 @@ class ArrowData(ScoredData):
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
 
     def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
-        with watched(self._progress, self._rows, "applying") as advance:
+        with watched(self._progress, self.known_rows(), "applying") as advance:
             for part in self._parts:
                 for batch, _ in part.batches(None):
                     yield as_in(added(batch), schema)
                     advance(batch.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CountParts(Work[Counter[int]]):
+    """Count the rows of each part."""
+
+    data_columns: Columns
+
+    @property
+    def columns(self) -> Columns:
+        """The score alone."""
+        return self.data_columns.only()
+
+    def __call__(self, batch: Any, place: Place) -> Counter[int]:
+        """Count one batch."""
+        return Counter({place.part: batch.num_rows})
+
+    def nothing(self) -> Counter[int]:
+        """No rows."""
+        return Counter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +206,7 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
     if not isinstance(source, pa.Table):
         source = pa.table(source)
     parts = table_parts(source.select(_distinct(columns, source.schema)) if _repeats(source) else source)
-    return ArrowData(parts, source.schema, columns, rows=source.num_rows, threads=threads, progress=progress)
+    return ArrowData(parts, source.schema, columns, part_rows=[source.num_rows], threads=threads, progress=progress)
 
 
 def _repeats(table: Any) -> bool:
@@ -190,8 +220,10 @@ def _distinct(columns: Columns, schema: Any) -> list[str]:
 
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
     """A `pyarrow.dataset.Dataset`, one part for each of its fragments."""
-    parts = [FragmentPart(fragment, number, dataset.schema) for number, fragment in enumerate(dataset.get_fragments())]
-    return ArrowData(parts, dataset.schema, columns, rows=dataset.count_rows(), threads=threads, progress=progress)
+    fragments = list(dataset.get_fragments())
+    parts = [FragmentPart(fragment, number, dataset.schema) for number, fragment in enumerate(fragments)]
+    rows = [fragment.count_rows() for fragment in fragments]
+    return ArrowData(parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)

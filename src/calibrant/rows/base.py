@@ -1,13 +1,21 @@
-"""The protocol: what an engine can do with scored data, and how calibration is made of it.
+"""The protocol of scored rows: what a source can do with them, and how calibration is made of it.
 
-An engine carries batches to one function and adds up the results; that is all it does. Everything else, the split, the
-order statistics and the tally, is written once, here.
+A source carries batches to one function and adds up the results; that is all it must do. The split, the order
+statistics and the tally are written once, here. Rows in memory and on a device keep the same protocol, and answer some
+of its questions by their own kernels.
+
+The walk of `fit`, told for each source:
+
+- from scores: `read_rows` checks arrays, the bins are cut at order statistics, `tally` counts, the guarantee follows;
+- from Parquet: `scored` names files and columns, two passes of `fold` find the order statistics, one counts;
+- from the command line: the options become `scored` data and a calibrator, and `fit` is the walk from Parquet.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -16,24 +24,43 @@ from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns
-from calibrant.rows.counting import Count, Counted, KindSums
-from calibrant.rows.draw import Draw
+from calibrant.rows.collection import COLLECT_LIMIT, Collect, joined_codes
+from calibrant.rows.counts import Count, Counted, KindSums
+from calibrant.rows.draw import Draw, seed_of
 from calibrant.rows.ranks import CountBits, everything, refine
-from calibrant.rows.sampling import CountSegments, Sample, TakeSample
+from calibrant.rows.sample import CountSegments, FindSmallest, Sample, Seal, Sizes, TakeSample
 from calibrant.rows.values import FindValues, Values
 from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally, WeightSums
 
+if TYPE_CHECKING:
+    from calibrant.rows.memory import MemoryRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Scores of the drawn rows by segment; rows of each segment in all; and the data without the drawn rows."""
+
+    drawn: Mapping[Any, FloatArray]
+    sizes: Mapping[Any, int]
+    others: "ScoredData"
+
 
 class ScoredData(ABC):
-    """Scores and labels wherever they are: files, a table of a database, a frame, a cluster, a device.
+    """Scores and labels wherever they are: arrays, files, a table of a database, a frame, a cluster, a device.
 
-    Made by `calibrant.scored`. It holds no rows; every method reads them anew, on the engine that has them.
+    Made by `calibrant.scored`. What is not in memory holds no rows; every method reads them anew, where they are.
     """
 
     columns: Columns
+    has_order = True
+    """Whether the rows have positions. Where they have none, a draw without ids goes by partition."""
+
+    _classes: ArrayLike | None = None
+    _pos_label: Hashable = None
+    _left_out: tuple[Draw, Seal] | None = None  # rows that were drawn to cut bins
 
     @abstractmethod
     def fold(self, work: Work[Result]) -> Result:
@@ -43,10 +70,18 @@ class ScoredData(ABC):
     def apply(self, added: AddColumns) -> Any:
         """Add columns to the data, lazily where the engine is lazy: a frame or relation of the same engine."""
 
-    def with_columns(self, columns: Columns) -> "ScoredData":
+    def with_columns(self, columns: Columns) -> Self:
         """The same data, with other columns in the parts."""
+        return self._changed(columns=columns)
+
+    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "ScoredData":
+        """The same data, with the classes that are given, and which of them is positive."""
+        return self._changed(_classes=classes, _pos_label=pos_label)
+
+    def _changed(self, **values: Any) -> Self:
         other = copy(self)
-        other.columns = columns
+        for name, value in values.items():
+            setattr(other, name, value)
         return other
 
     def known_rows(self) -> int | None:
@@ -62,17 +97,60 @@ class ScoredData(ABC):
         known = self.known_rows() if self.columns.segment is None else None
         if known is not None:
             return {None: known}
-        found = self.fold(CountSegments(self.columns))
+        return self._checked_sizes(self.fold(CountSegments(self.columns)))
+
+    def _checked_sizes(self, found: Sizes) -> dict[Any, int]:
         found.faults.check()
-        if not found.rows:
-            return {None: 0} if self.columns.segment is None else {}
-        return {name: found.rows[name] for name in _sorted_segments(found.rows, self.columns) or [None]}
+        if self.columns.segment is None:
+            return {None: found.rows.get(None, 0)}
+        return {name: found.rows[name] for name in _sorted_segments(found.rows, self.columns)}
+
+    def split(self, split: float, random_state: Any) -> Split:
+        """Draw a random part of the rows, chosen by position or id: a fraction, or an exact number of rows."""
+        seed = seed_of(random_state)
+        if isinstance(split, float | np.floating):
+            return self.split_by(Draw.of_share(seed, float(split)))
+        return self.split_by(Draw(seed, self.hash_limit(seed, int(split))))
+
+    def hash_limit(self, seed: int, rows: int) -> int:
+        """The limit of the draw of exactly so many rows."""
+        return self.fold(FindSmallest(self.columns, seed, rows)).limit
+
+    def split_by(self, draw: Draw) -> Split:
+        """The drawn rows, and the others."""
+        sample = self.sample(draw)
+        sizes = self._checked_sizes(sample.sizes)
+        drawn = {name: sample.of_segment(name) for name in sizes}
+        return Split(drawn, sizes, self._changed(_left_out=(draw, sample.seal)))
 
     def sample(self, draw: Draw) -> Sample:
-        """Scores of a random part of the rows, chosen without a look at score or label."""
-        sample = self.fold(TakeSample(self.columns, draw))
-        sample.faults.check()
-        return sample
+        """Scores of the drawn rows; neither score nor label is looked at to choose them."""
+        return self.fold(TakeSample(self.columns, draw))
+
+    def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
+        """Bring the rows into memory, in their order; with a draw, a random part of them.
+
+        More rows than `limit` raise an error, so that no machine runs out of memory by surprise. The result takes the
+        place of these data in every `fit`.
+        """
+        from calibrant.rows.memory import MemoryRows
+
+        self._check_has_labels()
+        batches = self.fold(Collect(self.columns, draw, limit)).in_order()
+        labels = [(rows.labels.kinds, rows.labels.number) for rows in batches if rows.labels is not None]
+        seen = dict.fromkeys(kind for kinds, number in labels for kind in np.array(kinds, object)[np.unique(number)])
+        known = settle_classes(list(seen), classes=self._classes, pos_label=self._pos_label)
+        rows = MemoryRows(
+            np.concatenate([part.scores for part in batches]),
+            joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
+            known,
+            weights=None if self.columns.weight is None else np.concatenate([part.weights for part in batches]),
+        )
+        if self.columns.segment is None:
+            return rows
+        segments = [(part.segments.names, part.segments.number) for part in batches if part.segments is not None]
+        names = _sorted_segments({name for known, _ in segments for name in known}, self.columns)
+        return rows.in_segments(names, joined_codes(segments, names.index))
 
     def values(self, most: int) -> dict[Any, Values]:
         """The distinct scores of all rows (None) and of each segment, where they are at most so many."""
@@ -98,25 +176,19 @@ class ScoredData(ABC):
                     del runs[name]
         return found
 
-    def tally(
-        self,
-        partition: Partition,
-        *,
-        classes: ArrayLike | None = None,
-        pos_label: Any = None,
-        without: tuple[Draw, Sample] | None = None,
-        weighted: bool = False,
-    ) -> tuple[Tally, Classes]:
-        """Count over a partition, without the rows that were drawn to cut it; and tell the classes that were found."""
-        counted = self.count(partition, draw=None if without is None else without[0], weighted=weighted)
+    def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
+        """Count over a partition, without rows that were drawn to cut it; and tell the classes that were found."""
+        draw, seal = (None, None) if self._left_out is None else self._left_out
+        counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()
-        if without is not None and counted.left_out != without[1].seal:
+        if seal is not None and counted.left_out != seal:
             raise InvalidValueError(
-                "the data must give the same rows each time they are read, so that those which cut the bins can be "
-                f"left out of the count; got {without[1].seal.rows:,} drawn rows the first time and "
-                f"{counted.left_out.rows:,} the second, or others: name an id column (id=...) or write them to a file"
+                "the data",
+                "give the same rows each time they are read, so that rows which cut the bins are not counted",
+                got=f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others",
+                advice="name an id column, scored(..., id=...), or write the data to a file",
             )
-        return settle(counted, partition, classes, pos_label, weighted)
+        return settle(counted, partition, self._classes, self._pos_label, weighted)
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
@@ -129,13 +201,16 @@ class ScoredData(ABC):
             raise InvalidTypeError(
                 f"partition must be bins of a score, or of a score within segments; got {type(partition).__name__}"
             )
-        if self.columns.label is None:
-            raise InvalidValueError("label must name the column of labels; got None: scored(..., label=...)")
+        self._check_has_labels()
         if isinstance(partition, SegmentedPartition) and self.columns.segment is None:
             raise InvalidValueError("segment must name the column of segments; got None: scored(..., segment=...)")
         if weighted and self.columns.weight is None:
             raise InvalidValueError("weight must name the column of weights; got None: scored(..., weight=...)")
         return partition
+
+    def _check_has_labels(self) -> None:
+        if self.columns.label is None:
+            raise InvalidValueError("label must name the column of labels; got None: scored(..., label=...)")
 
 
 def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
@@ -147,13 +222,6 @@ def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
         raise InvalidTypeError(
             f"segment column {columns.segment!r} must hold one kind of entry; got {', '.join(kinds)}"
         ) from None
-
-
-def check_nothing_beside(**given: Any) -> None:
-    """Refuse arrays beside scored data, which hold everything."""
-    for name, value in given.items():
-        if value is not None:
-            raise InvalidTypeError(f"{name} must be None beside scored data: name its column in scored(...) instead")
 
 
 def settle(

@@ -1,7 +1,7 @@
 """A batch of Arrow data as plain arrays: checked once, faulty rows told and set aside."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, Self
 
@@ -12,12 +12,11 @@ from calibrant import kernels
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.draw import Keys, id_keys, position_keys
-from calibrant.rows.faults import Faults, Place
+from calibrant.rows.faults import Fault, Faults, Place
 
 _LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
 _EXACT_INTEGERS = 2**53
 _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
-_NOT_MISSING = "have no missing entries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Columns:
     @property
     def named(self) -> dict[str, str]:
         """The parts that are played, and by which column."""
-        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        pairs = ((part.name, getattr(self, part.name)) for part in fields(self))
         return {part: name for part, name in pairs if name is not None}
 
     def only(self, *parts: str) -> "Columns":
@@ -81,7 +80,7 @@ class BatchRows:
     labels: Labels | None = None
     segments: Segments | None = None
     weights: FloatArray | None = None
-    keys: Keys | None = None
+    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # filled where they were asked for
     origin: IndexArray | None = None  # which rows of the batch these are; None is all of them, in order
 
     def __len__(self) -> int:
@@ -95,7 +94,7 @@ class BatchRows:
             labels=None if self.labels is None else replace(self.labels, number=self.labels.number[index]),
             segments=None if self.segments is None else replace(self.segments, number=self.segments.number[index]),
             weights=None if self.weights is None else self.weights[index],
-            keys=None if self.keys is None else self.keys[index],
+            keys=self.keys[index] if self.keys.size else self.keys,
             origin=(np.arange(len(self)) if self.origin is None else self.origin)[index],
         )
 
@@ -127,19 +126,22 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     """Read what `columns` names from a record batch; with `keys`, a key for each row too."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     missing = [
-        (columns.named[part], np.asarray(column.is_null().to_numpy(zero_copy_only=False)))
+        (
+            Fault(part, columns.named[part], "have no missing values"),
+            np.asarray(column.is_null().to_numpy(zero_copy_only=False)),
+        )
         for part, column in read.items()
         if column.null_count
     ]
     scores, faults = _scores(read["score"], columns.score, place)
     bad = ~np.isfinite(scores) if faults else None
-    for name, nulls in missing:
-        faults += Faults.of(name, _NOT_MISSING, nulls, place)
+    for fault, nulls in missing:
+        faults += Faults.of(fault, nulls, place)
         bad = nulls if bad is None else bad | nulls
     for part in ("label", "segment"):
         nans = _nans(read[part]) if part in read else None
         if nans is not None:
-            faults += Faults.of(columns.named[part], "hold no NaN", nans, place)
+            faults += Faults.of(Fault(part, columns.named[part], "hold no NaN"), nans, place)
             bad = nans if bad is None else bad | nans
     weights = None
     if columns.weight is not None:
@@ -151,11 +153,11 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
         good = np.flatnonzero(~bad)
         read = {part: column.take(good) for part, column in read.items()}
         scores, weights = scores[good], None if weights is None else weights[good]
-    row_keys = None
-    if keys:
-        rows = good if bad is not None else slice(None)
-        here = id_keys(read["id"], columns.id) if columns.id is not None else None
-        row_keys = position_keys(place.part, place.first_row, len(batch))[rows] if here is None else here
+    row_keys = np.empty(0, dtype=np.uint64)
+    if keys and columns.id is not None:
+        row_keys = id_keys(read["id"], columns.id)
+    elif keys:
+        row_keys = position_keys(place.key, len(batch))[slice(None) if bad is None else good]
     found = BatchRows(
         scores,
         _labels(read["label"], columns.label) if columns.label is not None else None,
@@ -226,8 +228,8 @@ def _scores(column: Any, name: str, place: Place) -> tuple[NDArray[Any], Faults]
     if kernels.first_nonfinite(scores) < 0:
         return scores, Faults()
     present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
-    unfit = Faults.of(name, "be finite, and hold no NaN", np.isnan(scores) & present, place)
-    return scores, unfit + Faults.of(name, "be finite, and hold no infinity", np.isinf(scores), place)
+    unfit = Faults.of(Fault("score", name, "hold no NaN"), np.isnan(scores) & present, place)
+    return scores, unfit + Faults.of(Fault("score", name, "hold no infinity"), np.isinf(scores), place)
 
 
 def _usable(weights: FloatArray) -> NDArray[np.bool_]:
@@ -236,9 +238,9 @@ def _usable(weights: FloatArray) -> NDArray[np.bool_]:
 
 def _weights(column: Any, name: str, place: Place) -> tuple[FloatArray, Faults]:
     weights = numbers(column, name, "weight").astype(np.float64)
-    rule = f"be finite, >= 0 and at most {_LARGEST_WEIGHT:g}"
+    fault = Fault("weight", name, f"be finite, >= 0 and at most {_LARGEST_WEIGHT:g}")
     present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
-    return weights, Faults.of(name, rule, ~_usable(weights) & present, place)
+    return weights, Faults.of(fault, ~_usable(weights) & present, place)
 
 
 def _labels(column: Any, name: str) -> Labels:

@@ -9,7 +9,7 @@ from typing import Any
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.batch import Columns
 from calibrant.rows.faults import Place
-from calibrant.rows.sniffing import unreadable
+from calibrant.rows.file_kind import unreadable
 
 _DELIMITERS = ",;\t|"
 _NOT_A_NUMBER = re.compile(

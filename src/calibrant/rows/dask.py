@@ -7,12 +7,12 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from calibrant._optional import needed
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
 from calibrant.rows.progress import Progress, watched
-from calibrant.rows.shipping import package_zip, tell_missing
 from calibrant.rows.work import Result, Work
+from calibrant.rows.worker_code import package_zip, tell_missing
 
 _MOST_GROUPS = 64  # of partitions, whose results come to this process: small traffic, yet a bar that moves
 
@@ -25,6 +25,8 @@ class DaskData(ScoredData):
     A result is the output of a task, and a task's output is taken once, whichever worker made it and however often it
     was begun: a worker's death, a retry or a stolen task never count rows twice.
     """
+
+    has_order = False
 
     def __init__(self, frame: Any, columns: Columns, *, progress: Progress = None) -> None:
         columns.check([name for name in frame.columns if isinstance(name, str)])
@@ -162,7 +164,7 @@ def _tasks() -> tuple[Callable[..., Any], Callable[..., Any]]:
         total = work.nothing()
         batch = _batch(pa, frame, number)
         for start in range(0, len(frame), BATCH_ROWS):
-            total = total + work(batch.slice(start, BATCH_ROWS), Place(number, start, f"partition {number}"))
+            total = total + work(batch.slice(start, BATCH_ROWS), Place(number, start, before=None))
         return len(frame), total
 
     def add(parts: list[tuple[int, Any]]) -> tuple[int, Any]:

@@ -14,10 +14,10 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device
 from calibrant.partition import Partition, ScorePartition
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
-from calibrant.rows.counting import Counted, KindSums
+from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Place
 from calibrant.rows.work import Result, Work

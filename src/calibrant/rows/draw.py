@@ -1,15 +1,26 @@
-"""A random part of the rows, chosen by who they are or where they stand, never by what they hold."""
+"""One random draw for all sources: rows are chosen by position or id, never by value.
 
-from dataclasses import dataclass
-from typing import Any
+Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number made of its id. The key
+and the seed give a hash, ``mixed(key + mixed(seed))``, modulo 2**64. A row is drawn where its hash, as an unsigned
+number, is below a limit. So the same seed draws the same rows in memory, in files, on a cluster and on a device.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._params import as_generator
 from calibrant.errors import InvalidTypeError
 
 Keys = NDArray[np.uint64]
 
+DRAW_RULE = 2
+"""Number of the rule by which rows are drawn. Files that tell of a draw keep it: under rule 1, which was used before,
+each source had a draw of its own, so that such a draw cannot be repeated."""
+
+_ALL = 2**64
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
 _INVERSE = pow(_BASE, -1, 2**64)
@@ -20,22 +31,76 @@ _TEXT_ROWS = 1 << 14  # of which a table of powers, 8 bytes for every byte of te
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Keep each row with probability `share`, independently, by a number derived from its key and the seed.
+    """The rows whose hash is below a limit. A larger limit draws the same rows and more.
 
-    The same seed draws the same keys on every engine, however the rows are split up.
+    Attributes
+    ----------
+    seed : int
+        Any whole number; only its last 64 bits count.
+    limit : int
+        From 0, which draws nothing, to 2**64, which draws everything.
     """
 
     seed: int
-    share: float
+    limit: int
+
+    @classmethod
+    def of_share(cls, seed: int, share: float) -> Self:
+        """Keep each row with probability `share`.
+
+        >>> Draw.of_share(7, 0.5).chosen(np.arange(8, dtype=np.uint64))
+        array([False,  True, False, False,  True, False,  True, False])
+        """
+        return cls(seed, int(share * 2.0**64))
+
+    def hashes(self, keys: Keys) -> Keys:
+        """The number of each row that is compared with the limit."""
+        return mixed(keys + mixed(np.array([self.seed % _ALL], dtype=np.uint64)))
 
     def chosen(self, keys: Keys) -> NDArray[np.bool_]:
-        """Whether each row is in the drawn part."""
-        limit = np.uint64(min(int(self.share * 2.0**64), 2**64 - 1))
-        return np.asarray(mixed(keys + mixed(np.array([self.seed], dtype=np.uint64))) < limit)
+        """Whether each row is drawn."""
+        if self.limit >= _ALL:
+            return np.ones(len(keys), dtype=bool)
+        return np.asarray(self.hashes(keys) < np.uint64(self.limit))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallestHashes:
+    """The smallest hashes of some rows, at most so many; those of two parts of the data add.
+
+    A draw of exactly `most` rows is the draw whose limit is just above the largest of them.
+    """
+
+    most: int
+    found: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+
+    def __add__(self, other: "SmallestHashes") -> "SmallestHashes":
+        return SmallestHashes(self.most, smallest(np.concatenate([self.found, other.found]), self.most))
+
+    @property
+    def limit(self) -> int:
+        """The limit that draws these rows."""
+        return int(self.found.max()) + 1 if self.found.size else 0
+
+
+def smallest(hashes: Keys, most: int) -> Keys:
+    """The `most` smallest numbers, in no particular order."""
+    return hashes if hashes.size <= most else np.partition(hashes, most - 1)[:most]
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that an int, a numpy generator or None (a fresh one) gives."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    return int(as_generator(random_state).integers(2**63))
 
 
 def mixed(values: Keys) -> Keys:
-    """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a one-to-one map."""
+    """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a one-to-one map.
+
+    >>> mixed(np.arange(2, dtype=np.uint64))
+    array([16294208416658607535, 10451216379200822465], dtype=uint64)
+    """
     z = values + _GOLDEN
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)
@@ -45,11 +110,14 @@ def mixed(values: Keys) -> Keys:
     return z
 
 
-def position_keys(part: int, first_row: int, n_rows: int) -> Keys:
-    """A key for each row of a part of the data, from the number of the part and of the row in it."""
-    start = mixed(np.array([part], dtype=np.uint64))
-    rows: Keys = np.arange(first_row, first_row + n_rows, dtype=np.uint64)
-    return np.asarray(start + rows, dtype=np.uint64)
+def position_keys(first: int, n_rows: int) -> Keys:
+    """Keys of rows that follow each other, from the position of the first of them."""
+    return np.arange(n_rows, dtype=np.uint64) + np.uint64(first % _ALL)
+
+
+def partition_start(partition: int) -> int:
+    """The first key of a partition whose place among the rows is not known: far from those of all others."""
+    return int(mixed(np.array([partition], dtype=np.uint64))[0])
 
 
 def id_keys(ids: Any, name: str) -> Keys:

@@ -7,7 +7,7 @@ from calibrant._sql.dialects import DIALECTS
 from calibrant._sql.search import bin_of, by_segment, one_line
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidTypeError
-from calibrant.rows.adding import AddColumns, LookUp, empty_batch
+from calibrant.rows.added_columns import AddColumns, LookUp, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
@@ -24,6 +24,8 @@ class DuckDBData(ScoredData):
     DuckDB keeps the order of the rows of tables and files unless ``preserve_insertion_order`` is off; after a join or
     a group-by the order may change from one run to the next. A split then needs an id column, and says so.
     """
+
+    has_order = False
 
     def __init__(self, relation: Any, columns: Columns, *, progress: Progress = None) -> None:
         columns.check(relation.columns)

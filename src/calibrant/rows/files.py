@@ -11,8 +11,8 @@ from calibrant.rows.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.rows.batch import Columns
 from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
 from calibrant.rows.faults import Place
+from calibrant.rows.file_kind import check_kind, first_bad_line, sniff, unreadable
 from calibrant.rows.progress import Progress
-from calibrant.rows.sniffing import check_kind, first_bad_line, sniff, unreadable
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -78,9 +78,15 @@ def from_files(
     kind = common_format(paths, format)
     for path in paths:
         check_kind(path, kind)
-    parts, schema, rows = _OPEN[kind](paths, columns, types or {})
+    parts, schema, rows = _OPEN[kind](_numbered(paths), columns, types or {})
     _check_flat(schema, columns)
-    return ArrowData(parts, schema, columns, rows=rows, threads=threads, progress=progress)
+    return ArrowData(parts, schema, columns, part_rows=rows, threads=threads, progress=progress)
+
+
+def _numbered(paths: Sequence[Path]) -> list[tuple[int, Path]]:
+    """Files in the order given, each with its number in the order of the names, in which rows are counted."""
+    ranks = {place: rank for rank, place in enumerate(sorted(range(len(paths)), key=lambda place: paths[place]))}
+    return [(ranks[place], path) for place, path in enumerate(paths)]
 
 
 def _check_flat(schema: Any, columns: Columns) -> None:
@@ -131,13 +137,15 @@ def schema_of(source: Any, format: str | None = None) -> Any:
     return JsonFile(path, 0, nothing).schema() if kind == "json" else IpcFile(path, 0).schema()
 
 
-def _parquet_parts(paths: list[Path], columns: Columns, types: Mapping[str, Any]) -> tuple[list[Part], Any, int]:
+def _parquet_parts(
+    paths: list[tuple[int, Path]], columns: Columns, types: Mapping[str, Any]
+) -> tuple[list[Part], Any, list[int]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     parts: list[Part] = []
-    schema, rows = None, 0
-    for number, path in enumerate(paths):
+    schema, rows = None, [0] * len(paths)
+    for number, path in paths:
         try:
             with pq.ParquetFile(path) as file:
                 metadata, own = file.metadata, file.schema_arrow
@@ -150,7 +158,7 @@ def _parquet_parts(paths: list[Path], columns: Columns, types: Mapping[str, Any]
         for group in range(metadata.num_row_groups):
             parts.append(_in_order(RowGroup(path, metadata, group, number, first), own, schema))
             first += metadata.row_group(group).num_rows
-        rows += first
+        rows[number] = first
     return parts, schema, rows
 
 
@@ -197,15 +205,19 @@ def _in_order(part: Any, own: Any, first: Any) -> Part:
     return part if own.names == first.names else InOrder(part, tuple(first.names))
 
 
-def _csv_parts(paths: list[Path], columns: Columns, types: Mapping[str, Any]) -> tuple[list[Part], Any, None]:
-    parts = [CsvFile(path, number, columns, delimiter_of(path, columns), types) for number, path in enumerate(paths)]
+def _csv_parts(
+    paths: list[tuple[int, Path]], columns: Columns, types: Mapping[str, Any]
+) -> tuple[list[Part], Any, None]:
+    parts = [CsvFile(path, number, columns, delimiter_of(path, columns), types) for number, path in paths]
     for part in parts:
         columns.check(header_of(part.path, part.delimiter))
     return *_with_schema(parts, columns), None
 
 
-def _json_parts(paths: list[Path], columns: Columns, types: Mapping[str, Any]) -> tuple[list[Part], Any, None]:
-    parts = [JsonFile(path, number, columns) for number, path in enumerate(paths)]
+def _json_parts(
+    paths: list[tuple[int, Path]], columns: Columns, types: Mapping[str, Any]
+) -> tuple[list[Part], Any, None]:
+    parts = [JsonFile(path, number, columns) for number, path in paths]
     return *_with_schema(parts, columns), None
 
 
@@ -253,8 +265,10 @@ class JsonFile:
         return unreadable(self.path, "JSON lines", error) if reason is None else InvalidValueError(reason)
 
 
-def _ipc_parts(paths: list[Path], columns: Columns, types: Mapping[str, Any]) -> tuple[list[Part], Any, None]:
-    parts = [IpcFile(path, number) for number, path in enumerate(paths)]
+def _ipc_parts(
+    paths: list[tuple[int, Path]], columns: Columns, types: Mapping[str, Any]
+) -> tuple[list[Part], Any, None]:
+    parts = [IpcFile(path, number) for number, path in paths]
     return *_with_schema(parts, columns), None
 
 

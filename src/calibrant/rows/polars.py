@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from calibrant.rows.adding import AddColumns, empty_batch
+from calibrant.rows.added_columns import AddColumns, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns

@@ -17,16 +17,16 @@ from calibrant._optional import needed
 from calibrant._sql.grid import SPARK, array, fast_bin_of
 from calibrant._sql.search import by_segment, one_line
 from calibrant.partition import Partition
-from calibrant.rows.adding import AddColumns, LookUp
+from calibrant.rows.added_columns import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
-from calibrant.rows.counting import Counted, KindSums
+from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
 from calibrant.rows.progress import Progress, watched
 from calibrant.rows.ranks import CountBits
-from calibrant.rows.shipping import package_zip, tell_missing
 from calibrant.rows.work import Result, Work
+from calibrant.rows.worker_code import package_zip, tell_missing
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
 _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int)
@@ -41,6 +41,8 @@ _equipped: set[str] = set()  # sessions whose workers have our code
 
 class SparkData(ScoredData):
     """A Spark frame of a classic session or of Spark Connect."""
+
+    has_order = False
 
     def __init__(self, frame: Any, columns: Columns, *, progress: Progress = None) -> None:
         columns.check(frame.columns)
@@ -227,7 +229,7 @@ def _folding(job: bytes, most: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
         total, rows = work.nothing(), 0
         try:
             for batch in large():
-                total = total + work(batch, Place(number, rows, f"partition {number}"))
+                total = total + work(batch, Place(number, rows, before=None))
                 rows += batch.num_rows
         except CalibrantError as error:  # as good in any attempt: it is told, not tried again
             yield _outcome(pa, rows, error)

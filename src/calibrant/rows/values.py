@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.rows.batch import Columns, read_batch
-from calibrant.rows.faults import Faults, Place
+from calibrant.rows.faults import Fault, Faults, Place
 from calibrant.rows.work import Work
 
 _GLANCE = 1 << 14  # rows that are looked at first: they mostly tell already that the values are many
@@ -60,7 +60,9 @@ class FindValues(Work[SeenValues]):
         """Find those of one batch."""
         rows, faults = read_batch(batch, self.columns, place)
         outside = (rows.scores < 0.0) | (rows.scores > 1.0)
-        faults += Faults.of(self.columns.score, "be probabilities in [0, 1]", rows.in_batch(outside), place)
+        faults += Faults.of(
+            Fault("score", self.columns.score, "be probabilities in [0, 1]"), rows.in_batch(outside), place
+        )
         groups = [(None, slice(None)), *(rows.by_segment() if rows.segments is not None else [])]
         values = {name: self._values(rows.scores[index].astype(np.float64)) for name, index in groups}
         return SeenValues(self.most, {name: found for name, found in values.items() if found.rows}, faults)

@@ -24,6 +24,11 @@ class Work(ABC, Generic[Result]):
     def columns(self) -> Columns:
         """The columns it reads."""
 
+    @property
+    def by_position(self) -> bool:
+        """Whether it must know each row's position among all rows, as a draw without ids must."""
+        return False
+
     @abstractmethod
     def __call__(self, batch: Any, place: Place) -> Result:
         """The result of one record batch."""

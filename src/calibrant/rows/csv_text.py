@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.adding import AddColumns
+from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.arrow import ArrowData
 from calibrant.rows.batch import Columns
 from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
 from calibrant.rows.faults import Place
+from calibrant.rows.file_kind import check_kind
 from calibrant.rows.files import find_files
 from calibrant.rows.progress import Progress, watched
-from calibrant.rows.sniffing import check_kind
 
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "-nan", "-NaN", "#NA", "<NA>")
 
@@ -52,7 +52,7 @@ class TextData(ArrowData):
         import pyarrow as pa
 
         names = list(dict.fromkeys(added.columns.named.values()))
-        with watched(self._progress, self._rows, "applying") as advance:
+        with watched(self._progress, self.known_rows(), "applying") as advance:
             for part in self._parts:
                 for batch, place in part.batches(None):
                     looked_at = pa.RecordBatch.from_arrays(

@@ -1,4 +1,4 @@
-"""How many rows there are, and a random part of them that only cuts."""
+"""How many rows there are, and a random part of them that only cuts bins."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.rows.batch import BatchRows, Columns, read_batch
-from calibrant.rows.draw import Draw, mixed
+from calibrant.rows.draw import Draw, Keys, SmallestHashes, mixed, smallest
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
 
@@ -24,12 +24,23 @@ class Sizes:
     rows: Mapping[Any, int] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
 
+    @classmethod
+    def of(cls, rows: BatchRows, faults: Faults) -> "Sizes":
+        """Count the rows of a batch."""
+        if rows.segments is None:
+            return cls({None: len(rows)}, faults)
+        counts = np.bincount(rows.segments.number, minlength=len(rows.segments.names)).tolist()
+        return cls({name: n for name, n in zip(rows.segments.names, counts, strict=True) if n}, faults)
+
     def __add__(self, other: "Sizes") -> "Sizes":
         total = Counter(self.rows)
         total.update(other.rows)
         if len(total) > _MOST_SEGMENTS:
             raise InvalidValueError(
-                f"segments must be at most {_MOST_SEGMENTS:,} kinds; got more: is the segment column an id?"
+                "segment",
+                f"have at most {_MOST_SEGMENTS:,} different entries",
+                got="more",
+                advice="name a column of groups, not of ids",
             )
         return Sizes(total, self.faults + other.faults)
 
@@ -47,11 +58,7 @@ class CountSegments(Work[Sizes]):
 
     def __call__(self, batch: Any, place: Place) -> Sizes:
         """Count the rows of one batch."""
-        rows, faults = read_batch(batch, self.columns, place)
-        if rows.segments is None:
-            return Sizes({None: len(rows)}, faults)
-        counts = np.bincount(rows.segments.number, minlength=len(rows.segments.names)).tolist()
-        return Sizes({name: n for name, n in zip(rows.segments.names, counts, strict=True) if n}, faults)
+        return Sizes.of(*read_batch(batch, self.columns, place))
 
     def nothing(self) -> Sizes:
         """No rows."""
@@ -66,12 +73,10 @@ class Seal:
     total: int = 0
 
     @classmethod
-    def of(cls, rows: BatchRows) -> "Seal":
-        """The seal of all of these rows."""
-        if rows.keys is None or not len(rows):
-            return cls()
-        bits = rows.scores.astype(np.float64).view(np.uint64)
-        return cls(len(rows), int(mixed(rows.keys ^ mixed(bits)).sum(dtype=np.uint64)))
+    def of(cls, scores: FloatArray, keys: Keys) -> "Seal":
+        """The seal of rows with these scores and keys."""
+        bits = scores.astype(np.float64).view(np.uint64)
+        return cls(len(scores), int(mixed(keys ^ mixed(bits)).sum(dtype=np.uint64)))
 
     def __add__(self, other: "Seal") -> "Seal":
         return Seal(self.rows + other.rows, (self.total + other.total) % 2**64)
@@ -79,17 +84,17 @@ class Seal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Scores of the drawn rows, by segment, in no particular order."""
+    """Scores of the drawn rows by segment, in no particular order; and how many rows there are in all."""
 
     scores: Mapping[Any, tuple[FloatArray, ...]] = field(default_factory=dict)
     seal: Seal = field(default_factory=Seal)
-    faults: Faults = field(default_factory=Faults)
+    sizes: Sizes = field(default_factory=Sizes)
 
     def __add__(self, other: "Sample") -> "Sample":
         scores = dict(self.scores)
         for segment, more in other.scores.items():
             scores[segment] = (*scores.get(segment, ()), *more)
-        return Sample(scores, self.seal + other.seal, self.faults + other.faults)
+        return Sample(scores, self.seal + other.seal, self.sizes + other.sizes)
 
     def of_segment(self, segment: Any) -> FloatArray:
         """The scores of one segment."""
@@ -105,21 +110,50 @@ class TakeSample(Work[Sample]):
 
     @property
     def columns(self) -> Columns:
-        """Score, segment and id; no label, so that the cut can not depend on one."""
+        """Score, segment and id; no label, so that the cut cannot depend on one."""
         return self.data_columns.only("segment", "id")
+
+    @property
+    def by_position(self) -> bool:
+        """A draw without ids goes by position."""
+        return self.data_columns.id is None
 
     def __call__(self, batch: Any, place: Place) -> Sample:
         """Take them from one batch."""
         rows, faults = read_batch(batch, self.columns, place, keys=True)
-        drawn = rows.take(np.flatnonzero(self.draw.chosen(keys_of(rows))))
+        drawn = rows.take(np.flatnonzero(self.draw.chosen(rows.keys)))
         scores = {name: (drawn.scores[index].astype(np.float64),) for name, index in drawn.by_segment()}
-        return Sample({name: part for name, part in scores.items() if part[0].size}, Seal.of(drawn), faults)
+        kept = {name: part for name, part in scores.items() if part[0].size}
+        return Sample(kept, Seal.of(drawn.scores, drawn.keys), Sizes.of(rows, faults))
 
     def nothing(self) -> Sample:
         """No rows."""
         return Sample()
 
 
-def keys_of(rows: BatchRows) -> Any:
-    """The keys that were read, none where there are no rows."""
-    return np.empty(0, np.uint64) if rows.keys is None else rows.keys
+@dataclass(frozen=True, slots=True)
+class FindSmallest(Work[SmallestHashes]):
+    """Find the smallest hashes, for a draw of an exact number of rows."""
+
+    data_columns: Columns
+    seed: int
+    most: int
+
+    @property
+    def columns(self) -> Columns:
+        """The id, and the score, whose faulty rows are left out."""
+        return self.data_columns.only("id")
+
+    @property
+    def by_position(self) -> bool:
+        """A draw without ids goes by position."""
+        return self.data_columns.id is None
+
+    def __call__(self, batch: Any, place: Place) -> SmallestHashes:
+        """The smallest hashes of one batch."""
+        rows, _ = read_batch(batch, self.columns, place, keys=True)
+        return SmallestHashes(self.most, smallest(Draw(self.seed, 0).hashes(rows.keys), self.most))
+
+    def nothing(self) -> SmallestHashes:
+        """No rows."""
+        return SmallestHashes(self.most)

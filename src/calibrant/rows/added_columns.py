@@ -13,7 +13,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores
 from calibrant.rows.batch import Columns, Segments, numbers, plain_column, segments_of
-from calibrant.rows.counting import segment_numbers
+from calibrant.rows.counts import segment_numbers
 
 
 def empty_batch(schema: Any) -> Any:

@@ -4,10 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant._labels import name_classes
-from calibrant.calibrators.cutting import Rows, own_quantiles
+from calibrant.calibrators._bins import own_quantiles
+from calibrant.rows import read_rows
 
-CLASSES = name_classes((0, 1), 1)
 some_scores = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]) | st.floats(-2, 2), min_size=4, max_size=40)
 
 
@@ -15,7 +14,7 @@ some_scores = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]) | st.f
 def test_quantile_bins_are_those_of_the_partition_made_from_the_scores(values, n_bins) -> None:
     scores = np.array(values)
     codes = (np.arange(scores.size) % 2).astype(np.uint8)
-    partition, tally, _ = own_quantiles(Rows.of(scores, codes, CLASSES), lambda rows, _: n_bins)
+    partition, tally, _ = own_quantiles(read_rows(scores, codes, classes=(0, 1)), lambda rows, _: n_bins)
     counts, positives, uncounted = partition.count(scores, codes)
     assert partition == type(partition).uniform_mass(scores, n_bins)
     np.testing.assert_array_equal(tally.counts, counts)
@@ -29,9 +28,9 @@ def test_repeats_equal_repeated_rows(values, n_bins) -> None:
     codes = (np.arange(scores.size) % 3 == 0).astype(np.uint8)
     repeats = np.arange(scores.size) % 4
     repeats[0] = 4
-    short = own_quantiles(Rows.of(scores, codes, CLASSES, repeats), lambda rows, _: n_bins)
+    short = own_quantiles(read_rows(scores, codes, classes=(0, 1), sample_weight=repeats), lambda rows, _: n_bins)
     long = own_quantiles(
-        Rows.of(np.repeat(scores, repeats), np.repeat(codes, repeats), CLASSES), lambda rows, _: n_bins
+        read_rows(np.repeat(scores, repeats), np.repeat(codes, repeats), classes=(0, 1)), lambda rows, _: n_bins
     )
     assert short[0] == long[0]
     assert short[1] == long[1]

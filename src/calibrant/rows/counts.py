@@ -13,8 +13,8 @@ from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores
 from calibrant.rows.batch import BatchRows, Columns, Segments, read_batch
 from calibrant.rows.draw import Draw
-from calibrant.rows.faults import Faults, Place
-from calibrant.rows.sampling import Seal, keys_of
+from calibrant.rows.faults import Fault, Faults, Place
+from calibrant.rows.sample import Seal
 from calibrant.rows.work import Work
 
 _MOST_KINDS = 20  # of label, that are told apart
@@ -114,13 +114,18 @@ class Count(Work[Counted]):
             parts.append("id")
         return self.data_columns.only(*parts)
 
+    @property
+    def by_position(self) -> bool:
+        """A draw without ids goes by position."""
+        return self.draw is not None and self.data_columns.id is None
+
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
         rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
         left_out = Seal()
         if self.draw is not None:
-            drawn = self.draw.chosen(keys_of(rows))
-            left_out = Seal.of(rows.take(np.flatnonzero(drawn)))
+            drawn = self.draw.chosen(rows.keys)
+            left_out = Seal.of(rows.scores[drawn], rows.keys[drawn])
             rows = rows.take(np.flatnonzero(~drawn))
         rows, outside = self._inside(rows, place)
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.kinds, place)
@@ -135,7 +140,7 @@ class Count(Work[Counted]):
         score, segment = self.data_columns.score, self.data_columns.segment
         if isinstance(self.partition, ScorePartition):
             outside = _outside(rows.scores, self.partition)
-            faults = Faults.of(score, _range_rule(self.partition), rows.in_batch(outside), place)
+            faults = Faults.of(_outside_range(score, self.partition), rows.in_batch(outside), place)
             return (rows.take(np.flatnonzero(~outside)), faults) if faults else (rows, faults)
         number = segment_numbers(rows.segments, self.partition)
         low, high = np.array([(part.low, part.high) for part in self.partition.parts]).T
@@ -147,8 +152,9 @@ class Count(Work[Counted]):
         for name, index in rows.by_segment():
             wrong = np.zeros(len(rows), dtype=bool)
             wrong[index] = bad[index]
-            column, rule = (score, _range_rule(parts[name])) if name in parts else (str(segment), _unknown(name))
-            faults += Faults.of(column, rule, rows.in_batch(wrong), place)
+            known = name in parts
+            fault = _outside_range(score, parts[name]) if known else _unknown_segment(str(segment), name)
+            faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(~bad)), faults
 
     def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Any, KindSums]:
@@ -201,9 +207,9 @@ def _outside(scores: Any, part: ScorePartition) -> Any:
     return (doubles < part.low) | (doubles > part.high)
 
 
-def _range_rule(part: ScorePartition) -> str:
-    return f"lie between {part.low:g} and {part.high:g}"
+def _outside_range(column: str, part: ScorePartition) -> Fault:
+    return Fault("score", column, f"lie between {part.low:g} and {part.high:g}")
 
 
-def _unknown(segment: Any) -> str:
-    return f"hold a segment that the bins were cut for, not {segment!r}"
+def _unknown_segment(column: str, segment: Any) -> Fault:
+    return Fault("segment", column, f"hold a segment that the bins were cut for, not {segment!r}")

@@ -1,0 +1,190 @@
+"""Rows in memory: the kernels work on them directly, and nothing is copied that need not be."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import kernels
+from calibrant._input import check_in_range
+from calibrant._labels import Classes, settle_classes
+from calibrant._text import Setting
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.partition import Partition
+from calibrant.partition.segments import SegmentedScores
+from calibrant.rows.added_columns import AddColumns
+from calibrant.rows.base import ScoredData, Split
+from calibrant.rows.batch import Columns
+from calibrant.rows.collection import COLLECT_LIMIT
+from calibrant.rows.draw import Draw, position_keys, smallest
+from calibrant.rows.work import Result, Work
+from calibrant.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryRows(ScoredData):
+    """Checked rows in memory.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+        Finite scores; with a `partition`, what its `prepare` returned.
+    codes : array of shape (n,)
+        Labels: 1 is the positive class, 0 the other.
+    known : Classes
+        Both classes.
+    repeats : int array of shape (n,), optional
+        How many identical rows each row stands for.
+    weights : float array of shape (n,), optional
+        Importance weights.
+    segment, segment_names : int array of shape (n,), tuple
+        The number of each row's segment, and the names of the segments.
+    partition : Partition, optional
+        A partition fixed beforehand, the only one that these rows can be counted over.
+    threads : int
+        Threads for very large data.
+    """
+
+    scores: Any
+    codes: CodeArray
+    known: Classes
+    repeats: IntArray | None = None
+    weights: FloatArray | None = None
+    segment: IndexArray | None = None
+    segment_names: tuple[Any, ...] = ()
+    partition: Partition | None = None
+    threads: int = 1
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def columns(self) -> Columns:  # type: ignore[override]
+        """The names of the columns, as `fold` and `apply` see them."""
+        segment = None if self.segment is None else "segments"
+        return Columns("scores", "y", segment, None if self.weights is None else "importance_weight")
+
+    def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "MemoryRows":
+        """The same rows, with the classes in the given parts."""
+        positive = self.known.positive if pos_label is None else pos_label
+        known = settle_classes(self.known.labels.tolist(), classes=classes, pos_label=positive)
+        return replace(self, known=known, codes=self.codes if known.positive == self.known.positive else 1 - self.codes)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels as they were given."""
+        return self.known.labels[self.codes if self.known.positive_index == 1 else 1 - self.codes]
+
+    @property
+    def segments(self) -> NDArray[Any] | None:
+        """The segment of each row as it was given."""
+        return None if self.segment is None else np.array(self.segment_names)[self.segment]
+
+    def take(self, index: IndexArray | BoolArray) -> Self:
+        """The rows at `index`."""
+        repeats, weights, segment = (
+            None if part is None else part[index] for part in (self.repeats, self.weights, self.segment)
+        )
+        scores, codes = self.scores[index], self.codes[index]
+        return replace(self, scores=scores, codes=codes, repeats=repeats, weights=weights, segment=segment)
+
+    def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
+        """The rows with their segments."""
+        if segment.shape != self.codes.shape:
+            raise InvalidValueError(
+                "segments", f"have one entry per score, {len(self)}", got=f"{segment.shape[0]} entries"
+            )
+        return replace(self, segment=segment, segment_names=tuple(names))
+
+    def without_empty(self) -> Self:
+        """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no row."""
+        if self.repeats is None or self.repeats.all():
+            return self
+        rows = self.take(self.repeats > 0)
+        if rows.segment is None:
+            return rows
+        present, segment = np.unique(rows.segment, return_inverse=True)
+        return replace(rows, segment=segment, segment_names=tuple(self.segment_names[number] for number in present))
+
+    def known_rows(self) -> int:
+        """How many rows these stand for."""
+        return len(self) if self.repeats is None else int(self.repeats.sum())
+
+    def sizes(self) -> dict[Any, int]:
+        """Rows of each segment."""
+        if self.segment is None:
+            return {None: self.known_rows()}
+        rows = np.bincount(self.segment, weights=self.repeats, minlength=len(self.segment_names))
+        return dict(zip(self.segment_names, rows.astype(np.int64).tolist(), strict=True))
+
+    def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
+        """Scores of the given ranks of each segment."""
+        if self.segment is None and self.repeats is None:
+            return {None: kernels.order_statistics(self.scores, ranks[None], threads=self.threads)}
+        segment = np.zeros(len(self), dtype=np.intp) if self.segment is None else self.segment
+        order = np.lexsort((self.scores, segment))
+        ordered = np.asarray(self.scores[order], dtype=np.float64) + 0.0
+        reached = np.cumsum(np.ones(len(self), dtype=np.int64) if self.repeats is None else self.repeats[order])
+        found, before = {}, 0
+        for name, rows in self.sizes().items():
+            found[name] = ordered[np.searchsorted(reached, ranks[name] + before)]
+            before += rows
+        return found
+
+    def hash_limit(self, seed: int, rows: int) -> int:
+        """The limit of the draw of exactly so many rows."""
+        return int(smallest(Draw(seed, 0).hashes(position_keys(0, len(self))), rows).max()) + 1
+
+    def split_by(self, draw: Draw) -> Split:
+        """The drawn rows, and the others."""
+        if self.repeats is not None:
+            raise InvalidValueError(
+                "sample_weight", ("be None where ", Setting("split"), " is used"), advice="repeat the rows instead"
+            )
+        chosen = draw.chosen(position_keys(0, len(self)))
+        drawn = self.take(chosen)
+        return Split(drawn._by_segment(), self.sizes(), self.take(~chosen))
+
+    def _by_segment(self) -> dict[Any, FloatArray]:
+        if self.segment is None:
+            return {None: self.scores}
+        order = np.argsort(self.segment, kind="stable")
+        ends = np.cumsum(np.bincount(self.segment, minlength=len(self.segment_names)))[:-1]
+        return dict(zip(self.segment_names, np.split(self.scores[order], ends), strict=True))
+
+    def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
+        """Count the rows over a partition, and tell their classes."""
+        prepared = self.scores
+        if self.partition is None:
+            for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
+                check_in_range(self.scores, low, high)
+            prepared = self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
+        weights = self.weights if weighted else None
+        tally = Tally._of(partition, prepared, self.codes, weights=weights, repeats=self.repeats, threads=self.threads)
+        return tally, self.known
+
+    def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
+        """These rows; with a draw, a random part of them."""
+        return self if draw is None else self.take(draw.chosen(position_keys(0, len(self))))
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on these rows as Arrow batches."""
+        return self._as_arrow().fold(work)
+
+    def apply(self, added: AddColumns) -> Any:
+        """A `pyarrow.RecordBatchReader` over the rows, with the columns added."""
+        return self._as_arrow().apply(added)
+
+    def _as_arrow(self) -> ScoredData:
+        from calibrant._optional import needed
+        from calibrant.rows.arrow import as_table, from_arrow
+
+        needed("pyarrow", "arrow", "rows are read in batches")
+        named = {"scores": self.scores, "y": self.labels, "segments": self.segments, "importance_weight": self.weights}
+        table = as_table((name, column) for name, column in named.items() if column is not None)
+        return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(
+            self.known.labels, self.known.positive
+        )

@@ -1,0 +1,76 @@
+"""One reader of scores and labels, whatever holds them."""
+
+from collections.abc import Hashable
+
+from calibrant._input import as_frequencies, as_scores, as_weights, check_same_length, column_count
+from calibrant._labels import encode_labels
+from calibrant._typing import ArrayLike
+from calibrant.errors import InvalidTypeError
+from calibrant.partition import Partition
+from calibrant.partition.segments import segment_kinds
+from calibrant.rows.base import ScoredData
+from calibrant.rows.memory import MemoryRows
+
+
+def read_rows(
+    scores: ArrayLike | ScoredData,
+    y: ArrayLike | None = None,
+    *,
+    classes: ArrayLike | None = None,
+    pos_label: Hashable = None,
+    segments: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    importance_weight: ArrayLike | None = None,
+    partition: Partition | None = None,
+    threads: int = 1,
+) -> ScoredData:
+    """Check what a caller brought to `fit`, and return it behind the one protocol of scored rows.
+
+    Arrays become `MemoryRows`; `scored(...)` data are not read yet. What
+    needs all rows at once calls `collect()` on the result.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        Scores; with a partition by a function, whatever that function takes.
+    y : array-like of shape (n,)
+        Labels of two classes.
+    classes, pos_label
+        Both classes, where they are given; and the positive one.
+    segments : array-like of shape (n,), optional
+        The group of each row.
+    sample_weight : array-like of shape (n,), optional
+        Whole numbers: how many identical rows each row stands for.
+    importance_weight : array-like of shape (n,), optional
+        Weights of rows in sums.
+    partition : Partition, optional
+        A partition fixed beforehand, which prepares the scores itself.
+    threads : int
+        Threads for very large data.
+    """
+    beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
+    if isinstance(scores, ScoredData):
+        check_nothing_beside(y=y, **beside)
+        return scores.with_classes(classes, pos_label)
+    # the regions of a function have no score, of which a column could belong to a class
+    of_score = partition is None or bool(partition.bins_by_segment)
+    codes, known = encode_labels(
+        y, classes=classes, pos_label=pos_label, score_columns=column_count(scores) if of_score else 1
+    )
+    repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
+    weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
+    if partition is not None:
+        prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
+        check_same_length(prepared, codes)
+        return MemoryRows(prepared, codes, known, repeats, weights, partition=partition, threads=threads)
+    checked = as_scores(scores, positive_column=known.positive_index)
+    check_same_length(checked, codes)
+    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads)
+    return (rows if segments is None else rows.in_segments(*segment_kinds(segments))).without_empty()
+
+
+def check_nothing_beside(**given: object) -> None:
+    """Refuse arrays beside scored data, which hold everything."""
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidTypeError(name, "be None beside scored data", advice="name its column in scored(...) instead")
