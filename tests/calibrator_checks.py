@@ -39,6 +39,7 @@ from calibrant import (
 )
 from calibrant.intervals import METHODS
 from calibrant.kernels import _chunks
+from calibrant.rows.draw import Draw, position_keys
 from calibrant.sequences import SEQUENCES
 
 CALIBRATORS: dict[str, Any] = {
@@ -873,7 +874,10 @@ def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator:
 @check("tally")
 def check_every_row_is_counted_once(calibrator: Any) -> None:
     model = fitted(calibrator)
-    cutting = 0
+    n_cut = 0
     if draws_rows(calibrator):
-        cutting = round(calibrator.split * N_ROWS) if isinstance(calibrator.split, float) else calibrator.split
-    assert model.tally_.n_rows == N_ROWS - cutting
+        n_cut = calibrator.split
+        if isinstance(n_cut, float):  # which keeps each row with that probability
+            draw = Draw.of_share(calibrator.random_state, n_cut)
+            n_cut = int(draw.chosen(position_keys(0, N_ROWS)).sum())
+    assert model.tally_.n_rows == N_ROWS - n_cut

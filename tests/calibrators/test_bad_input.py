@@ -1016,4 +1016,5 @@ def test_scalar_parameters_of_numpy_kinds_work():
     model = fit(n_bins=np.int32(4), confidence_level=np.float32(0.5), n_jobs=np.int64(2))
     np.testing.assert_array_equal(model.predict(S), MODEL.predict(S))
     assert fit(n_bins=np.array(4)).predict(S).tolist() == MODEL.predict(S).tolist()
-    assert fit(split=np.float64(0.5), random_state=1, n_bins=4).tally_.n_rows == N // 2
+    assert fit(split=np.float64(0.5), n_bins=4).tally_ == fit(split=0.5, n_bins=4).tally_
+    assert fit(split=np.int64(30), n_bins=4).tally_.n_rows == N - 30

@@ -63,7 +63,7 @@ def test_a_dictionary_may_hold_entries_that_no_row_has_or_the_same_one_twice() -
 
 def test_a_null_in_a_dictionary_is_a_null() -> None:
     indices = pa.array([0, 1, 0, 2, 1, 0], pa.int8())
-    with pytest.raises(ValueError, match="column 'y' must have no missing entries: 1 row does not, row 4"):
+    with pytest.raises(ValueError, match="column 'y' must have no missing values; got 1 faulty row, row index 3"):
         counts(pa.DictionaryArray.from_arrays(indices, pa.array(["no", "yes", None])), pos_label="yes")
 
 
@@ -81,17 +81,23 @@ def test_a_single_precision_score_is_compared_as_a_double() -> None:
     assert data.tally(Partition.from_edges([0.1]))[0].counts.tolist() == [1, 1]
 
 
-TOLD = r"\(label 0: 1 row, row 1; label 2: 2 rows, the first row 3; label 1: 3 rows, the first row 2\)"
+TOLD = (
+    r"\(label 0: 1 row, row index 0; label 2: 2 rows, the first row index 2; label 1: 3 rows, the first row index 1\)"
+)
 BAD = {
     "nan label": (
         None,
         pa.array([0, 1, np.nan, 1, np.nan, 0.0]),
-        "'y' must hold no NaN: 2 rows do not, the first row 3",
+        "label column 'y' must hold no NaN; got 2 faulty rows, the first row index 2",
     ),
     "three labels": (None, pa.array([0, 1, 2, 1, 1, 2]), "got 3: 0, 1, 2.*" + TOLD),
-    "labels of text": (None, pa.array(["0", "1", "x", "1", "1", "0"]), "label 'x': 1 row, row 3"),
-    "all null": (None, pa.nulls(6), "column 'y' must have no missing entries: 6 rows do not, the first row 1"),
-    "no score": (pa.nulls(6), pa.array(LABELS), "column 'p' must have no missing entries: 6 rows"),
+    "labels of text": (None, pa.array(["0", "1", "x", "1", "1", "0"]), "label 'x': 1 row, row index 2"),
+    "all null": (
+        None,
+        pa.nulls(6),
+        "label column 'y' must have no missing values; got 6 faulty rows, the first row index 0",
+    ),
+    "no score": (pa.nulls(6), pa.array(LABELS), "score column 'p' must have no missing values; got 6 faulty rows"),
     "huge integers": (pa.array([2**60] * 6), pa.array(LABELS), "score column 'p' must be numbers that doubles can"),
 }
 
@@ -120,8 +126,8 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
     for source in (table, pa.Table.from_batches(batches), pa.RecordBatchReader.from_batches(table.schema, batches)):
         with pytest.raises(
             ValueError,
-            match=r"'y' must have no missing entries: 1 row does not, row 18; "
-            r"column 'p' must be finite, and hold no NaN: 2 rows do not, the first row 401\. Mend or remove such rows",
+            match=r"label column 'y' must have no missing values; got 1 faulty row, row index 17; score column 'p' "
+            r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these rows; calibrant",
         ):
             scored(source, score="p", label="y", n_jobs=2).tally(EDGES)
 
@@ -129,7 +135,7 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
 def test_a_faulty_row_does_not_hide_the_place_of_one_out_of_range() -> None:
     table = pa.table({"p": [0.1, np.nan, 0.2, 7.0], "y": [0, 1, 1, 0], "g": ["a", "a", "b", "b"]})
     bins = Partition.from_edges([0.5], score_range=(0.0, 1.0))
-    said = "no NaN: 1 row does not, row 2; column 'p' must lie between 0 and 1: 1 row does not, row 4"
+    said = "row, row index 1; score column 'p' must lie between 0 and 1; got 1 faulty row, row index 3"
     with pytest.raises(ValueError, match=said):
         scored(table, score="p", label="y").tally(bins)
     with pytest.raises(ValueError, match=said):

@@ -75,7 +75,7 @@ def test_an_audit_is_that_of_the_rows_in_memory(digits, n, seed, by_segment) -> 
 
 def test_an_audit_refuses_scores_that_are_no_probabilities_and_says_where() -> None:
     columns = {**DATA, "p": np.where(np.arange(ROWS) == 1234, 1.5, DATA["p"])}
-    with pytest.raises(InvalidValueError, match=r"'p' must be probabilities in \[0, 1\]: 1 row does not, row 1,235"):
+    with pytest.raises(InvalidValueError, match=r"be probabilities in \[0, 1\]; got 1 faulty row, row index 1,234"):
         audit(data(columns))
 
 

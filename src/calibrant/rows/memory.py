@@ -142,7 +142,10 @@ class MemoryRows(ScoredData):
         """The drawn rows, and the others."""
         if self.repeats is not None:
             raise InvalidValueError(
-                "sample_weight", ("be None where ", Setting("split"), " is used"), advice="repeat the rows instead"
+                "sample_weight",
+                ("be None where ", Setting("split"), " is used"),
+                got="weights",
+                advice="repeat the rows instead",
             )
         chosen = draw.chosen(position_keys(0, len(self)))
         drawn = self.take(chosen)
