@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from calibrant import ConformalSets
 from calibrant.conformal import ConformalGuarantee
+from calibrant.errors import CalibrantError
 from worlds import WORLDS
 
 DRAWS = 2000
@@ -167,3 +168,37 @@ def test_bad_parameters_are_refused(options, error, message):
 def test_bad_coverage_is_refused(coverage):
     with pytest.raises(ValueError, match="coverage must be a number strictly between 0 and 1"):
         ConformalSets().fit(*data()).predict_set([0.5], coverage=coverage)
+
+
+BOTH = ConformalSets().fit(*data()).to_dict()
+EACH = ConformalSets(conditional="label").fit(*data()).to_dict()
+FORGED = {
+    "not a dict": [BOTH],
+    "other schema": {**BOTH, "schema": "calibrant.conformal/9"},
+    "no oddness": {key: value for key, value in BOTH.items() if key != "oddness"},
+    "conditional": {**BOTH, "conditional": "group"},
+    "center": {**BOTH, "center": float("nan")},
+    "randomized": {**BOTH, "randomized": "no"},
+    "positive index": {**BOTH, "positive_index": 7},
+    "positive index as a bool": {**BOTH, "positive_index": True},
+    "three classes": {**BOTH, "classes": [0, 1, 2]},
+    "classes out of order": {**BOTH, "classes": [1, 0]},
+    "one class twice": {**BOTH, "classes": [1, 1]},
+    "classes as text": {**BOTH, "classes": "01"},
+    "one list": {**BOTH, "oddness": BOTH["oddness"][:1]},
+    "oddness as a number": {**BOTH, "oddness": 3},
+    "oddness as text": {**BOTH, "oddness": [["a"], ["a"]]},
+    "oddness as dicts": {**BOTH, "oddness": [{"0": 1}, {"0": 1}]},
+    "NaN": {**EACH, "oddness": [[float("nan")], EACH["oddness"][1]]},
+    "out of order": {**EACH, "oddness": [EACH["oddness"][0][::-1], EACH["oddness"][1]]},
+    "no rows": {**EACH, "oddness": [[], []]},
+    "two orders where there is one": {**EACH, "conditional": "marginal"},
+}
+
+
+@pytest.mark.parametrize("state", FORGED.values(), ids=FORGED)
+def test_forged_states_raise(state):
+    assert ConformalSets.from_dict(BOTH).to_dict() == BOTH
+    assert ConformalSets.from_dict(EACH).to_dict() == EACH
+    with pytest.raises(CalibrantError):
+        ConformalSets.from_dict(state)

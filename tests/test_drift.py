@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from calibrant import DriftMonitor, Partition
+from calibrant.errors import CalibrantError
 
 ONE = Partition.fixed_width(1)
 
@@ -88,7 +89,7 @@ def test_a_change_is_found_named_and_dated() -> None:
     assert change.rate_before == pytest.approx(0.5, abs=0.05)
     assert change.rate_after == pytest.approx(0.8, abs=0.05)
     assert monitor.verdict.startswith("region 1 ([0.5, 1]): the rate has moved up")
-    assert "no longer describes today" in monitor.verdict
+    assert "no longer holds today" in monitor.verdict
 
 
 def test_an_alarm_stays_raised() -> None:
@@ -107,7 +108,7 @@ def test_state_goes_on_elsewhere_bit_for_bit() -> None:
 
 
 def test_other_schemas_and_bad_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="schema of a drift monitor"):
+    with pytest.raises(ValueError, match="schema of the state"):
         DriftMonitor.from_dict({"schema": "calibrant.drift/99"})
     with pytest.raises(ValueError, match="confidence_level"):
         DriftMonitor(ONE, confidence_level=1.0)
@@ -124,3 +125,47 @@ def test_labels_of_any_two_kinds_are_watched() -> None:
     again = DriftMonitor.from_dict(json.loads(json.dumps(words.to_dict())))
     again.update([0.5], ["paid"])
     assert "1 regions" in repr(again)
+
+
+STATE = watch(np.random.default_rng(5).integers(0, 2, 300)).to_dict()
+HISTORY = STATE["histories"][0]
+
+
+def forged(**changes: object) -> dict[str, object]:
+    return {**STATE, "histories": [{**HISTORY, **changes}]}
+
+
+FORGED = {
+    "not a dict": [STATE],
+    "no partition": {key: value for key, value in STATE.items() if key != "partition"},
+    "partition of another kind": {**STATE, "partition": 3},
+    "level": {**STATE, "confidence_level": 1.0},
+    "NaN as a level": {**STATE, "confidence_level": float("nan")},
+    "one class": {**STATE, "classes": [1]},
+    "positive class": {**STATE, "pos_label": 7},
+    "no history": {**STATE, "histories": []},
+    "history for another partition": {**STATE, "histories": [HISTORY, HISTORY]},
+    "history of another kind": {**STATE, "histories": [3]},
+    "negative count": forged(n=-1),
+    "fraction of a row": forged(n=300.5),
+    "count as text": forged(n="300"),
+    "more positives than labels": forged(k=301),
+    "moments of other labels": forged(n=10**6),
+    "moments missing": forged(moments=[]),
+    "moments out of order": forged(moments=HISTORY["moments"][::-1]),
+    "NaN among moments": forged(moments=[float("nan"), *HISTORY["moments"][1:]]),
+    "fewer positives than moments": forged(positives=HISTORY["positives"][:-1]),
+    "positives that fall": forged(positives=HISTORY["positives"][::-1]),
+    "positives faster than labels": forged(positives=[HISTORY["k"]] * len(HISTORY["positives"])),
+    "evidence below what the labels show": forged(largest=-1e9),
+    "more evidence than labels can give": forged(largest=1e9),
+    "evidence NaN": forged(largest=float("nan")),
+    "evidence as text": forged(largest="0"),
+}
+
+
+@pytest.mark.parametrize("state", FORGED.values(), ids=FORGED)
+def test_forged_states_raise(state: object) -> None:
+    assert DriftMonitor.from_dict(STATE).to_dict() == STATE
+    with pytest.raises(CalibrantError):
+        DriftMonitor.from_dict(state)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from calibrant import BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator
+from calibrant.errors import CalibrantError
 
 
 def data(n=3000, seed=0):
@@ -21,18 +22,18 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
     plain = BinningCalibrator(n_bins=4).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
-    np.testing.assert_array_equal(ours.predict(scores), plain.predict(scores.max(axis=1), segments=top))
+    np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
     np.testing.assert_array_equal(
         ours.predict_interval(scores), plain.predict_interval(scores.max(axis=1), segments=top)
     )
-    np.testing.assert_array_equal(ours.predict_label(scores), top)
+    np.testing.assert_array_equal(ours.predict(scores), top)
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.2
 
 
 def test_class_that_was_never_predicted_promises_nothing():
     scores, y = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50), np.array([0, 1] * 50)
     calibrator = TopLabelCalibrator(n_bins=2, classes=(0, 1, 2)).fit(scores, y)
-    assert calibrator.predict([[0.1, 0.1, 0.8]]).tolist() == [0.5]
+    assert calibrator.predict_confidence([[0.1, 0.1, 0.8]]).tolist() == [0.5]
     assert calibrator.predict_interval([[0.1, 0.1, 0.8]]).tolist() == [[0.0, 1.0]]
     assert calibrator.guarantee_.epsilon == 0.5
 
@@ -40,7 +41,7 @@ def test_class_that_was_never_predicted_promises_nothing():
 def test_class_with_few_rows_has_few_bins():
     scores = np.array([[0.7, 0.2, 0.1]] * 50 + [[0.1, 0.2, 0.7]] * 2)
     calibrator = TopLabelCalibrator(n_bins=10, classes=(0, 1, 2)).fit(scores, [0] * 50 + [2, 0])
-    assert calibrator.predict([[0.1, 0.2, 0.7]]).tolist() == [0.5]
+    assert calibrator.predict_confidence([[0.1, 0.2, 0.7]]).tolist() == [0.5]
 
 
 def test_class_wise_shares_the_error_budget():
@@ -58,7 +59,7 @@ def test_class_wise_shares_the_error_budget():
 
 def test_class_wise_probabilities_are_not_forced_to_add_up():
     scores, y = data()
-    found = ClassWiseCalibrator(n_bins=4).fit(scores, y).predict(scores)
+    found = ClassWiseCalibrator(n_bins=4).fit(scores, y).predict_proba(scores)
     assert found.shape == scores.shape
     assert np.abs(found.sum(axis=1) - 1).max() > 0.01
 
@@ -72,8 +73,7 @@ def test_json_round_trip_with_any_labels(kind, names):
     np.testing.assert_array_equal(restored.predict(scores), calibrator.predict(scores))
     np.testing.assert_array_equal(restored.predict_interval(scores), calibrator.predict_interval(scores))
     assert str(restored.guarantee_) == str(calibrator.guarantee_)
-    if kind is TopLabelCalibrator:
-        assert set(calibrator.predict_label(scores).tolist()) <= set(names)
+    assert set(calibrator.predict(scores).tolist()) <= set(names)
 
 
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
@@ -84,7 +84,7 @@ def test_frames_lists_and_clones(kind):
     listed = kind(n_bins=3).fit(scores.tolist(), y.tolist())
     np.testing.assert_array_equal(framed.predict(scores), plain.predict(scores))
     np.testing.assert_array_equal(listed.predict(scores.tolist()), plain.predict(scores))
-    assert plain.predict(np.empty((0, 3))).shape == ((0,) if kind is TopLabelCalibrator else (0, 3))
+    assert plain.predict(np.empty((0, 3))).shape == (0,)
 
 
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
@@ -92,7 +92,7 @@ def test_frames_lists_and_clones(kind):
     ("change", "error", "message"),
     [
         (lambda s, y: (s[:, 0], y), ValueError, "scores must have shape"),
-        (lambda s, y: (s[:, :2], y), ValueError, "classes must name every one of the 2 columns"),
+        (lambda s, y: (s[:, :2], y), ValueError, "classes must have one label for each of the 2 columns"),
         (lambda s, y: (s, y[:-1]), ValueError, "scores and y must have the same number of rows"),
         (lambda s, y: (np.where(s == s.max(), np.nan, s), y), ValueError, "scores must be finite"),
         (lambda s, y: (s.astype(str), y), TypeError, "scores must be real numbers"),
@@ -108,7 +108,71 @@ def test_bad_data_are_refused(kind, change, error, message):
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
 def test_unknown_label_and_wrong_width_are_refused(kind):
     scores, y = data(200)
-    with pytest.raises(ValueError, match="y must hold only the labels"):
+    with pytest.raises(ValueError, match="y must hold only labels of classes"):
         kind(classes=(0, 1, 5)).fit(scores, y)
     with pytest.raises(ValueError, match="scores must have 3 columns; got 4"):
         kind().fit(scores, y).predict(np.ones((2, 4)))
+
+
+def test_class_wise_predicts_the_most_probable_class_and_breaks_ties_by_the_score():
+    scores, y = data()
+    calibrator = ClassWiseCalibrator(n_bins=4).fit(scores, y)
+    found, probabilities = calibrator.predict(scores), calibrator.predict_proba(scores)
+    assert probabilities.shape == scores.shape
+    np.testing.assert_array_equal(probabilities[np.arange(len(y)), found], probabilities.max(axis=1))
+    one_bin = ClassWiseCalibrator(n_bins=1).fit(np.tile(np.eye(3), (100, 1)), np.tile([0, 1, 2], 100))
+    assert one_bin.predict(np.eye(3)).tolist() == [0, 1, 2]
+
+
+def changed(state, *path, to):
+    """A copy of the state with one entry changed."""
+    state = json.loads(json.dumps(state))
+    place = state
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return state
+
+
+TOP = TopLabelCalibrator(n_bins=2).fit(*data(300)).to_dict()
+EACH = ClassWiseCalibrator(n_bins=2).fit(*data(300)).to_dict()
+OTHER = BinningCalibrator(n_bins=2).fit(*(part[:300] for part in (data()[0][:, 0], data()[1] == 0))).to_dict()["state"]
+FORGED = {
+    "not a dict": (TopLabelCalibrator, [TOP]),
+    "other schema": (TopLabelCalibrator, changed(TOP, "schema", to="calibrant.multiclass/9")),
+    "other type": (TopLabelCalibrator, EACH),
+    "no classes": (TopLabelCalibrator, {key: value for key, value in TOP.items() if key != "classes"}),
+    "class twice": (TopLabelCalibrator, changed(TOP, "classes", to=[0, 1, 1])),
+    "other classes": (TopLabelCalibrator, changed(TOP, "classes", to=[0, 1, 5])),
+    "two classes of three": (TopLabelCalibrator, changed(TOP, "classes", to=[0, 1])),
+    "mixed classes": (ClassWiseCalibrator, changed(EACH, "classes", to=[0, "1", 2])),
+    "NaN as a class": (ClassWiseCalibrator, changed(EACH, "classes", to=[0.0, 1.0, float("nan")])),
+    "classes as text": (ClassWiseCalibrator, changed(EACH, "classes", to="abc")),
+    "level": (TopLabelCalibrator, changed(TOP, "parameters", "confidence_level", to=1.5)),
+    "NaN as a level": (ClassWiseCalibrator, changed(EACH, "parameters", "confidence_level", to=float("nan"))),
+    "bins": (ClassWiseCalibrator, changed(EACH, "parameters", "n_bins", to=-3)),
+    "interval": (ClassWiseCalibrator, changed(EACH, "parameters", "interval", to="wald")),
+    "unknown parameter": (ClassWiseCalibrator, changed(EACH, "parameters", "cv", to=3)),
+    "parameters of another kind": (ClassWiseCalibrator, changed(EACH, "parameters", to=[])),
+    "negative counts": (TopLabelCalibrator, changed(TOP, "calibrator", "tally", "counts", 0, to=-5)),
+    "more positives than rows": (TopLabelCalibrator, changed(TOP, "calibrator", "tally", "positives", 0, to=10**6)),
+    "fewer counts than regions": (TopLabelCalibrator, changed(TOP, "calibrator", "tally", "counts", to=[5])),
+    "partition without classes": (TopLabelCalibrator, changed(TOP, "calibrator", to=OTHER)),
+    "no partition": (TopLabelCalibrator, changed(TOP, "calibrator", to={"tally": TOP["calibrator"]["tally"]})),
+    "calibrator of another kind": (TopLabelCalibrator, changed(TOP, "calibrator", to=3)),
+    "fewer calibrators": (ClassWiseCalibrator, changed(EACH, "calibrators", to=EACH["calibrators"][:2])),
+    "calibrators of another kind": (ClassWiseCalibrator, changed(EACH, "calibrators", to={"0": 1, "1": 1, "2": 1})),
+    "calibrator with segments": (ClassWiseCalibrator, changed(EACH, "calibrators", 0, to=TOP["calibrator"])),
+    "tally of other bins": (
+        ClassWiseCalibrator,
+        changed(EACH, "calibrators", 0, "partition", to=EACH["calibrators"][1]["partition"]),
+    ),
+    "NaN in the counts": (ClassWiseCalibrator, changed(EACH, "calibrators", 0, "tally", "counts", 0, to=float("nan"))),
+}
+
+
+@pytest.mark.parametrize(("kind", "state"), FORGED.values(), ids=FORGED)
+def test_forged_states_raise(kind, state):
+    assert kind.from_dict(TOP if kind is TopLabelCalibrator else EACH)
+    with pytest.raises(CalibrantError):
+        kind.from_dict(state)

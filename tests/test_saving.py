@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import calibrant.calibrators
 import calibrator_checks
 from calibrant import BinningCalibrator, ClassWiseCalibrator, Partition, PlattCalibrator, ScoreCalibrator, saving
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
@@ -177,10 +178,29 @@ def test_file_is_for_readers_too():
 
 def test_every_type_has_a_frozen_file():
     types = {json.loads(path.read_text(encoding="utf-8"))["calibrator"]["type"] for path in FROZEN}
-    package = {
-        kind.__name__ for kind in ScoreCalibrator._saved_types.values() if kind.__module__.startswith("calibrant.")
-    }
-    assert types == package - {"CurveCalibrator", "RegionCalibrator"}
+    assert types == set(calibrant.calibrators.__all__)
+
+
+def test_a_class_of_a_user_with_our_name_is_never_returned_for_our_file():
+    ours = calibrant.PlattCalibrator
+    kind = type("PlattCalibrator", (ours,), {"predict": lambda self, scores: np.ones(len(scores))})
+    state = ours().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_dict()
+    assert type(ScoreCalibrator.from_dict(state)) is ours
+    assert type(ScoreCalibrator.from_dict(json.loads(json.dumps(state)))) is ours
+    scaled = calibrant.ScalingBinningCalibrator(ours(), n_bins=1).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    assert type(ScoreCalibrator.from_dict(scaled.to_dict()).base_) is ours
+    with pytest.raises(InvalidValueError, match="type of the calibrator must be"):
+        kind.from_dict(state)
+
+
+def test_a_class_of_a_user_is_read_back_by_itself_only():
+    class Mine(calibrant.PlattCalibrator):
+        pass
+
+    state = Mine().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]).to_dict()
+    assert type(Mine.from_dict(state)) is Mine
+    with pytest.raises(InvalidValueError, match=r"type of the calibrator must be a known calibrator; got '"):
+        ScoreCalibrator.from_dict(state)
 
 
 @pytest.mark.parametrize("path", FROZEN, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -361,7 +381,7 @@ HOSTILE = {
         changed(
             "calibrator", "parameters", "base", to={"type": "X", "parameters": {}}, of=EXAMPLES["scaling-binning"][0]
         ),
-        "known one",
+        "known calibrator",
     ),
     "positive label of no class": (changed("calibrator", "parameters", "pos_label", to=7), "pos_label"),
     "one class": (changed("calibrator", "classes", to=[1]), "classes"),
@@ -732,7 +752,7 @@ def test_an_unfitted_calibrator_is_refused():
 
 def test_labels_of_bytes_and_regions_of_functions_are_refused():
     y = np.where(np.arange(40) % 2, b"yes", b"no")
-    with pytest.raises(InvalidTypeError, match="JSON can not hold"):
+    with pytest.raises(InvalidTypeError, match="saved as JSON"):
         written(BinningCalibrator(2, pos_label=b"yes").fit(np.linspace(0, 1, 40), y))
     halves = Partition.from_function(lambda scores: np.asarray(scores) > 0.5, [False, True])
     with pytest.raises(InvalidTypeError, match="Python function"):

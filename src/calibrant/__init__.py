@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from calibrant.views.plot import ReliabilityDisplay
     from calibrant.views.report import render_report, write_report
 
-# Where each public name lives. It is imported when first asked for, so that `import calibrant` costs next to nothing.
+# Where each public name lives. It is imported when first used, so that `import calibrant` costs next to nothing. Saved
+# calibrators are found by this table too: what is not in it cannot be read back by its bare name.
 _HOMES = {
     "Audit": "calibrant._audit",
     "audit": "calibrant._audit",
@@ -44,6 +45,7 @@ _HOMES = {
     "compare": "calibrant._compare",
     "Comparison": "calibrant._compare",
     "ConformalSets": "calibrant.conformal",
+    "CrossVennAbersCalibrator": "calibrant.calibrators.cross_venn_abers",
     "DriftMonitor": "calibrant.drift",
     "Guarantee": "calibrant.guarantee",
     "Interval": "calibrant.intervals",

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_numbers, as_scores, check_same_length, column_count
+from calibrant._input import as_scores, check_same_length, column_count
 from calibrant._labels import Classes, encode_labels
 from calibrant._params import (
     CheckedParameters,
@@ -22,8 +22,9 @@ from calibrant._params import (
     Rule,
     as_generator,
     check_open_unit,
-    check_state,
 )
+from calibrant._state import check_schema, read_classes, read_numbers
+from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
@@ -34,7 +35,7 @@ _SCHEMA = "calibrant.conformal/1"
 
 @dataclass(frozen=True, slots=True)
 class ConformalGuarantee:
-    """What is promised of conformal sets.
+    """What is guaranteed of conformal sets.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class ConformalGuarantee:
 
 @predicts_in_own_library
 class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
-    """Sets of labels that hold the true one with a stated probability, at any sample size and for every distribution.
+    """Sets of labels that contain the true one with a stated probability, at any sample size, for every distribution.
 
     Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row; with
     ``conditional="label"`` also P(label in set | label = y) >= coverage for both labels y (Mondrian). Assumed: all
@@ -88,24 +89,24 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     conditional : {"marginal", "label"}, default="marginal"
-        "marginal" covers over all rows; where one label is rare it may be covered seldom. "label" covers within each
-        label; then only the order of scores matters.
+        "marginal" covers over all rows; a rare label may then be covered rarely. "label" covers within each label;
+        then only the order of scores matters.
     center : float, default=0.5
         For "marginal": the score at which both labels are equally odd, 0.5 for probabilities, 0 for logits. Coverage
-        holds for any; a good one makes sets smaller.
+        holds for any center; a good one makes sets smaller.
     randomized : bool, default=False
-        Break ties at random, which meets the coverage exactly, at the price that one score may get two answers.
+        Break ties at random. The coverage is then met exactly, but the same score may get different sets.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only. A label that was never seen is in every set.
-    random_state : int, Generator, RandomState or None, default=None
-        Breaks ties, where `randomized`.
+        Both labels, needed where the data may have only one of them. A label that was never seen is in every set.
+    random_state : int, Generator, RandomState or None, default=0
+        Breaks ties, where `randomized`. None draws afresh each time.
 
     Attributes
     ----------
     guarantee_ : ConformalGuarantee
-        What is promised.
+        What is guaranteed.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -158,7 +159,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         randomized: bool = False,
         pos_label: Any = None,
         classes: ArrayLike | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
     ) -> None:
         self.conditional = conditional
         self.center = center
@@ -239,8 +240,8 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 
-        The label of a future row lies in its set with probability at least `coverage`. A set may hold no label: the
-        row is odd for either. It is counted as a miss, so the statement holds as it stands.
+        The label of a future row lies in its set with probability at least `coverage`. A set may be empty: the row is
+        odd for both labels. It counts as a miss, and the coverage still holds.
         """
         check_open_unit("coverage", coverage)
         # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would miss a whole number
@@ -268,12 +269,21 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        check_state(state, ("schema",))
-        if state["schema"] != _SCHEMA:
-            raise InvalidValueError(f"schema of conformal sets must be {_SCHEMA!r}; got {state['schema']!r}")
-        check_state(state, ("conditional", "center", "randomized", "classes", "positive_index", "oddness"))
+        keys = ("conditional", "center", "randomized", "classes", "positive_index", "oddness")
+        check_schema(state, _SCHEMA, keys)
         sets = cls(**{name: state[name] for name in ("conditional", "center", "randomized")})
         sets._check_parameters()
-        negative, positive = (np.sort(as_numbers(known, "oddness")) for known in state["oddness"])
-        sets._take((negative, positive), Classes(np.array(state["classes"]), 1 if state["positive_index"] else 0))
+        classes = read_classes(state["classes"], state["positive_index"])
+        saved = state["oddness"]
+        if not isinstance(saved, list | tuple) or len(saved) != 2:
+            raise InvalidValueError("oddness", "be two lists, of the negative and of the positive class", shown(saved))
+        negative, positive = (read_numbers(known, "oddness") for known in saved)
+        if any((np.diff(known) < 0.0).any() for known in (negative, positive)):
+            raise InvalidValueError("oddness", "be in increasing order", got=shown(saved))
+        if not negative.size + positive.size:
+            raise InvalidValueError("oddness", "hold at least one row", got="none")
+        if sets.conditional == "marginal" and not np.array_equal(negative, positive):
+            rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
+            raise InvalidValueError("oddness", rule, got=shown(saved))
+        sets._take((negative, positive), classes)
         return sets

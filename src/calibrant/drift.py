@@ -1,4 +1,4 @@
-"""Is the world still the one calibrated on? A test, valid at every moment, that a region's rate has changed."""
+"""Has the rate of a region changed since calibration? A test that is valid at every moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from scipy import special
 
 from calibrant._input import check_same_length
 from calibrant._labels import encode_labels, name_classes
-from calibrant._params import check_open_unit
+from calibrant._params import Number, check_open_unit, check_state
+from calibrant._state import check_schema, read_count, read_counts
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition
@@ -18,6 +20,7 @@ from calibrant.sequences.base import by_region
 
 _SCHEMA = "calibrant.drift/1"
 _CANDIDATES_PER_OCTAVE = 128
+_ROUNDING = 1e-6
 _LOG_BETA_HALF = float(np.log(np.pi))
 
 
@@ -50,17 +53,16 @@ class Change:
         direction = "up" if self.rate_after > self.rate_before else "down"
         return (
             f"region {self.region} ({self.name}): the rate has moved {direction}, from {self.rate_before:.3g} to "
-            f"{self.rate_after:.3g} after about {self.after_rows:,} labels; the guarantee no longer describes today"
+            f"{self.rate_after:.3g} after about {self.after_rows:,} labels; the guarantee no longer holds today"
         )
 
 
 class DriftMonitor:
     """Watch whether labels within each region still come with one rate.
 
-    Claimed: while every region keeps one rate, whatever it is, the probability that an alarm is *ever* raised, in any
-    region, is at most 1 - confidence_level. Assumed: nothing else than that labels come in order. Not claimed: that
-    every change is found; one in which scores move between regions but rates stay is none, for the guarantee still
-    holds.
+    Claimed: while every region keeps one rate, the probability that an alarm is *ever* raised, in any region, is at
+    most 1 - confidence_level. Assumed: labels come in order, nothing else. Not claimed: that every change is found.
+    Scores that move between regions are no change, as long as the rate of each region stays: the guarantee still holds.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ class DriftMonitor:
     classes : pair of labels, default=(0, 1)
         Both labels.
     pos_label : object, default=None
-        The label whose rate is watched; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class, whose rate is watched; needed unless the labels are 0 and 1, -1 and 1, or bools.
 
     Notes
     -----
@@ -97,7 +99,7 @@ class DriftMonitor:
     >>> monitor = DriftMonitor(Partition.fixed_width(2))
     >>> scores = rng.uniform(size=2000)
     >>> monitor.update(scores, rng.uniform(size=2000) < scores).verdict
-    'no region has moved, as far as 2,000 labels can tell'
+    'no region has moved, as far as 2,000 labels show'
     >>> late = rng.uniform(size=2000)
     >>> print(monitor.update(late, rng.uniform(size=2000) < late**2).verdict)  # doctest: +ELLIPSIS
     region 0 ([0, 0.5)): the rate has moved down, from 0.2... to 0.0... after about ...
@@ -158,7 +160,7 @@ class DriftMonitor:
     def verdict(self) -> str:
         """What can be said, in words."""
         if not self.alarm:
-            return f"no region has moved, as far as {sum(history.n for history in self._histories):,} labels can tell"
+            return f"no region has moved, as far as {sum(history.n for history in self._histories):,} labels show"
         return "; ".join(str(change) for change in self.changes)
 
     def __repr__(self) -> str:
@@ -178,13 +180,13 @@ class DriftMonitor:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        if state.get("schema") != _SCHEMA:
-            raise InvalidValueError(f"schema of a drift monitor must be {_SCHEMA!r}; got {state.get('schema')!r}")
+        check_schema(state, _SCHEMA, ("partition", "confidence_level", "classes", "pos_label", "histories"))
         settings = {name: state[name] for name in ("confidence_level", "classes", "pos_label")}
         monitor = cls(Partition.from_dict(state["partition"]), **settings)
-        if len(state["histories"]) != monitor.partition.n_regions:
-            raise InvalidValueError(f"histories must be one per region, {monitor.partition.n_regions}")
-        monitor._histories = [_History.from_dict(history) for history in state["histories"]]
+        saved, n_regions = state["histories"], monitor.partition.n_regions
+        if not isinstance(saved, list | tuple) or len(saved) != n_regions:
+            raise InvalidValueError("histories", f"be a list with one entry per region, {n_regions:,}", shown(saved))
+        monitor._histories = [_History.from_dict(history) for history in saved]
         return monitor
 
 
@@ -200,14 +202,17 @@ class _History:
 
     def extend(self, labels: CodeArray) -> None:
         last = self.n + labels.size
-        step = max(1, (1 << (last.bit_length() - 1)) // _CANDIDATES_PER_OCTAVE)
         hits = self.k + np.cumsum(labels, dtype=np.int64)
-        new = np.arange(self.n // step + 1, last // step + 1) * step
-        keep = self.moments % step == 0
+        new = _candidates(self.n, last)
+        keep = np.isin(self.moments, _candidates(0, last))
         self.moments = np.concatenate([self.moments[keep], new])
         self.positives = np.concatenate([self.positives[keep], hits[new - self.n - 1]])
         self.n, self.k = last, int(hits[-1])
-        self.largest = max(self.largest, float(special.logsumexp(self._log_e_values())))
+        self.largest = max(self.largest, self.log_e_value())
+
+    def log_e_value(self) -> float:
+        """Logarithm of the e-value now."""
+        return float(special.logsumexp(self._log_e_values()))
 
     def _log_e_values(self) -> FloatArray:
         """Logarithm of each candidate's share of the e-value."""
@@ -228,11 +233,31 @@ class _History:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> "_History":
+        check_state(state, ("n", "k", "moments", "positives", "largest"))
         history = cls()
-        history.n, history.k, history.largest = int(state["n"]), int(state["k"]), float(state["largest"])
-        history.moments = np.array(state["moments"], dtype=np.int64)
-        history.positives = np.array(state["positives"], dtype=np.int64)
+        history.n, history.k = read_count(state, "n"), read_count(state, "k")
+        history.moments = read_counts(state["moments"], "moments")
+        history.positives = read_counts(state["positives"], "positives", size=history.moments.size)
+        if not np.array_equal(history.moments, _candidates(0, history.n)):
+            raise InvalidValueError("moments", f"be those of {history.n:,} labels", got=shown(state["moments"]))
+        # between two moments there are no more positives than labels
+        rows = np.diff(history.moments, prepend=0, append=history.n)
+        hits = np.diff(history.positives, prepend=0, append=history.k)
+        if (hits < 0).any() or (hits > rows).any():
+            rule = f"increase to k={history.k:,}, by no more than there are labels"
+            raise InvalidValueError("positives", rule, got=shown(state["positives"]))
+        # the evidence now is a lower limit; two to the power of the number of labels is the largest e-value there is
+        now = history.log_e_value() if history.n else 0.0
+        most = history.n * float(np.log(2.0))
+        rule = f"a number from {max(now, 0.0):g} to {most:g}"
+        history.largest = Number(rule, max(now, 0.0) - _ROUNDING, most + _ROUNDING).check("largest", state["largest"])
         return history
+
+
+def _candidates(after: int, last: int) -> IntArray:
+    """The candidate moments of change after one number of labels, up to another."""
+    step = max(1, (1 << (last.bit_length() - 1)) // _CANDIDATES_PER_OCTAVE) if last else 1
+    return np.arange(after // step + 1, last // step + 1, dtype=np.int64) * step
 
 
 def _log_mixture(n: IntArray, k: IntArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What both reductions share: checks of the columns and the labels, and the parameters of the binning."""
+"""What both reductions share: checks of the columns and the labels, and the parameters of the bins."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, check_same_length, missing_entry
 from calibrant._params import CheckedParameters, Rule, check_state
+from calibrant._state import check_schema, read_labels
+from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator, automatic_bins
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -46,10 +48,9 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             self.n_bins, confidence_level=level, interval=self.interval, value=self.value, classes=(0, 1)
         )
 
-    def _bins_for(self, n_rows: int, n_cutting: int) -> int:
+    def _bins_for(self, n_rows: int) -> int:
         """No class has more bins than rows."""
-        wanted = automatic_bins(n_rows) if self.n_bins == "auto" else int(self.n_bins)
-        return min(wanted, max(n_cutting, 1))
+        return min(automatic_bins(n_rows) if self.n_bins == "auto" else int(self.n_bins), n_rows)
 
     def _checked(self, scores: ArrayLike, y: ArrayLike) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
@@ -58,24 +59,23 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         labels = as_array(y, "y")
         labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
         if labels.ndim != 1:
-            raise InvalidValueError(f"y must have shape (n,); got shape {labels.shape}")
+            raise InvalidValueError("y", "have shape (n,)", got=f"shape {labels.shape}")
         if labels.dtype.kind == "f" and (missing := np.flatnonzero(np.isnan(labels))).size:
             raise missing_entry("y", int(missing[0]), missing.size, "NaN")
         check_same_length(columns, labels)
         if not len(columns):
-            raise InvalidValueError("y must have at least one row; got an empty array")
+            raise InvalidValueError("y", "have at least one row", got="an empty array")
         known = np.unique(labels) if self.classes is None else as_array(self.classes, "classes")
         if known.shape != (columns.shape[1],) or np.unique(known).size != known.size:
-            raise InvalidValueError(
-                f"classes must name every one of the {columns.shape[1]} columns of scores, in their order; got "
-                f"{known.tolist()[:8]}: pass classes=model.classes_"
-            )
+            rule = f"have one label for each of the {columns.shape[1]} columns of scores, in their order"
+            advice = ("pass ", Setting("classes", python="classes=model.classes_"))
+            raise InvalidValueError("classes", rule, got=shown(known.tolist()), advice=advice)
         order = np.argsort(known)
         place = np.clip(np.searchsorted(known[order], labels), 0, known.size - 1)
         strange = np.flatnonzero(known[order][place] != labels)
         if strange.size:
             raise InvalidValueError(
-                f"y must hold only the labels of classes={known.tolist()[:8]}; got {labels[strange[0]]!r}"
+                "y", f"hold only labels of classes {shown(known.tolist())}", shown(labels[strange[0]])
             )
         return columns, order[place], known
 
@@ -83,27 +83,34 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         columns = _as_columns(scores)
         if columns.shape[1] != self.classes_.size:
-            raise InvalidValueError(f"scores must have {self.classes_.size} columns; got {columns.shape[1]}")
+            raise InvalidValueError("scores", f"have {self.classes_.size} columns", got=f"{columns.shape[1]}")
         return columns
 
     def _saved(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("n_bins", "confidence_level", "interval", "value")
         return {
             "schema": _SCHEMA,
             "type": type(self).__name__,
-            "parameters": {name: getattr(self, name) for name in names},
+            "parameters": {name: getattr(self, name) for name in self._parameter_rules},
             "classes": self.classes_.tolist(),
             **state,
         }
 
     @classmethod
     def _opened(cls, state: Mapping[str, Any], key: str) -> Self:
-        check_state(state, ("schema", "type"))
-        if state["schema"] != _SCHEMA or state["type"] != cls.__name__:
-            raise InvalidValueError(f"state must be that of a {cls.__name__}; got {state['schema']}, {state['type']}")
-        check_state(state, ("parameters", "classes", key))
+        """A calibrator with checked parameters and classes; what was learned is under `key`."""
+        check_schema(state, _SCHEMA, ("type", "parameters", "classes", key))
+        if state["type"] != cls.__name__:
+            raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
+        check_state(state["parameters"], cls._parameter_rules)
+        unknown = [name for name in state["parameters"] if name not in cls._parameter_rules]
+        if unknown:
+            raise InvalidValueError("parameters", f"be {', '.join(cls._parameter_rules)}", got=shown(unknown[0]))
         calibrator = cls(**state["parameters"])
-        calibrator._set_classes(np.array(state["classes"]))
+        calibrator._check_parameters()
+        classes = read_labels(state["classes"])
+        if len(classes) < 2:
+            raise InvalidValueError("classes", "be at least two labels", got=shown(classes))
+        calibrator._set_classes(np.array(classes))
         return calibrator
 
     def _set_classes(self, classes: NDArray[Any]) -> None:
@@ -115,11 +122,11 @@ def _as_columns(scores: ArrayLike) -> FloatArray:
     """Finite scores with at least two columns."""
     columns = as_array(scores, "scores")
     if columns.ndim != 2 or columns.shape[1] < 2:
-        raise InvalidValueError(f"scores must have shape (n, L), one column per class; got shape {columns.shape}")
+        raise InvalidValueError("scores", "have shape (n, L), one column per class", got=f"shape {columns.shape}")
     if columns.dtype.kind not in "biuf":
-        raise InvalidTypeError(f"scores must be real numbers; got dtype {columns.dtype}")
+        raise InvalidTypeError("scores", "be real numbers", got=f"dtype {columns.dtype}")
     columns = columns.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(columns).all(axis=1))
     if bad.size:
-        raise InvalidValueError(f"scores must be finite; got {columns[bad[0]].tolist()} in row {int(bad[0])}")
+        raise InvalidValueError("scores", "be finite", got=f"{columns[bad[0]].tolist()} in row {int(bad[0])}")
     return columns

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
-from calibrant._params import error_budget
+from calibrant._numbers import percent, upper
+from calibrant._params import check_state, error_budget
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
@@ -46,10 +48,10 @@ class ClassWiseGuarantee:
     def __str__(self) -> str:
         worst = max(self.guarantees, key=lambda label: self.guarantees[label].epsilon)
         return (
-            f"With {100 * self.confidence_level:.10g}% confidence over the draw of the calibration rows, for all "
+            f"With {percent(self.confidence_level)} confidence over the draw of the calibration rows, for all "
             f"{len(self.guarantees)} classes and in all their bins at once, the true rate of the class is within "
-            f"{np.ceil(self.epsilon * 1e4) / 1e4:.4g} of the predicted probability (class {worst!r} has the widest "
-            "bin), whatever the distribution of the data, as long as future rows are drawn like the calibration rows."
+            f"{upper(self.epsilon)} of the predicted probability (class {worst!r} has the widest bin), whatever the "
+            "distribution of the data, as long as future rows are drawn like the calibration rows."
         )
 
 
@@ -98,8 +100,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     >>> scores = rng.dirichlet([1.0, 1.0, 1.0], size=9000)
     >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
     >>> calibrator = ClassWiseCalibrator(n_bins=5).fit(scores, y)
-    >>> calibrator.predict([[0.1, 0.1, 0.8]]).round(2)
-    array([[0.05, 0.06, 0.71]])
+    >>> calibrator.predict_proba([[0.1, 0.1, 0.8]]).round(2), calibrator.predict([[0.1, 0.1, 0.8]])
+    (array([[0.05, 0.06, 0.71]]), array([2]))
     >>> calibrator.predict_interval([[0.1, 0.1, 0.8]]).shape
     (1, 3, 2)
     """
@@ -143,8 +145,15 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
         self._set_classes(classes)
 
-    def predict(self, scores: ArrayLike) -> FloatArray:
-        """Return the calibrated probability of every class, shape (n, L); they need not add up to 1."""
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class, shape (n,); among equally probable ones, that with the highest score."""
+        columns, probabilities = self._columns(scores), self.predict_proba(scores)
+        highest = probabilities == probabilities.max(axis=1, keepdims=True, initial=0.0)
+        labels: NDArray[Any] = self.classes_[np.where(highest, columns, -np.inf).argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, scores: ArrayLike) -> FloatArray:
+        """Return the calibrated probability of every class, shape (n, L). A row need not add up to 1."""
         columns = self._columns(scores)
         return np.column_stack([one.predict(columns[:, column]) for column, one in enumerate(self.calibrators_)])
 
@@ -164,12 +173,16 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         """Read back what `to_dict` wrote."""
         calibrator = cls._opened(state, "calibrators")
         classes = calibrator.classes_
-        if len(state["calibrators"]) != classes.size:
-            raise InvalidValueError(f"calibrators must be one per class, {classes.size}")
+        saved = state["calibrators"]
+        if not isinstance(saved, list | tuple) or len(saved) != classes.size:
+            raise InvalidValueError("calibrators", f"be a list with one entry per class, {classes.size}", shown(saved))
         restored = []
-        for saved in state["calibrators"]:
+        for one in saved:
+            check_state(one, ("partition", "tally"))
             binned = calibrator._binning(calibrator._level(classes.size))
-            binned._restore(saved, Classes(np.array([0, 1]), 1))
+            binned._restore(one, Classes(np.array([0, 1]), 1))
+            if list(binned.partition_.bins_by_segment) != [None]:
+                raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
             restored.append(binned)
         calibrator._take(tuple(restored), classes)
         return calibrator

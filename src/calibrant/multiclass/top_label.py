@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._params import check_state
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator
@@ -69,7 +70,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     >>> scores = rng.dirichlet([1.0, 1.0, 1.0], size=9000)
     >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
     >>> calibrator = TopLabelCalibrator(n_bins=5).fit(scores, y)
-    >>> calibrator.predict_label([[0.1, 0.1, 0.8]]), calibrator.predict([[0.1, 0.1, 0.8]]).round(2)
+    >>> calibrator.predict([[0.1, 0.1, 0.8]]), calibrator.predict_confidence([[0.1, 0.1, 0.8]]).round(2)
     (array([2]), array([0.84]))
     >>> calibrator.guarantee_.is_proved, len(calibrator.guarantee_.regions)
     (True, 15)
@@ -105,7 +106,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         for number, name in enumerate(classes.tolist()):
             scores_of = largest[top == number]
             if scores_of.size:
-                seen[name] = ScorePartition.uniform_mass(scores_of, self._bins_for(scores_of.size, scores_of.size))
+                seen[name] = ScorePartition.uniform_mass(scores_of, self._bins_for(scores_of.size))
         never = ScorePartition(np.empty(0))
         whole = SegmentedPartition({name: seen.get(name, never) for name in classes.tolist()})
         tally = Tally.from_data(whole, largest, hits, segments=classes[top])
@@ -123,11 +124,11 @@ class TopLabelCalibrator(ColumnsCalibrator):
         columns = self._columns(scores)
         return columns.max(axis=1, initial=-np.inf), self.classes_[columns.argmax(axis=1)]
 
-    def predict_label(self, scores: ArrayLike) -> NDArray[Any]:
-        """Return the class with the largest score, shape (n,): the label whose confidence is calibrated."""
+    def predict(self, scores: ArrayLike) -> NDArray[Any]:
+        """Return the class with the highest score, shape (n,)."""
         return self._top(scores)[1]
 
-    def predict(self, scores: ArrayLike) -> FloatArray:
+    def predict_confidence(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probability that the predicted class is right, shape (n,)."""
         confidence, label = self._top(scores)
         return self.calibrator_.predict(confidence, segments=label)
@@ -148,7 +149,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         calibrator = cls._opened(state, "calibrator")
         check_state(state["calibrator"], ("partition", "tally"))
         partition = Partition.from_dict(state["calibrator"]["partition"])
-        if not isinstance(partition, SegmentedPartition):
-            raise InvalidTypeError("partition must have one part per class; got one without segments")
+        if not isinstance(partition, SegmentedPartition) or set(partition.bins_by_segment) != set(state["classes"]):
+            raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
         calibrator._take(partition, Tally.from_dict(state["calibrator"]["tally"]))
         return calibrator
