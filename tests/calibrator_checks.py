@@ -1,8 +1,9 @@
-"""The checks that every calibrator of scores must pass: one function, one invariant, said in one sentence.
+"""The checks that every estimator must pass: one function, one invariant, said in one sentence.
 
-`CALIBRATORS` lists the calibrators of the package and `CHECKS` the invariants; `test_checks.py` runs every pair that
-fits. A check that is about one ability (intervals, ranks, counts) names the ability it `needs`, so that a calibrator
-without it has no such test, rather than a skipped one.
+`CALIBRATORS` lists those that calibrate one score per row, `OTHERS` the other estimators of the package, each with
+the data it takes. `CHECKS` lists the invariants; `test_checks.py` runs every pair that fits, and fails if a public
+estimator is in neither list. A check that is about one ability (scores, intervals, ranks, counts) names the ability
+it `needs`, so that an estimator without it has no such test, rather than a skipped one.
 """
 
 import copy
@@ -23,22 +24,31 @@ import polars as pl
 import pyarrow as pa
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
     BetaCalibrator,
     BinningCalibrator,
+    CalibratedClassifier,
+    ClassWiseCalibrator,
+    ConformalSets,
     IsotonicCalibrator,
+    LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
+    ShiftCalibrator,
     Tally,
     TemperatureCalibrator,
+    TopLabelCalibrator,
     VennAbersCalibrator,
     VennBinningCalibrator,
 )
+from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.intervals import METHODS
 from calibrant.kernels import _chunks
+from calibrant.ratios import KLIEP, ULSIF, DensityRatio, LogisticRatio, RuLSIF
 from calibrant.rows.draw import Draw, position_keys
 from calibrant.sequences import SEQUENCES
 
@@ -70,7 +80,28 @@ CALIBRATORS: dict[str, Any] = {
     **{f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name) for name in SEQUENCES},
     "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
+    "label-shift": LabelShiftCalibrator(n_bins=6, target_prior=0.4),
+    "label-shift-known": LabelShiftCalibrator(n_bins=4, strategy="uniform", target_prior=0.4, source_prior=0.5),
+    "label-shift-split": LabelShiftCalibrator(n_bins=4, target_prior=0.6, split=0.2, random_state=0),
 }
+
+OTHERS: dict[str, Any] = {
+    "shift": ShiftCalibrator(n_bins=4, weight_bound=2.0),
+    "shift-bernstein": ShiftCalibrator(n_bins=4, interval="empirical-bernstein", split=0.2, random_state=0),
+    "label-shift-estimated": LabelShiftCalibrator(n_bins=4),
+    "cross-venn-abers": CrossVennAbersCalibrator(),
+    "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),
+    "top-label": TopLabelCalibrator(n_bins=3),
+    "class-wise": ClassWiseCalibrator(n_bins=3),
+    "conformal": ConformalSets(),
+    "classifier": CalibratedClassifier(LogisticRegression(), random_state=0),
+    "classifier-cross": CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=2, random_state=0),
+    "kliep": KLIEP(centers=10, bandwidth=1.0),
+    "ulsif": ULSIF(centers=10),
+    "rulsif": RuLSIF(centers=10, n_jobs=1),
+    "logistic-ratio": LogisticRatio(),
+}
+"""Estimators that need more than one score and one label per row: see `data_for`."""
 
 INPUT_PATHS = {
     name: CALIBRATORS[name]
@@ -87,6 +118,7 @@ INPUT_PATHS = {
         "venn-abers",
         "venn-binning",
         "scaling-binning",
+        "label-shift",
     )
 }
 """One calibrator for each way that inputs take through the code: the forms of input are tried on these."""
@@ -107,10 +139,14 @@ def follows_order(calibrator: Any) -> bool:
 
 
 ABILITIES: dict[str, Callable[[Any], bool]] = {
+    "scores": lambda calibrator: any(calibrator is one for one in CALIBRATORS.values()),
+    "labels": lambda calibrator: not isinstance(calibrator, DensityRatio),
     "interval": lambda calibrator: hasattr(calibrator, "predict_interval"),
     "set": lambda calibrator: hasattr(calibrator, "predict_set"),
     "json": lambda calibrator: hasattr(calibrator, "from_dict"),
-    "tally": lambda calibrator: hasattr(calibrator, "from_tally"),
+    "tally": lambda calibrator: (
+        hasattr(calibrator, "from_tally") and not isinstance(calibrator, ShiftCalibrator | LabelShiftCalibrator)
+    ),
     "confidence_level": lambda calibrator: "confidence_level" in calibrator.get_params(),
     "n_jobs": lambda calibrator: "n_jobs" in calibrator.get_params(),
     "classes": lambda calibrator: "classes" in calibrator.get_params(),
@@ -118,10 +154,14 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
     "ignores order": lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator),
     "draws rows": draws_rows,
-    # bins of a map that is fitted to the labels: with other labels, other bins
-    "mirrors": lambda calibrator: not hasattr(calibrator, "base"),
+    # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class
+    "mirrors": lambda calibrator: not hasattr(calibrator, "base") and not hasattr(calibrator, "target_prior"),
     # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not ordered
     "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
+    # one class alone says nothing about how much more frequent it is elsewhere
+    "one class": lambda calibrator: (
+        getattr(calibrator, "target_prior", None) is None or calibrator.source_prior is not None
+    ),
     "weights": lambda calibrator: "sample_weight" in signature(calibrator.fit).parameters,
     "ranks only": lambda calibrator: (
         getattr(calibrator, "strategy", None) == "quantile" and getattr(calibrator, "partition", None) is None
@@ -164,8 +204,32 @@ def make_data(n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarr
     return scores, (generator.uniform(size=n_rows) < scores).astype(np.int64)
 
 
+def data_for(estimator: Any, n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """What `fit` takes: two arrays, and by name what else this estimator needs."""
+    scores, y = make_data(n_rows, seed)
+    generator = np.random.default_rng(seed + 100)
+    if isinstance(estimator, ShiftCalibrator):
+        return scores, y, {"importance_weight": 2.0 * scores}
+    if isinstance(estimator, LabelShiftCalibrator) and estimator.target_prior is None:
+        return scores, y, {"target_scores": make_data(n_rows, seed + 50)[0]}
+    if isinstance(estimator, CrossVennAbersCalibrator):
+        return scores, y, {"folds": np.arange(n_rows) % 3}
+    if isinstance(estimator, TopLabelCalibrator | ClassWiseCalibrator):
+        columns = generator.dirichlet([1.0, 1.0, 1.0], size=n_rows)
+        return columns, (generator.uniform(size=(n_rows, 1)) > columns.cumsum(axis=1)[:, :2]).sum(axis=1), {}
+    if isinstance(estimator, CalibratedClassifier):
+        return np.column_stack([scores, generator.normal(size=n_rows)]), y, {}
+    if isinstance(estimator, DensityRatio):
+        return generator.normal(size=(n_rows, 2)), generator.normal(0.3, size=(n_rows // 2, 2)), {}
+    return scores, y, {}
+
+
 def probe(calibrator: Any) -> np.ndarray:
-    """Scores to predict for: calibration scores, the edges if there are any, their neighbours, and others."""
+    """Rows to predict for: for scores calibration scores, edges if there are any, their neighbours, and others."""
+    if isinstance(calibrator, CrossVennAbersCalibrator):
+        return np.column_stack([make_data(seed=seed)[0] for seed in range(3)])
+    if (rows := data_for(calibrator)[0]).ndim == 2:
+        return rows
     edges = np.asarray(getattr(getattr(calibrator, "partition_", None), "edges", []), dtype=np.float64)
     around = np.concatenate([np.nextafter(edges, -np.inf), edges, np.nextafter(edges, np.inf)])
     return np.clip(np.concatenate([make_data()[0], np.linspace(0, 1, 101), around]), 0.0, 1.0)
@@ -174,8 +238,12 @@ def probe(calibrator: Any) -> np.ndarray:
 def answers(calibrator: Any, scores: Any = None) -> dict[str, np.ndarray]:
     """Everything that a fitted calibrator answers."""
     scores = probe(calibrator) if scores is None else scores
-    methods = ["predict", "predict_proba", "predict_interval", "predict_set"]
-    return {name: getattr(calibrator, name)(scores) for name in methods if hasattr(calibrator, name)}
+    return {name: getattr(calibrator, name)(scores) for name in predictions(calibrator)}
+
+
+def predictions(calibrator: Any) -> list[str]:
+    """The names of its methods that predict."""
+    return [name for name in dir(type(calibrator)) if name.startswith("predict") and hasattr(calibrator, name)]
 
 
 def assert_same(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> None:
@@ -185,9 +253,27 @@ def assert_same(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> No
         np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
+def fit(model: Any, n_rows: int = N_ROWS, seed: int = 0) -> Any:
+    """Fit to the data made for it."""
+    rows, y, options = data_for(model, n_rows, seed)
+    return model.fit(rows, y, **options)
+
+
 def fitted(calibrator: Any, scores: Any = None, y: Any = None, **options: Any) -> Any:
+    if scores is None and y is None and not options:
+        return fit(clone(calibrator))
     default_scores, default_y = make_data()
     return clone(calibrator).fit(default_scores if scores is None else scores, default_y if y is None else y, **options)
+
+
+def expected(calibrator: Any) -> dict[str, np.ndarray]:
+    """What it answers when fitted to the data made for it; fitted once for all checks that compare with it."""
+    if id(calibrator) not in _EXPECTED:
+        _EXPECTED[id(calibrator)] = answers(fitted(calibrator))
+    return _EXPECTED[id(calibrator)]
+
+
+_EXPECTED: dict[int, dict[str, np.ndarray]] = {}  # every calibrator of the lists lives as long as the tests
 
 
 def assert_fits_same(calibrator: Any, *variants: tuple[Any, Any], **options: Any) -> None:
@@ -335,7 +421,7 @@ def check_clone_has_equal_parameters_and_no_fitted_state(calibrator: Any) -> Non
     copied = clone(fitted(calibrator))
     assert repr(copied.get_params()) == repr(calibrator.get_params())
     try:
-        copied.predict([0.5])
+        getattr(copied, predictions(copied)[0])(probe(copied))
     except NotFittedError:
         return
     raise AssertionError("a clone is not fitted")
@@ -344,7 +430,7 @@ def check_clone_has_equal_parameters_and_no_fitted_state(calibrator: Any) -> Non
 @check()
 def check_set_params_takes_what_get_params_gave(calibrator: Any) -> None:
     params = calibrator.get_params(deep=False)
-    other = type(calibrator)().set_params(**params)
+    other = clone(calibrator).set_params(**params)
     for name, value in params.items():
         assert getattr(other, name) is value, name
 
@@ -362,7 +448,7 @@ def check_fit_and_predict_leave_parameters_untouched(calibrator: Any) -> None:
     model = clone(calibrator)
     before = model.get_params(deep=False)
     shown = repr(before)
-    answers(model.fit(*make_data()))
+    answers(fit(model))
     assert all(getattr(model, name) is value for name, value in before.items())
     assert repr(model.get_params(deep=False)) == shown
 
@@ -370,7 +456,7 @@ def check_fit_and_predict_leave_parameters_untouched(calibrator: Any) -> None:
 @check()
 def check_fit_returns_self(calibrator: Any) -> None:
     model = clone(calibrator)
-    assert model.fit(*make_data()) is model
+    assert fit(model) is model
 
 
 @check()
@@ -382,22 +468,22 @@ def check_everything_learned_ends_in_an_underscore_or_begins_with_one(calibrator
 
 @check()
 def check_refit_equals_a_fresh_fit(calibrator: Any) -> None:
-    model = fitted(calibrator, *make_data(N_ROWS // 2, seed=5))
-    assert_same(answers(model.fit(*make_data())), answers(fitted(calibrator)))
+    model = fit(clone(calibrator), N_ROWS // 2, seed=5)
+    assert_same(answers(fit(model)), expected(calibrator))
 
 
-@check()
+@check("labels")
 def check_refused_refit_leaves_the_model_as_it_was(calibrator: Any) -> None:
-    scores, y = make_data()
+    rows, y, options = data_for(calibrator)
     model = fitted(calibrator)
     before, held = answers(model), dict(vars(model))
-    bad_scores = scores.copy()
-    bad_scores[-1] = np.nan
-    three_kinds = y.copy()
-    three_kinds[-1] = 2
-    for bad in [(bad_scores, y), (scores, three_kinds), (scores, y[:-1]), (scores[:0], y[:0]), (None, y)]:
+    bad_rows = rows.copy()
+    bad_rows[-1] = np.nan
+    one_kind_more = y.copy()
+    one_kind_more[-1] = y.max() + 1
+    for bad in [(bad_rows, y), (rows, one_kind_more), (rows, y[:-1]), (rows[:0], y[:0]), (None, y)]:
         try:
-            model.fit(*bad)
+            model.fit(*bad, **options)
         except (ValueError, TypeError):
             assert vars(model).keys() == held.keys()
             assert all(getattr(model, name) is value for name, value in held.items())
@@ -408,11 +494,13 @@ def check_refused_refit_leaves_the_model_as_it_was(calibrator: Any) -> None:
 
 @check()
 def check_predict_before_fit_raises_not_fitted(calibrator: Any) -> None:
-    methods = [name for name in dir(calibrator) if name.startswith("predict")]
-    assert {"predict", "predict_proba"} <= set(methods)
+    model = clone(calibrator)
+    methods = predictions(model)
+    assert methods
+    assert not ABILITIES["scores"](calibrator) or {"predict", "predict_proba"} <= set(methods)
     for name in methods:
         try:
-            getattr(clone(calibrator), name)([0.5])
+            getattr(model, name)(probe(model))
         except NotFittedError:
             continue
         raise AssertionError(f"{name} answered before fit")
@@ -441,7 +529,7 @@ def check_deep_copy_answers_the_same_and_is_independent(calibrator: Any) -> None
     before = answers(model)
     copied = copy.deepcopy(model)
     assert_same(answers(copied), before)
-    copied.fit(*make_data(seed=9))
+    fit(copied, seed=9)
     assert_same(answers(model), before)
 
 
@@ -455,27 +543,35 @@ def check_repr_shows_the_class_and_can_be_made(calibrator: Any) -> None:
 
 @check()
 def check_arrays_of_the_caller_are_unchanged(calibrator: Any) -> None:
-    scores, y = make_data()
-    weights = np.ones(scores.size)
-    given = [scores, y, np.column_stack([1 - scores, scores])]
+    rows, y, options = data_for(calibrator)
+    given = [rows, y, probe(calibrator), *options.values()]
     copies = [array.copy() for array in given]
-    answers(fitted(calibrator, scores, y), scores)
-    answers(fitted(calibrator, given[2], y), given[2])
-    if not draws_rows(calibrator):
-        fitted(calibrator, scores, y, **({"sample_weight": weights} if ABILITIES["weights"](calibrator) else {}))
+    answers(clone(calibrator).fit(rows, y, **options), given[2])
     for array, before in zip(given, copies, strict=True):
         np.testing.assert_array_equal(array, before)
         assert array.flags.writeable
-    np.testing.assert_array_equal(weights, np.ones(scores.size))
+
+
+@check("scores")
+def check_columns_and_weights_of_the_caller_are_unchanged(calibrator: Any) -> None:
+    scores, y = make_data()
+    given = [np.column_stack([1 - scores, scores]), np.ones(scores.size)]
+    copies = [array.copy() for array in given]
+    answers(fitted(calibrator, given[0], y), given[0])
+    if ABILITIES["weights"](calibrator) and not draws_rows(calibrator):
+        fitted(calibrator, scores, y, sample_weight=given[1])
+    for array, before in zip(given, copies, strict=True):
+        np.testing.assert_array_equal(array, before)
+        assert array.flags.writeable
 
 
 @check()
 def check_later_changes_of_the_arrays_do_not_reach_the_model(calibrator: Any) -> None:
-    scores, y = make_data()
-    model = fitted(calibrator, scores, y)
+    rows, y, options = data_for(calibrator)
+    model = clone(calibrator).fit(rows, y, **options)
     before = answers(model)
-    scores[:] = 0.0
-    y[:] = 0
+    for array in (rows, y, *options.values()):
+        array[:] = 0
     assert_same(answers(model), before)
 
 
@@ -495,7 +591,7 @@ def check_global_random_state_is_unchanged(calibrator: Any) -> None:
     unseeded = clone(calibrator)
     if "random_state" in unseeded.get_params():
         unseeded.set_params(random_state=None)
-    answers(unseeded.fit(*make_data()))
+    answers(fit(unseeded))
     after = np.random.get_state()  # noqa: NPY002
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1], after[1])
@@ -512,15 +608,14 @@ def check_numpy_error_state_and_warning_filters_are_unchanged(calibrator: Any) -
 
 @check()
 def check_strict_numpy_error_state_changes_nothing(calibrator: Any) -> None:
-    expected = answers(fitted(calibrator))
     with np.errstate(all="raise"):
-        assert_same(answers(fitted(calibrator)), expected)
+        assert_same(answers(fitted(calibrator)), expected(calibrator))
 
 
 # The same data in another form is the same data
 
 
-@check()
+@check("scores")
 def check_float32_scores_are_compared_in_float64(calibrator: Any) -> None:
     scores, y = make_data()
     single = scores.astype(np.float32)
@@ -529,14 +624,14 @@ def check_float32_scores_are_compared_in_float64(calibrator: Any) -> None:
     assert_same(answers(model, single), answers(model, single.astype(np.float64)))
 
 
-@check()
+@check("scores")
 def check_float16_scores_equal_their_float64_values(calibrator: Any) -> None:
     scores, y = make_data()
     half = scores.astype(np.float16)
     assert_fits_same(calibrator, (half.astype(np.float64), y), (half, y))
 
 
-@check("ties")
+@check("scores", "ties")
 def check_whole_number_and_bool_scores_equal_their_float64_values(calibrator: Any) -> None:
     scores, y = make_data()
     two_point = scores > 0.5
@@ -545,7 +640,7 @@ def check_whole_number_and_bool_scores_equal_their_float64_values(calibrator: An
     assert_fits_same(calibrator, *((form, y) for form in forms))
 
 
-@check()
+@check("scores")
 def check_probability_columns_equal_the_positive_column(calibrator: Any) -> None:
     scores, y = make_data()
     columns = np.column_stack([1 - scores, scores])
@@ -555,25 +650,25 @@ def check_probability_columns_equal_the_positive_column(calibrator: Any) -> None
     assert_same(answers(model, scores), answers(model, scores[:, None]))
 
 
-@check("ignores order")
+@check("scores", "ignores order")
 def check_order_of_calibration_rows_does_not_matter(calibrator: Any) -> None:
     scores, y = make_data()
     order = np.random.default_rng(3).permutation(scores.size)
     assert_fits_same(calibrator, (scores, y), (scores[order], y[order]), (scores[::-1], y[::-1]))
 
 
-@check()
+@check("labels")  # ratios sum over kernels, whose last bit may depend on how many rows come along
 def check_each_answer_depends_on_its_own_score_alone(calibrator: Any) -> None:
     model = fitted(calibrator)
     scores = probe(model)
     together = answers(model, scores)
-    order = np.random.default_rng(4).permutation(scores.size)
+    order = np.random.default_rng(4).permutation(len(scores))
     assert_same(answers(model, scores[order]), {name: array[order] for name, array in together.items()})
-    for row in range(0, scores.size, 40):
+    for row in range(0, len(scores), 40):
         assert_same(answers(model, scores[row : row + 1]), {k: a[row : row + 1] for k, a in together.items()})
 
 
-@check("ties")
+@check("scores", "ties")
 def check_minus_zero_is_zero(calibrator: Any) -> None:
     scores, y = make_data()
     scores[:60] = 0.0
@@ -589,43 +684,41 @@ def check_minus_zero_is_zero(calibrator: Any) -> None:
 
 @check()
 def check_same_data_and_random_state_give_the_same_answers(calibrator: Any) -> None:
-    assert_same(answers(fitted(calibrator)), answers(fitted(calibrator)))
+    assert_same(answers(fitted(calibrator)), expected(calibrator))
 
 
 @check("draws rows")
 def check_every_kind_of_random_state_repeats_itself(calibrator: Any) -> None:
     for make in (lambda: 7, lambda: np.random.default_rng(7), lambda: np.random.RandomState(7)):
-        models = [clone(calibrator).set_params(random_state=make()).fit(*make_data()) for _ in range(2)]
+        models = [fit(clone(calibrator).set_params(random_state=make())) for _ in range(2)]
         assert_same(answers(models[0]), answers(models[1], probe(models[0])))
 
 
-@check("draws rows")
+@check("scores", "draws rows")
 def check_another_random_state_draws_other_rows(calibrator: Any) -> None:
-    models = [clone(calibrator).set_params(random_state=seed).fit(*make_data()) for seed in range(5)]
+    models = [fit(clone(calibrator).set_params(random_state=seed)) for seed in range(5)]
     assert len({model.predict(probe(models[0])).tobytes() for model in models}) > 1
 
 
 @check("n_jobs")
 def check_number_of_threads_never_changes_an_answer(calibrator: Any) -> None:
-    expected = answers(fitted(calibrator))
     with mock.patch.object(_chunks, "THREAD_ROWS", 50):
         for n_jobs in (2, 3, 7, -1):
-            assert_same(answers(fitted(clone(calibrator).set_params(n_jobs=n_jobs))), expected)
+            assert_same(answers(fitted(clone(calibrator).set_params(n_jobs=n_jobs))), expected(calibrator))
 
 
 @check()
 def check_many_threads_may_predict_at_once(calibrator: Any) -> None:
     model = fitted(calibrator)
-    expected = answers(model)
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: answers(model), range(24)):
-            assert_same(found, expected)
+        for found in pool.map(lambda _: answers(model), range(16)):
+            assert_same(found, expected(calibrator))
 
 
 # Labels
 
 
-@check("pos_label")
+@check("scores", "pos_label")
 def check_other_class_as_positive_mirrors_the_columns(calibrator: Any) -> None:
     scores, y = make_data()
     plain = fitted(calibrator, scores, y)
@@ -639,7 +732,7 @@ def check_other_class_as_positive_mirrors_the_columns(calibrator: Any) -> None:
         np.testing.assert_array_equal(left["predict_interval"], right["predict_interval"])
 
 
-@check("pos_label")
+@check("scores", "pos_label")
 def check_of_two_columns_the_positive_label_picks_its_own(calibrator: Any) -> None:
     scores, y = make_data()
     expected = fitted(calibrator, scores, y)
@@ -649,18 +742,18 @@ def check_of_two_columns_the_positive_label_picks_its_own(calibrator: Any) -> No
     np.testing.assert_array_equal(model.predict(np.column_stack([points, 1 - points])), expected.predict(points))
 
 
-@check("classes")
+@check("scores", "classes")
 def check_classes_in_any_order_are_sorted(calibrator: Any) -> None:
     for classes in [(0, 1), (1, 0), [1, 0], np.array([0, 1])]:
         model = fitted(clone(calibrator).set_params(classes=classes))
         np.testing.assert_array_equal(model.classes_, [0, 1])
-        assert_same(answers(model), answers(fitted(calibrator)))
+        assert_same(answers(model), expected(calibrator))
 
 
 # Numbers
 
 
-@check()
+@check("scores")
 def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any) -> None:
     model = fitted(calibrator)
     scores = probe(model)
@@ -673,7 +766,7 @@ def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any
     np.testing.assert_array_equal(columns[:, list(model.classes_).index(1)], values)
 
 
-@check()
+@check("scores")
 def check_empty_batch_gives_an_empty_answer(calibrator: Any) -> None:
     model = fitted(calibrator)
     for empty in ([], np.empty(0), np.empty((0, 1)), np.empty((0, 2)), pd.Series([], dtype=float), pl.Series([])):
@@ -682,7 +775,7 @@ def check_empty_batch_gives_an_empty_answer(calibrator: Any) -> None:
         }
 
 
-@check("interval")
+@check("scores", "interval")
 def check_intervals_lie_in_the_unit_interval_and_hold_the_value(calibrator: Any) -> None:
     model = fitted(calibrator)
     lower, upper = model.predict_interval(probe(model)).T
@@ -699,11 +792,11 @@ def check_higher_confidence_contains_lower(calibrator: Any) -> None:
     levels = [0.01, 0.5, 0.8, 0.9, 0.99, 0.999999, 1 - 1e-12]
     models = [fitted(clone(calibrator).set_params(confidence_level=level)) for level in levels]
     limits = np.array([model.predict_interval(probe(models[0])) for model in models])
-    assert (np.diff(limits[:, :, 0], axis=0) <= 0).all()
-    assert (np.diff(limits[:, :, 1], axis=0) >= 0).all()
+    assert (np.diff(limits[..., 0], axis=0) <= 0).all()
+    assert (np.diff(limits[..., 1], axis=0) >= 0).all()
 
 
-@check("interval", "mirrors")
+@check("scores", "interval", "mirrors")
 def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     model, flipped = fitted(calibrator, scores, y), fitted(calibrator, scores, 1 - y)
@@ -713,7 +806,7 @@ def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
     np.testing.assert_allclose(flipped.predict_interval(points), mirrored, rtol=0, atol=LIMIT_ACCURACY)
 
 
-@check("interval", "classes")
+@check("scores", "interval", "classes", "one class")
 def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     model = clone(calibrator).set_params(classes=(0, 1))
@@ -725,7 +818,7 @@ def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
     assert all_negative[:, 1].min() < 1.0
 
 
-@check("set", "ties")
+@check("scores", "set", "ties")
 def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
     scores, y = make_data()
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
@@ -737,7 +830,7 @@ def check_sets_are_never_empty_and_grow_with_coverage(calibrator: Any) -> None:
     assert all((larger >= smaller).all() for smaller, larger in pairwise(sets))
 
 
-@check("interval", "set", "ties")
+@check("scores", "interval", "set", "ties")
 def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
@@ -749,7 +842,7 @@ def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
     np.testing.assert_array_equal(sets[:, 1], ~(upper <= 0.25))
 
 
-@check("ignores order", "ties", "weights")
+@check("scores", "ignores order", "ties", "weights")
 def check_doubled_data_equals_weight_two(calibrator: Any) -> None:
     scores, y = make_data()
     doubled = fitted(calibrator, np.concatenate([scores, scores]), np.concatenate([y, y]))
@@ -757,7 +850,7 @@ def check_doubled_data_equals_weight_two(calibrator: Any) -> None:
     assert_same(answers(doubled), answers(weighted, probe(doubled)))
 
 
-@check("ignores order", "ties", "weights")
+@check("scores", "ignores order", "ties", "weights")
 def check_weights_equal_repeated_rows_and_zero_equals_removal(calibrator: Any) -> None:
     scores, y = make_data()
     weights = np.random.default_rng(8).integers(0, 4, size=scores.size)
@@ -773,7 +866,7 @@ def check_weights_equal_repeated_rows_and_zero_equals_removal(calibrator: Any) -
         assert_same(answers(repeated), answers(weighted, probe(repeated)))
 
 
-@check("draws rows")
+@check("scores", "draws rows", "weights")
 def check_weights_are_refused_where_rows_are_drawn(calibrator: Any) -> None:
     scores, y = make_data()
     try:
@@ -784,7 +877,7 @@ def check_weights_are_refused_where_rows_are_drawn(calibrator: Any) -> None:
         raise AssertionError("which copies of a row would cut, and which count, was guessed")
 
 
-@check("ranks only")
+@check("scores", "ranks only")
 def check_monotone_rescale_of_scores_changes_nothing(calibrator: Any) -> None:
     scores, y = make_data()
     model = fitted(calibrator, scores, y)
@@ -795,7 +888,7 @@ def check_monotone_rescale_of_scores_changes_nothing(calibrator: Any) -> None:
         assert_same(answers(model, points), answers(rescaled, rescale(points)))
 
 
-@check("ranks only")
+@check("scores", "ranks only")
 def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
     model = fitted(calibrator)
     low, high = make_data()[0].min(), make_data()[0].max()
@@ -807,7 +900,7 @@ def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
 # Regions and what was seen in them
 
 
-@check("tally", "ties")
+@check("scores", "tally", "ties")
 def check_fit_and_predict_agree_on_the_side_of_every_edge(calibrator: Any) -> None:
     scores, y = make_data(6000)  # enough for the look-up tables of the kernels
     scores = np.round(scores, 2)  # many scores lie on edges
@@ -827,7 +920,7 @@ def check_fit_and_predict_agree_on_the_side_of_every_edge(calibrator: Any) -> No
     assert model.tally_.uncounted == np.count_nonzero(~counted)
 
 
-@check("tally")
+@check("scores", "tally")
 def check_prediction_is_the_value_of_the_assigned_region(calibrator: Any) -> None:
     model = fitted(calibrator)
     points = probe(model)
@@ -839,7 +932,7 @@ def check_prediction_is_the_value_of_the_assigned_region(calibrator: Any) -> Non
     )
 
 
-@check("tally")
+@check("scores", "tally")
 def check_from_tally_equals_fit(calibrator: Any) -> None:
     model = fitted(calibrator)
     names = ("interval", "value", "confidence_level")
@@ -847,7 +940,7 @@ def check_from_tally_equals_fit(calibrator: Any) -> None:
     assert_same(answers(type(calibrator).from_tally(model.partition_, model.tally_, **params)), answers(model))
 
 
-@check("tally")
+@check("scores", "tally")
 def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
     scores, y = make_data()
     partition = fitted(calibrator).partition_
@@ -859,7 +952,7 @@ def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
     assert sum(parts) == whole
 
 
-@check("tally", "ties")
+@check("scores", "tally", "ties")
 def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator: Any) -> None:
     partition = Partition.fixed_width(3)
     tally = Tally.from_counts([50, 0, 50], [5, 0, 45], partition=partition)
@@ -871,7 +964,7 @@ def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator:
     assert model.guarantee_.epsilon == 0.5
 
 
-@check("tally")
+@check("scores", "tally")
 def check_every_row_is_counted_once(calibrator: Any) -> None:
     model = fitted(calibrator)
     n_cut = 0

@@ -1,9 +1,16 @@
-"""Every check of `calibrator_checks`, on every calibrator it fits."""
+"""Every check of `calibrator_checks`, on every estimator it fits."""
+
+import inspect
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
+import calibrant
+from calibrant.ratios import DensityRatio
 from calibrator_checks import (
     ABILITIES,
     CALIBRATORS,
@@ -11,6 +18,7 @@ from calibrator_checks import (
     INPUT_PATHS,
     LABEL_FORMS,
     NAMED_LABEL_FORMS,
+    OTHERS,
     PROBABILITY_FORMS,
     SCORE_FORMS,
     answers,
@@ -22,11 +30,11 @@ from calibrator_checks import (
 PAIRS = [
     pytest.param(check, calibrator, id=f"{check.name}-{name}")
     for check in CHECKS
-    for name, calibrator in CALIBRATORS.items()
+    for name, calibrator in {**CALIBRATORS, **OTHERS}.items()
     if check.applies_to(calibrator)
 ]
 
-each_calibrator = pytest.mark.parametrize("calibrator", INPUT_PATHS.values(), ids=INPUT_PATHS.keys())
+each_calibrator = pytest.mark.parametrize("name", INPUT_PATHS)
 
 
 def each_form(forms):
@@ -44,42 +52,61 @@ def test_every_check_is_run_and_every_ability_is_had():
     assert {type(calibrator) for calibrator in CALIBRATORS.values()} == {type(one) for one in INPUT_PATHS.values()}
 
 
+def public_estimators() -> set[type]:
+    """Every class with a `fit` that a public name of the package, or of a public module of it, leads to."""
+    inside = [found.name for found in iter_modules(calibrant.__path__) if not found.name.startswith("_")]
+    modules = [calibrant, *(import_module(f"calibrant.{name}") for name in inside)]
+    named = [getattr(module, name) for module in modules for name in getattr(module, "__all__", dir(module))]
+    classes = {one for one in named if inspect.isclass(one) and one.__module__.startswith("calibrant.")}
+    return {one for one in classes if issubclass(one, BaseEstimator) and hasattr(one, "fit")} - {DensityRatio}
+
+
+def test_every_public_estimator_is_checked():
+    found = public_estimators()
+    assert len(found) > 15
+    assert found == {type(one) for one in (*CALIBRATORS.values(), *OTHERS.values())}
+
+
+@cache
+def expected_answers(name, on_own_scores=False):
+    """What a calibrator answers that was fitted to plain arrays."""
+    return answers(fitted(CALIBRATORS[name]), make_data()[0] if on_own_scores else None)
+
+
 @each_calibrator
 @each_form(SCORE_FORMS)
-def test_scores_in_any_container_are_taken_by_position(form, calibrator):
+def test_scores_in_any_container_are_taken_by_position(form, name):
     scores, y = make_data()
-    model = fitted(calibrator, form(scores), y)
-    expected = fitted(calibrator, scores, y)
-    assert_same(answers(model, form(scores)), answers(expected, scores))
+    model = fitted(INPUT_PATHS[name], form(scores), y)
+    assert_same(answers(model, form(scores)), expected_answers(name, on_own_scores=True))
 
 
 @each_calibrator
 @each_form(PROBABILITY_FORMS)
-def test_probabilities_of_both_classes_in_any_container_name_the_positive_class(form, calibrator):
+def test_probabilities_of_both_classes_in_any_container_name_the_positive_class(form, name):
     scores, y = make_data()
     columns = form(np.column_stack([1 - scores, scores]))
-    names = np.where(y == 1, "yes", "no")  # without pos_label: the second column speaks for the second class
-    model = fitted(calibrator, columns, names)
-    assert_same(answers(model, columns), answers(fitted(calibrator, scores, y), scores))
+    labels = np.where(y == 1, "yes", "no")  # without pos_label: the second column speaks for the second class
+    model = fitted(INPUT_PATHS[name], columns, labels)
+    assert_same(answers(model, columns), expected_answers(name, on_own_scores=True))
 
 
 @each_calibrator
 @each_form(LABEL_FORMS)
-def test_labels_in_any_container_are_taken_by_position(form, calibrator):
+def test_labels_in_any_container_are_taken_by_position(form, name):
     scores, y = make_data()
-    model = fitted(calibrator, scores, form(y))
-    assert_same(answers(model), answers(fitted(calibrator, scores, y)))
+    assert_same(answers(fitted(INPUT_PATHS[name], scores, form(y))), expected_answers(name))
 
 
 @each_calibrator
 @each_form(NAMED_LABEL_FORMS)
-def test_labels_of_any_two_kinds_are_taken_with_pos_label(form, calibrator):
+def test_labels_of_any_two_kinds_are_taken_with_pos_label(form, name):
     make, pos_label = form
     scores, y = make_data()
-    model = fitted(clone(calibrator).set_params(pos_label=pos_label), scores, make(y))
-    expected = fitted(calibrator, scores, y)
-    np.testing.assert_array_equal(model.predict(scores), expected.predict(scores))
+    model = fitted(clone(INPUT_PATHS[name]).set_params(pos_label=pos_label), scores, make(y))
+    expected = expected_answers(name, on_own_scores=True)["predict"]
+    np.testing.assert_array_equal(model.predict(scores), expected)
     labels = model.classes_.tolist()
     assert labels == sorted(labels)
     positive = labels.index(pos_label)
-    np.testing.assert_array_equal(model.predict_proba(scores)[:, positive], expected.predict(scores))
+    np.testing.assert_array_equal(model.predict_proba(scores)[:, positive], expected)
