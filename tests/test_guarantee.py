@@ -1,10 +1,14 @@
 """The guarantee: its numbers follow the theory, its sentence says what they say."""
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from calibrant import BinningCalibrator, Guarantee, Partition, Tally
+from calibrant._text import Setting, render
 from calibrant.mass import mass_limits
 
 BINS = Partition.fixed_width(10)
@@ -41,12 +45,12 @@ def test_sentence_never_promises_more_than_is_proved() -> None:
     for k in range(0, 501, 7):
         one = guarantee([500] * 4, [k] * 4)
         stated = float(str(one).split("within ")[1].split(" of the predicted")[0])
-        assert one.epsilon <= stated <= one.epsilon * 1.01
+        assert one.epsilon <= stated < one.epsilon + 0.001
 
 
 def test_sentence_names_confidence_regions_label_and_assumption() -> None:
     text = str(guarantee([500] * 4, [100] * 4, confidence_level=0.95, positive_label="fraud"))
-    for phrase in ("95% confidence", "all 4 regions at once", "class 'fraud'", "future rows are drawn like"):
+    for phrase in ("95% confidence", "all 4 bins at once", "class 'fraud'", "future rows are drawn like"):
         assert phrase in text
 
 
@@ -158,7 +162,7 @@ def test_advice_for_tied_scores_is_to_let_them_share_a_bin() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
     tied = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=1000) < scores)
-    assert "scores are tied, so use split=0.2" in str(tied.guarantee_)
+    assert "Scores are tied: use split=0.2 or fewer bins" in str(tied.guarantee_)
     shared = BinningCalibrator(n_bins=10, split=0.2, random_state=0).fit(scores, rng.uniform(size=1000) < scores)
     assert not shared.guarantee_.is_vacuous
 
@@ -167,3 +171,80 @@ def test_a_frame_without_pandas_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(ImportError, match="install pandas, or read the fields"):
         guarantee([100], [10]).to_frame()
+
+
+@pytest.mark.parametrize("label", ["{0}", "}", "{n:,}", "{", "%s"])
+def test_a_class_label_is_printed_as_it_is(label: str) -> None:
+    rng = np.random.default_rng(6)
+    scores = rng.uniform(size=200)
+    y = np.where(rng.uniform(size=200) < scores, label, "other")
+    fitted = BinningCalibrator(n_bins=2, pos_label=label).fit(scores, y)
+    assert f"the true rate of class {label!r} is within" in str(fitted.guarantee_)
+
+
+def test_a_segment_name_is_printed_as_it_is() -> None:
+    scores = np.linspace(0.0, 1.0, 8)
+    fitted = BinningCalibrator(n_bins=1, classes=(0, 1)).fit(scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2)
+    assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(fitted.guarantee_)
+
+
+def test_two_short_sentences_then_the_assumptions() -> None:
+    said, assumed = str(guarantee([500] * 4, [100] * 4)).split("\n")
+    assert said == (
+        "With 90% confidence, the true rate of class 1 is within 0.043 of the predicted probability in all 4 bins at "
+        "once. This holds for every distribution of the data, if future rows are drawn like the 2,000 calibration rows."
+    )
+    assert assumed == (
+        "Assumptions: calibration rows and future rows are independent draws from one distribution; the model that "
+        "made the scores was not trained on the calibration rows."
+    )
+
+
+def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
+    rng = np.random.default_rng(5)
+    scores = np.round(rng.uniform(size=1000), 1)
+    tied = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=1000) < scores).guarantee_
+
+    def option(setting: Setting) -> str:
+        return f"--{setting.parameter} {setting.value}"
+
+    assert "use --split 0.2 or fewer bins" in tied.sentence(option)
+    assert render(tied.advice, option) == "Scores are tied: use --split 0.2 or fewer bins"
+    assert tied.advice == "Scores are tied: use split=0.2 or fewer bins"
+    assert pickle.loads(pickle.dumps(tied.advice)).parts == tied.advice.parts  # type: ignore[attr-defined]
+
+
+def test_more_regions_than_bins_are_explained() -> None:
+    rng = np.random.default_rng(7)
+    scores = np.round(rng.uniform(size=4000), 2)
+    y = rng.uniform(size=4000) < scores
+    tied = BinningCalibrator(n_bins=5).fit(scores, y)
+    assert "9 regions (5 bins and 4 single score values)" in str(tied.guarantee_)
+    groups = np.where(rng.uniform(size=4000) < 0.5, "a", "b")
+    grouped = BinningCalibrator(n_bins=5, strategy="uniform").fit(scores, y, segments=groups)
+    assert "10 regions (bins within 2 segments)" in str(grouped.guarantee_)
+    merged = BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(np.maximum(scores, 0.5), y).guarantee_
+    assert f"scores are tied: 5 bins asked for, {len(merged.regions)} bins made" in merged.remarks
+
+
+def test_to_dict_is_plain_json() -> None:
+    one = guarantee([100, 200], [10, 20], positive_label=np.str_("yes"))
+    read = json.loads(json.dumps(one.to_dict()))
+    assert read["sentence"] == one.sentence()
+    assert read["epsilon"] == one.epsilon
+    assert read["assumptions"] == list(one.assumptions)
+    assert read["regions"][1] == {
+        "region": "[0.5, 1]",
+        "rows": 200,
+        "positives": 20,
+        "calibrated": 0.1,
+        "lower": one.lower[1],
+        "upper": one.upper[1],
+    }
+
+
+def test_two_caveats_are_both_told() -> None:
+    one = guarantee([500], [100]).with_caveat("weights were guessed", supposition="the guess is right")
+    both = one.with_caveat("models saw these rows")
+    assert both.caveat == "weights were guessed; and models saw these rows"
+    assert both.supposition == "the guess is right and that makes no difference"

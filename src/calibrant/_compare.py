@@ -228,7 +228,7 @@ def _entry(name: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray
         name,
         *_measured(codes, prediction),
         epsilon=float(epsilon) if epsilon is not None and proved else math.nan,
-        guarantee=_NOTHING if guarantee is None else str(guarantee),
+        guarantee=_NOTHING if guarantee is None else guarantee.sentence(),
         state_bytes=_state_bytes(fitted),
         fit_seconds=middle - start,
         predict_seconds=end - middle,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 _NOT_GIVEN = object()
 
@@ -49,12 +49,38 @@ def in_python(setting: Setting) -> str:
     return f"{setting.parameter}={setting.value!r}" if setting.has_value else setting.parameter
 
 
+class Words(str):
+    """A text in the words of Python users, which still knows its parts, so that `render` can use other words."""
+
+    parts: tuple[str | Setting, ...]
+
+    def __new__(cls, *parts: str | Setting) -> Self:
+        """Make the text of its parts."""
+        text = super().__new__(cls, render(parts))
+        text.parts = parts
+        return text
+
+
+def words(text: Text) -> str:
+    """A text as a str that `render` can still say in other words.
+
+    >>> advice = words(("use ", Setting("split", 0.2)))
+    >>> advice
+    'use split=0.2'
+    >>> render(advice, lambda setting: f"--{setting.parameter} {setting.value}")
+    'use --split 0.2'
+    """
+    return text if isinstance(text, str) else Words(*text)
+
+
 def render(text: Text, setting: PlainText = in_python) -> str:
-    """A sentence in the words of its reader.
+    """A text in the words of its reader.
 
     >>> render(("use ", Setting("split", 0.2), " or fewer bins"))
     'use split=0.2 or fewer bins'
     """
+    if isinstance(text, Words):
+        text = text.parts
     if isinstance(text, str):
         return text
     return "".join(part if isinstance(part, str) else setting(part) for part in text)
@@ -66,7 +92,8 @@ def joined(*parts: Text) -> Text:
     >>> render(joined("drop ", (Setting("split"), " here")))
     'drop split here'
     """
-    return tuple(piece for part in parts for piece in ((part,) if isinstance(part, str) else part))
+    unpacked = (part.parts if isinstance(part, Words) else part for part in parts)
+    return tuple(piece for part in unpacked for piece in ((part,) if isinstance(part, str) else part))
 
 
 def shown(value: object) -> str:

@@ -14,10 +14,7 @@ from calibrant.saving import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 WORDS = (*COLUMNS, "--pos-label", "Y")
-TIES = (
-    "regions are small: --split 0.2 cuts the bins from other rows, so that tied scores may share a bin; "
-    "--id COLUMN makes the draw repeatable"
-)
+TIES = "have few rows; --split 0.2 lets tied scores share a bin; --id COLUMN makes the draw repeatable"
 
 
 def joined(text: str) -> str:
@@ -38,7 +35,7 @@ class TestTies:
     def test_fit_says_why_there_are_small_regions(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("fit", "tied.parquet", *WORDS, "-o", "model.json")
         assert TIES in joined(answer.out)
-        place = answer.out.index("note: ties made")
+        place = answer.out.index("note: scores are tied")
         assert answer.out.index("With 90% confidence") < place < answer.out.index("true rate lies in")
         found = calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"]["remarks"]
         assert len(found) == 1

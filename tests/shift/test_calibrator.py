@@ -128,22 +128,22 @@ def test_estimated_weights_are_the_ratios_own():
 # Words
 
 
-def test_guarantee_says_which_condition_it_rests_on():
+def test_guarantee_says_what_is_assumed_of_the_weights():
     x, scores, y, w = data()
     known = ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
     assert known.is_proved
-    assert "(condition A)" in str(known)
-    assert "among rows of the target population" in str(known)
+    assert "the importance weights are the density ratio." in str(known)
+    assert "for rows of the target population" in str(known)
     assert any("no importance weight exceeds 8" in text for text in known.assumptions)
     assert not any("one distribution" in text for text in known.assumptions)
     unbounded = ShiftCalibrator(n_bins=4).fit(scores, y, importance_weight=w).guarantee_
     assert not unbounded.is_proved
     assert str(unbounded).startswith("Nothing is proved: weight_bound was not given")
-    assert "If no weight is larger than those seen: with 90% confidence" in str(unbounded)
+    assert "The numbers hold if no weight is larger than those seen. With 90% confidence" in str(unbounded)
     estimated = ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=20.0).fit(scores, y, X=x, X_target=target())
     assert not estimated.guarantee_.is_proved
     assert "asymptotic" in str(estimated.guarantee_)
-    assert "If the weights were exact: with 90% confidence" in str(estimated.guarantee_)
+    assert "The numbers hold if the weights were exact. With 90% confidence" in str(estimated.guarantee_)
     assert estimated.guarantee_.remarks[-1] == str(estimated.ratio_.diagnostics_)
 
 
@@ -381,7 +381,7 @@ def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
     model = CalibratedClassifier(frozen, calibrator).fit(x, y, X_target=target())
     assert model.calibrator_.ratio_.diagnostics_.n_source == 4000
     crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(x, y, X_target=target())
-    assert "the weights were exact and that made no difference" in str(crossed.guarantee_)
+    assert "the weights were exact and that makes no difference" in str(crossed.guarantee_)
 
 
 def test_classifier_takes_known_weights_by_row():

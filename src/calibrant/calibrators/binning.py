@@ -254,6 +254,7 @@ class BinningCalibrator(RegionCalibrator):
             value=self.value,
             positive_label=classes.positive,
             split=self.split is not None,
+            n_bins=None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins),
         )
 
     def _bins_for(self, n_rows: int, n_cutting: int) -> int:

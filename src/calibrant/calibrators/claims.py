@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from calibrant._text import PlainText, Text, in_python, render
 from calibrant.guarantee import NoGuarantee
 
 BINNED_INSTEAD = (
@@ -23,15 +24,17 @@ class WeakerGuarantee(NoGuarantee):
 
     Attributes
     ----------
-    reason : str
+    reason : Text
         Why no epsilon is promised.
-    advice : str
+    advice : Text
         What to use for one.
-    known : str
+    known : Text
         What is known, and on which assumptions.
     """
 
-    known: str
+    known: Text
 
-    def __str__(self) -> str:
-        return f"No epsilon is promised: {self.reason}. What is known: {self.known}. {self.advice}."
+    def sentence(self, setting: PlainText = in_python) -> str:
+        """Why no epsilon is promised, what is known instead, and what to use for one."""
+        reason, known, advice = (render(text, setting) for text in (self.reason, self.known, self.advice))
+        return f"No epsilon is promised: {reason}. What is known: {known}. {advice}."

@@ -12,7 +12,7 @@ from calibrant._params import OPEN_UNIT, Optional, Rule, check_real, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee import Guarantee, Population
 from calibrant.intervals import clopper_pearson
 from calibrant.partition import Partition
 from calibrant.tally import Tally
@@ -195,18 +195,13 @@ class LabelShiftCalibrator(BinningCalibrator):
         guarantee = replace(
             plain,
             confidence_level=float(self.confidence_level),
-            theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
             value=_moved(plain.value, used),
             lower=_moved(plain.lower, low),
             upper=_moved(plain.upper, high),
-            assumptions=(
-                "calibration rows are independent draws from one population, future rows from another, the target",
-                "scores given the label are distributed alike in both populations (label shift)",
-                *plain.assumptions[1:],
-            ),
-            basis="among rows of the target population, as long as scores given the label are distributed as among the "
-            "calibration rows",
-            _spare=None,
+            spare=None,
+        ).with_facts(
+            theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
+            population=Population.LABEL_SHIFT,
         )
         self._plain, self.source_prior_, self.target_prior_ = plain, source, target
         self._set_fitted(partition, tally, guarantee, classes)

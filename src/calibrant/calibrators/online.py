@@ -1,6 +1,7 @@
 """Calibration of a stream: intervals that hold at every moment, whatever rule decides to look, to stop or to go on."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import VALUES, Guarantee
+from calibrant.guarantee import VALUES, Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.base import settle
@@ -32,14 +33,6 @@ from calibrant.sequences import SEQUENCES
 from calibrant.tally import Tally
 
 _DEFAULT_CLASSES = (0, 1)
-_ASSUMPTIONS = (
-    "within a region labels are independent draws with one rate, today as on the first day",
-    "the scores come from a model that was not trained on these rows",
-)
-_BASIS = (
-    "whatever the distribution of the data and whatever rule decides when to look, to stop or what to label next, as "
-    "long as rows keep coming from one population"
-)
 
 
 class OnlineCalibrator(RegionCalibrator):
@@ -319,14 +312,14 @@ class OnlineCalibrator(RegionCalibrator):
                 stream.tally(),
                 stream.limits(),
                 method=stream.sequence.name,
-                theorem=stream.sequence.theorem,
                 confidence_level=stream.confidence_level,
                 value=self.value,
                 positive_label=Classes(self.classes_, self._positive_index).positive,
-                assumptions=_ASSUMPTIONS,
-                remarks=tuple(remarks),
-                basis=_BASIS,
-                occasion="at every moment of the stream, now after {n:,} labels",
+                statement=replace(
+                    Statement.about(self.partition_, theorem=stream.sequence.theorem),
+                    population=Population.STREAM,
+                    notes=tuple(remarks),
+                ),
             )
         return self._promise
 

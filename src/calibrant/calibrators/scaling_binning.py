@@ -189,7 +189,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
 
     def _take(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes) -> None:
         promise = binned.guarantee_
-        promise = replace(promise, assumptions=(*promise.assumptions, _ASSUMED), positive_label=classes.positive)
+        promise = replace(promise, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
         self.base_ = base
         self._set_fitted(binned.partition_, binned.tally_, promise, classes)
 

@@ -1,7 +1,6 @@
 """Venn prediction with bins: two probabilities per bin, one for each label the next row may have."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -126,11 +125,8 @@ class VennBinningCalibrator(RegionCalibrator):
 
     def _take(self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes) -> None:
         value = merged(*_multiprobability(tally), self.loss)
-        moved = np.abs(value - guarantee.value)
-        # what is not ruled out is at most this much further from the new value: the triangle inequality
-        spare = guarantee._spare and replace(guarantee._spare, radius=guarantee._spare.radius + moved)
-        remarks = (*guarantee.remarks, f"also, as of every Venn predictor: {VENN_KNOWN}")
-        self._set_fitted(partition, tally, replace(guarantee, value=value, remarks=remarks, _spare=spare), classes)
+        notes = (*guarantee.statement.notes, f"also, as of every Venn predictor: {VENN_KNOWN}")
+        self._set_fitted(partition, tally, guarantee.with_values(value).with_facts(notes=notes), classes)
 
     def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return p0 and p1, shape (n, 2): the probability of the positive label if the row's own label is 0, or 1.

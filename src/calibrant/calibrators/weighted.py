@@ -1,7 +1,7 @@
 """What a calibrator learned from weighted rows, and the guarantee that follows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from calibrant._input import as_numbers
@@ -9,7 +9,7 @@ from calibrant._params import check_state
 from calibrant._typing import FloatArray
 from calibrant.calibrators.weighting import Weighting
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import Guarantee, _assumptions, check_tally
+from calibrant.guarantee import Guarantee, Population, Statement, check_tally
 from calibrant.intervals import Interval
 from calibrant.intervals.shift import ShiftMethod, widened
 from calibrant.intervals.shift.base import check_weight_bound
@@ -35,24 +35,21 @@ class WeightedFit:
     ) -> Guarantee:
         """What is promised for weights that are right up to a relative error."""
         limits = self.limits if weight_error == 0.0 else widened(self.limits, weight_error)
-        precision = "" if weight_error == 0.0 else f" up to a relative error of {weight_error:g}"
-        condition = "A" if self.weighting.known else "B"
-        promise = Guarantee(
-            confidence_level=float(confidence_level),
+        statement = replace(
+            Statement.about(self.partition, split=split, theorem=method.theorem),
+            population=Population.COVARIATE_SHIFT,
+            weights=self.weighting.facts(weight_error),
+            notes=self.remarks,
+        )
+        promise = Guarantee.from_limits(
+            self.partition,
+            self.tally,
+            limits,
+            confidence_level=confidence_level,
             method=method.name,
-            theorem=method.theorem,
-            # the first of the usual assumptions is that there is one population
-            assumptions=self.weighting.assumptions(weight_error) + _assumptions(self.partition, split)[1:],
-            remarks=self.remarks,
-            regions=self.partition.describe(),
-            counts=self.tally.counts,
-            positives=self.tally.positives,
             value=self.value,
-            lower=limits.lower,
-            upper=limits.upper,
             positive_label=positive_label,
-            basis="among rows of the target population, as long as labels given inputs are distributed as among the "
-            f"calibration rows and the importance weights are the density ratio{precision} (condition {condition})",
+            statement=statement,
         )
         return self.weighting.qualify(promise)
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 from calibrant._input import as_weights, in_all
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee import Guarantee, ImportanceWeights
 from calibrant.intervals.shift.base import as_weight_bound
 from calibrant.partition import Partition
 
@@ -54,22 +54,9 @@ class Weighting:
             return guarantee.with_caveat(_UNBOUNDED, supposition="no weight is larger than those seen")
         return guarantee
 
-    def assumptions(self, error: float) -> tuple[str, ...]:
-        """What is assumed of the populations and of the weights."""
-        of_what = "" if error == 0.0 else f" up to a relative error of {error:g}"
-        nature = (
-            "the importance weights are the density ratio of the target over the calibration "
-            f"population{of_what}, or a multiple of it (condition A)"
-            if self.known
-            else f"the estimated importance weights are the density ratio of the target over the calibration "
-            f"population{of_what} (condition B: they are so in the limit)"
-        )
-        return (
-            "calibration rows are independent draws from one population, future rows from another, the target",
-            "labels given inputs are distributed alike in both populations",
-            nature,
-            f"no importance weight exceeds {self.bound:g}",
-        )
+    def facts(self, error: float) -> ImportanceWeights:
+        """What a guarantee says of the weights."""
+        return ImportanceWeights(self.known, self.bound, error)
 
 
 def find_weights(

@@ -29,7 +29,7 @@ def promise_json(calibrator: Any) -> dict[str, Any]:
 
 def sentence_of(calibrator: Any) -> str:
     """What is guaranteed, in one sentence."""
-    return _told(calibrator, str(calibrator.guarantee_))
+    return _told(calibrator, calibrator.guarantee_.sentence())
 
 
 def remarks_of(calibrator: Any) -> list[str]:

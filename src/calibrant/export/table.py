@@ -247,4 +247,4 @@ def _check_segments(segments: tuple[object, ...]) -> None:
 def _notes(calibrator: ScoreCalibrator, partition: Partition | None = None) -> tuple[str, str]:
     mark = "" if partition is None else f", partition {partition.fingerprint}"
     written = f"Written by calibrant {__version__} from a {type(calibrator).__name__}{mark}."
-    return written, " ".join(str(calibrator.guarantee_).split())
+    return written, " ".join(calibrator.guarantee_.sentence().split())

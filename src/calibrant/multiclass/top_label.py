@@ -1,7 +1,6 @@
 """Top-label calibration: how sure may one be of the predicted class, given which class it is."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee import Event, Guarantee
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
@@ -117,7 +116,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     def _take(self, partition: SegmentedPartition, tally: Tally) -> None:
         names = ("confidence_level", "interval", "value")
         calibrator = BinningCalibrator.from_tally(partition, tally, **{name: getattr(self, name) for name in names})
-        calibrator.guarantee_ = replace(calibrator.guarantee_, event="the predicted class being right")
+        calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
         self.calibrator_ = calibrator
 
     def _top(self, scores: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:

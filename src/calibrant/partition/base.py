@@ -57,6 +57,26 @@ class Partition(ABC):
         """Whether a segment is needed to find a row's region."""
         return False
 
+    @property
+    def takes_scores(self) -> bool:
+        """Whether the regions are regions of a score, not of any inputs."""
+        return bool(self.bins_by_segment)
+
+    @property
+    def cuts_own_sample(self) -> bool:
+        """Whether edges are order statistics of the rows that are tallied."""
+        return any(part.cuts_own_sample for part in self.bins_by_segment.values())
+
+    @property
+    def n_atoms(self) -> int:
+        """How many single score values are regions of their own."""
+        return sum(part.n_atoms for part in self.bins_by_segment.values())
+
+    @property
+    def n_uncounted(self) -> int:
+        """How many edge values count in no region."""
+        return sum(part.n_uncounted for part in self.bins_by_segment.values())
+
     @abstractmethod
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
         """Region of each prepared input."""

@@ -94,6 +94,16 @@ class ScorePartition(Partition):
         return self.first_rank is not None
 
     @property
+    def n_atoms(self) -> int:
+        """How many single score values are regions of their own."""
+        return int(self.is_atom.sum())
+
+    @property
+    def n_uncounted(self) -> int:
+        """How many edge values count in no region."""
+        return self.edges.size - self.n_atoms if self.cuts_own_sample else 0
+
+    @property
     def n_regions(self) -> int:
         """How many regions there are."""
         return self.cuts.size + 1

@@ -229,7 +229,7 @@ def _promise(calibrator: "ScoreCalibrator") -> dict[str, Any]:
     return {
         "epsilon": guarantee.epsilon,
         "confidence_level": getattr(guarantee, "confidence_level", None),
-        "sentence": str(guarantee),
+        "sentence": guarantee.sentence(),
     }
 
 

@@ -188,10 +188,10 @@ def promise(guarantee: Guarantee | NoGuarantee | None) -> tuple[str, str, str]:
             "No calibrator was given: this report says what is known of the scores as they are.",
         )
     if isinstance(guarantee, NoGuarantee):
-        return "open", "Nothing promised", readable(str(guarantee))
+        return "open", "Nothing promised", readable(guarantee.sentence())
     if not guarantee.is_proved:
-        return "open", "Not proved", readable(str(guarantee))
-    return ("open" if guarantee.is_vacuous else "right"), "After calibration", readable(str(guarantee))
+        return "open", "Not proved", readable(guarantee.sentence())
+    return ("open" if guarantee.is_vacuous else "right"), "After calibration", readable(guarantee.sentence())
 
 
 def proved(audit: Audit, guarantee: Guarantee | NoGuarantee | None, after: Audit | None) -> list[str]:

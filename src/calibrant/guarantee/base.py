@@ -1,0 +1,404 @@
+"""What is proved: limits for every region, the confidence that they hold, and the epsilon that follows."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from calibrant._optional import pandas
+from calibrant._params import check_choice, check_real, error_budget
+from calibrant._text import PlainText, Text, in_python, render, words
+from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee import statement as said
+from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Statement
+from calibrant.intervals import Interval, get_method
+from calibrant.mass import mass_limits
+from calibrant.partition import Partition
+from calibrant.partition.base import check_partition
+from calibrant.tally import Tally
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+VALUES = ("mean", "midpoint")
+_MASS_SHARE = 0.1  # of alpha, spent on the mass limits by statements that leave regions out
+_SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only where epsilon says nothing
+_SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialGuarantee:
+    """A guarantee for the regions that are kept, which hold at least `mass` of the population.
+
+    Attributes
+    ----------
+    mass : float
+        Certified share of the population in the kept regions.
+    epsilon : float
+        Largest distance between value and true rate in the kept regions.
+    kept : bool array of shape (n_regions,)
+        Which regions the guarantee is about.
+    """
+
+    mass: float
+    epsilon: float
+    kept: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spare:
+    """What pays for leaving regions out: radii at a slightly higher level, and limits on the mass of each region."""
+
+    radius: FloatArray
+    mass_limits: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarantee:
+    """What is proved of a calibrator, with which confidence.
+
+    With probability at least `confidence_level` over the calibration data, *in every region at once*, the true rate
+    of the positive class lies in [lower, upper], and so within `epsilon` of the predicted value.
+
+    Attributes
+    ----------
+    confidence_level : float
+        1 - alpha.
+    method : str
+        Name of the interval.
+    regions : tuple of str
+        Name of each region.
+    counts, positives : int arrays of shape (n_regions,)
+        Rows and positive rows seen.
+    value, lower, upper : float arrays of shape (n_regions,)
+        Predicted probability and confidence limits.
+    positive_label : object
+        The label of the positive class.
+    statement : Statement
+        The facts that the sentence, the assumptions and the remarks are made of.
+    spare : Spare or None
+        What statements that leave regions out rest on; None where all regions must be kept.
+
+    Notes
+    -----
+    epsilon is the *maximum over regions* of max(upper - value, value - lower). `cor:calibration-fixed-partition`
+    takes the region with the fewest rows instead; variances differ, so the largest half-width may sit elsewhere, and
+    the corollary as printed can cover with probability 0.063 where 0.9 was promised.
+    """
+
+    confidence_level: float
+    method: str
+    regions: tuple[str, ...]
+    counts: IntArray
+    positives: IntArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    positive_label: Any = 1
+    statement: Statement = field(default_factory=Statement)
+    spare: Spare | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_tally(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        *,
+        interval: str = "clopper-pearson",
+        confidence_level: float = 0.9,
+        value: str = "mean",
+        positive_label: Any = 1,
+        split: bool = False,
+        n_bins: int | None = None,
+    ) -> Self:
+        """Derive the guarantee from a tally.
+
+        `split` says that the edges were cut from other rows of the same sample, `n_bins` how many bins were asked for.
+        """
+        method = get_method(interval)
+        alpha = error_budget(confidence_level)
+        guarantee = cls.from_limits(
+            partition,
+            tally,
+            method.function(tally, alpha),
+            confidence_level=confidence_level,
+            method=method.name,
+            value=value,
+            positive_label=positive_label,
+            statement=Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem),
+        )
+        wider = method.function(tally, alpha * (1 - _MASS_SHARE))
+        spare = Spare(_radius(guarantee.value, wider), mass_limits(partition, tally, alpha * _MASS_SHARE))
+        return replace(guarantee, spare=spare)
+
+    @classmethod
+    def from_limits(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        limits: Interval,
+        *,
+        confidence_level: float,
+        method: str,
+        value: str | FloatArray = "mean",
+        positive_label: Any = 1,
+        statement: Statement,
+    ) -> Self:
+        """Derive the guarantee from limits that hold for all regions at once, whatever method made them.
+
+        `value` may also be the predicted values themselves, one per region.
+        """
+        check_tally(partition, tally)
+        if isinstance(value, str):
+            check_choice("value", value, VALUES)
+            middle = limits.midpoint  # 1/2 where nothing was seen
+            values = middle if value == "midpoint" else np.where(tally.counts > 0, tally.rates, middle)
+        else:
+            values = value
+        return cls(
+            confidence_level=float(confidence_level),
+            method=method,
+            regions=partition.describe(),
+            counts=tally.counts,
+            positives=tally.positives,
+            value=values,
+            lower=limits.lower,
+            upper=limits.upper,
+            positive_label=positive_label,
+            statement=statement,
+        )
+
+    @property
+    def interval(self) -> Interval:
+        """The limits of all regions."""
+        return Interval(self.lower, self.upper)
+
+    @property
+    def radius(self) -> FloatArray:
+        """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
+        return _radius(self.value, self.interval)
+
+    @property
+    def epsilon(self) -> float:
+        """Largest radius: how far, at most, a predicted value is from the true rate, in any region."""
+        return float(self.radius.max())
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that were counted in the regions."""
+        return int(self.counts.sum())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the guarantee follows from the stated assumptions alone."""
+        return not self.statement.caveats
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the guarantee is no better than predicting 1/2 without any data."""
+        return self.epsilon >= 0.5
+
+    def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
+        """Return the same numbers, no longer proved for the stated reason; earlier caveats are kept."""
+        return self.with_facts(caveats=(*self.statement.caveats, Caveat(reason, supposition)))
+
+    def with_facts(self, **facts: Any) -> "Guarantee":
+        """Return the same numbers with other fields of the statement."""
+        return replace(self, statement=replace(self.statement, **facts))
+
+    def with_values(self, value: FloatArray) -> "Guarantee":
+        """Return the same limits around other predicted values."""
+        moved = np.abs(value - self.value)
+        # by the triangle inequality, what is not ruled out is at most this much further from the new value
+        spare = self.spare and replace(self.spare, radius=self.spare.radius + moved)
+        return replace(self, value=value, spare=spare)
+
+    def epsilon_for(self, mass: float) -> float:
+        """Return the epsilon that holds on regions with at least the share `mass` of the population.
+
+        One nearly empty region need not spoil the whole guarantee. See `restricted_to`.
+        """
+        return self.restricted_to(mass).epsilon
+
+    def restricted_to(self, mass: float) -> PartialGuarantee:
+        """Leave out the regions of largest radius, as long as `mass` of the population is certainly kept.
+
+        The statement, that the kept regions hold at least `mass` of the population and that in each of them the true
+        rate is within `epsilon` of the value, holds as a whole with probability `confidence_level`: a tenth of the
+        error budget pays for exact limits on the mass of every region, the rest for the intervals. For `mass=1`
+        nothing is left out, and the whole budget goes to the intervals.
+        """
+        mass = check_real("mass", mass, rule="a number in (0, 1]")
+        if not 0.0 < mass <= 1.0:
+            raise InvalidValueError("mass", "be a number in (0, 1]", got=repr(mass))
+        if mass == 1.0 or self.spare is None:
+            return self._whole()
+        order = np.argsort(-self.spare.radius, kind="stable")
+        left_out_mass = np.cumsum(self.spare.mass_limits[order])
+        n_left_out = min(int(np.searchsorted(left_out_mass, 1.0 - mass, side="right")), self.counts.size - 1)
+        epsilon = float(self.spare.radius[order[n_left_out]])
+        if epsilon >= self.epsilon:
+            return self._whole()
+        kept = np.ones(self.counts.size, dtype=bool)
+        # a region no worse than those kept costs nothing to keep
+        kept[order[:n_left_out]] = self.spare.radius[order[:n_left_out]] <= epsilon
+        return PartialGuarantee(1.0 - float(self.spare.mass_limits[~kept].sum()), epsilon, kept)
+
+    def _whole(self) -> PartialGuarantee:
+        return PartialGuarantee(1.0, self.epsilon, np.ones(self.counts.size, dtype=bool))
+
+    @property
+    def stated(self) -> PartialGuarantee:
+        """What the sentence says: of all regions, or without the poorest few where that says much more.
+
+        `mass` is the share that the sentence names, 0.99, 0.95 or 0.9; 1 where it is about all regions.
+        """
+        for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
+            partial = self.restricted_to(mass)
+            if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
+                return replace(partial, mass=mass)
+        return self._whole()
+
+    # How it is said. Texts are str in the words of Python users; `calibrant._text.render` says them in other words.
+
+    @property
+    def theorem(self) -> str:
+        """What the guarantee rests on."""
+        return self.statement.theorem
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        return tuple(map(words, said.assumptions(self.statement)))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know besides."""
+        return tuple(map(words, said.remarks(self)))
+
+    @property
+    def caveat(self) -> str | None:
+        """Why nothing is proved, where that is so; the numbers are then what they would be without the caveat."""
+        return words(said.caveat(self.statement)) or None
+
+    @property
+    def supposition(self) -> str | None:
+        """What would have to be true for the numbers to hold in spite of the caveat."""
+        return words(said.supposition(self.statement)) or None
+
+    @property
+    def advice(self) -> str:
+        """What to do about a region with too few rows."""
+        return words(said.advice(self))
+
+    def sentence(self, setting: PlainText = in_python) -> str:
+        """What is proved, without the assumptions; `setting` says how a parameter and its value are written."""
+        return render(said.sentence(self), setting)
+
+    def __str__(self) -> str:
+        return f"{self.sentence()}\nAssumptions: {'; '.join(self.assumptions)}."
+
+    def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
+        """Return numbers and texts as plain JSON values."""
+        columns = {
+            name: array.tolist()
+            for name, array in (
+                ("rows", self.counts),
+                ("positives", self.positives),
+                ("calibrated", self.value),
+                ("lower", self.lower),
+                ("upper", self.upper),
+            )
+        }
+        return {
+            "sentence": self.sentence(setting),
+            "remarks": [render(text, setting) for text in self.remarks],
+            "proved": self.is_proved,
+            "epsilon": self.epsilon,
+            "confidence_level": self.confidence_level,
+            "interval": self.method,
+            "theorem": self.theorem,
+            "assumptions": [render(text, setting) for text in self.assumptions],
+            "regions": [
+                dict(zip(("region", *columns), row, strict=True))
+                for row in zip(self.regions, *columns.values(), strict=True)
+            ],
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the regions as a pandas frame: count, value and limits, one row each."""
+        columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
+        return pandas().DataFrame({"region": self.regions, **columns})
+
+
+@dataclass(frozen=True, slots=True)
+class NoGuarantee:
+    """What is said of a calibrator for which nothing can be proved without assumptions on the data.
+
+    Attributes
+    ----------
+    reason : Text
+        Why there is no guarantee.
+    advice : Text
+        What to use for one.
+    """
+
+    reason: Text
+    advice: Text
+
+    @property
+    def epsilon(self) -> None:
+        """None: there is no bound."""
+        return
+
+    @property
+    def is_proved(self) -> bool:
+        """Always False."""
+        return False
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def sentence(self, setting: PlainText = in_python) -> str:
+        """Why there is no guarantee, and what to use for one."""
+        reason, advice = render(self.reason, setting), render(self.advice, setting)
+        return f"No distribution-free guarantee exists: {reason}. {advice}."
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
+        """Return what is said as plain JSON values, under the names that a guarantee has."""
+        absent = dict.fromkeys(("epsilon", "confidence_level", "interval", "theorem"))
+        return {
+            "sentence": self.sentence(setting),
+            "remarks": [],
+            "proved": False,
+            **absent,
+            "assumptions": [],
+            "regions": [],
+        }
+
+
+def check_tally(partition: Partition, tally: Tally) -> None:
+    """Check that a tally was taken over this partition."""
+    check_partition(partition)
+    if not isinstance(tally, Tally):
+        raise InvalidTypeError("tally", "be a Tally", got=type(tally).__name__)
+    if tally.n_regions != partition.n_regions:
+        rule = f"have one entry per region, {partition.n_regions}"
+        raise InvalidValueError("tally", rule, got=str(tally.n_regions))
+    if tally.partition is not None and tally.partition != partition.fingerprint:
+        raise InvalidValueError("tally", "have been taken over this partition", got="one taken over another")
+
+
+def _radius(value: FloatArray, limits: Interval) -> FloatArray:
+    return np.maximum(limits.upper - value, value - limits.lower)

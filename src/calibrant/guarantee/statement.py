@@ -1,0 +1,294 @@
+"""How a guarantee is said: a few facts besides its numbers, and the functions that put both into words.
+
+Facts are fields, so that programs read them and each tool says them in its own words. User data, such as class labels
+and names of segments, never pass through a template.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from calibrant._numbers import counted, percent, upper
+from calibrant._text import Setting, Text, joined
+from calibrant.partition import Partition
+
+if TYPE_CHECKING:
+    from calibrant.guarantee.base import Guarantee
+
+
+class Population(Enum):
+    """Which future rows a guarantee is about."""
+
+    SAME = "rows drawn like the calibration rows"
+    STREAM = "the rows of a stream, at every moment"
+    COVARIATE_SHIFT = "rows of another population, with the same labels given inputs"
+    LABEL_SHIFT = "rows of another population, with the same scores given the label"
+
+
+class Edges(Enum):
+    """Where the regions come from."""
+
+    FIXED = "bins fixed before any row was seen"
+    FUNCTION = "a function of the inputs"
+    OTHER_ROWS = "bins cut from a random part of the rows"
+    SAME_ROWS = "bins cut from the rows that are counted"
+
+
+class Event(Enum):
+    """What the rate is the rate of."""
+
+    POSITIVE_CLASS = "the positive class"
+    CORRECT_PREDICTION = "the predicted class being correct"
+
+
+NO_DIFFERENCE = "that makes no difference"
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """Why nothing is proved, and what would have to be true for the numbers to hold all the same."""
+
+    reason: Text
+    supposition: Text = NO_DIFFERENCE
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceWeights:
+    """What is known of importance weights.
+
+    Attributes
+    ----------
+    known : bool
+        Whether they were given, not estimated.
+    bound : float
+        What no weight exceeds.
+    error : float
+        How far they may be from the density ratio, relatively.
+    """
+
+    known: bool
+    bound: float
+    error: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The facts that belong to the numbers of a guarantee.
+
+    Attributes
+    ----------
+    theorem : str
+        What the guarantee rests on.
+    population : Population
+        Which future rows it is about.
+    edges : Edges
+        Where the regions come from.
+    event : Event
+        What the rate is the rate of.
+    weights : ImportanceWeights or None
+        What is known of the importance weights, where rows have them.
+    n_bins : int or None
+        How many bins were asked for, where a number was.
+    n_segments, n_atoms, n_uncounted : int
+        Segments; single score values that are regions of their own; edge values that count in no region.
+    caveats : tuple of Caveat
+        Why nothing is proved, where that is so.
+    assumed, notes : tuple of Text
+        Further assumptions, and further remarks.
+    """
+
+    theorem: str = ""
+    population: Population = Population.SAME
+    edges: Edges = Edges.FIXED
+    event: Event = Event.POSITIVE_CLASS
+    weights: ImportanceWeights | None = None
+    n_bins: int | None = None
+    n_segments: int = 0
+    n_atoms: int = 0
+    n_uncounted: int = 0
+    caveats: tuple[Caveat, ...] = ()
+    assumed: tuple[Text, ...] = ()
+    notes: tuple[Text, ...] = ()
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether ties among the scores made regions of single values."""
+        return self.n_atoms > 0 and self.edges is Edges.SAME_ROWS
+
+    @classmethod
+    def about(cls, partition: Partition, *, split: bool = False, n_bins: int | None = None, theorem: str = "") -> Self:
+        """What a partition tells of itself; `split` says that its edges come from other rows of the same sample."""
+        return cls(
+            theorem=theorem,
+            edges=_edges(partition, split),
+            n_bins=n_bins,
+            n_segments=len(partition.bins_by_segment) if partition.has_segments else 0,
+            n_atoms=partition.n_atoms,
+            n_uncounted=partition.n_uncounted,
+        )
+
+
+def _edges(partition: Partition, split: bool) -> Edges:
+    if not partition.takes_scores:
+        return Edges.FUNCTION
+    if split:
+        return Edges.OTHER_ROWS
+    return Edges.SAME_ROWS if partition.cuts_own_sample else Edges.FIXED
+
+
+def sentence(guarantee: "Guarantee") -> Text:
+    """What is proved, for which rows, and what to do where that is little."""
+    said = joined(_claim(guarantee), " ", _scope(guarantee))
+    stated = guarantee.stated
+    if stated.kept.all() and guarantee.is_vacuous:
+        worst = int(guarantee.radius.argmax())
+        held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
+        region = guarantee.regions[worst]
+        said = joined(said, f" This says almost nothing yet: region {region} holds {held}. ", advice(guarantee), ".")
+    statement = guarantee.statement
+    if not statement.caveats:
+        return said
+    return joined(
+        "Nothing is proved: ", caveat(statement), ". The numbers hold if ", supposition(statement), ". ", said
+    )
+
+
+def _claim(guarantee: "Guarantee") -> str:
+    label = guarantee.positive_label
+    correct = guarantee.statement.event is Event.CORRECT_PREDICTION
+    event = "the predicted class being correct" if correct else f"class {label!r}"
+    stated = guarantee.stated
+    opening = (
+        f"With {percent(guarantee.confidence_level)} confidence, the true rate of {event} is within "
+        f"{upper(stated.epsilon)} of the predicted probability"
+    )
+    number, noun = len(guarantee.regions), _noun(guarantee)
+    if stated.kept.all():
+        where = f"the only {noun}" if number == 1 else f"all {counted(number, noun)}{_made_of(guarantee)} at once"
+        return f"{opening} in {where}."
+    return (
+        f"{opening} in {int(stated.kept.sum()):,} of {counted(number, noun)}{_made_of(guarantee)} at once, which hold "
+        f"at least {percent(stated.mass)} of the population. Over all {number:,} the bound is "
+        f"{upper(guarantee.epsilon)}."
+    )
+
+
+def _noun(guarantee: "Guarantee") -> str:
+    statement = guarantee.statement
+    plain = statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
+    return "bin" if plain else "region"
+
+
+def _made_of(guarantee: "Guarantee") -> str:
+    """Why there are more regions than bins were asked for."""
+    statement = guarantee.statement
+    within = f"within {counted(statement.n_segments, 'segment')}" if statement.n_segments else ""
+    if statement.n_atoms:
+        bins = counted(len(guarantee.regions) - statement.n_atoms, "bin")
+        return f" ({bins} and {counted(statement.n_atoms, 'single score value')}{within and ', ' + within})"
+    return f" (bins {within})" if within else ""
+
+
+def _scope(guarantee: "Guarantee") -> str:
+    statement, n_rows = guarantee.statement, guarantee.n_rows
+    rows = f"the {counted(n_rows, 'calibration row')}"
+    if statement.population is Population.SAME:
+        return f"This holds for every distribution of the data, if future rows are drawn like {rows}."
+    if statement.population is Population.STREAM:
+        return (
+            f"This holds after every label, so far {n_rows:,}, whenever you look or stop, for every distribution of "
+            "the data, if all rows come from one population."
+        )
+    if statement.population is Population.LABEL_SHIFT:
+        alike = "scores given the label are distributed"
+        return f"This holds for rows of the target population, if {alike} as among {rows}."
+    return (
+        "This holds for rows of the target population, if labels given inputs are distributed as among "
+        f"{rows} and the importance weights are the density ratio{_precision(statement)}."
+    )
+
+
+def _precision(statement: Statement) -> str:
+    error = 0.0 if statement.weights is None else statement.weights.error
+    return f" up to a relative error of {error:g}" if error else ""
+
+
+def advice(guarantee: "Guarantee") -> Text:
+    """What to do about a region with too few rows."""
+    if guarantee.statement.has_ties:
+        return ("Scores are tied: use ", Setting("split", 0.2), " or fewer bins")
+    return "Use fewer bins or more rows"
+
+
+def caveat(statement: Statement) -> Text:
+    """Why nothing is proved; empty where something is."""
+    return _listed((caveat.reason for caveat in statement.caveats), "; and ")
+
+
+def supposition(statement: Statement) -> Text:
+    """What would have to be true for the numbers to hold in spite of the caveats."""
+    return _listed(dict.fromkeys(caveat.supposition for caveat in statement.caveats), " and ")
+
+
+def assumptions(statement: Statement) -> tuple[Text, ...]:
+    """What must be true for the guarantee to hold."""
+    stated: list[Text] = [*_on_population(statement)]
+    stated.append("the model that made the scores was not trained on the calibration rows")
+    if statement.edges is Edges.FUNCTION:
+        stated.append("the regions were fixed before the calibration labels were seen")
+    elif statement.edges is Edges.OTHER_ROWS:
+        stated.append("the bins were cut from a random part of the rows, which counts in no bin")
+    if statement.n_uncounted:
+        edges = counted(statement.n_uncounted, "edge")
+        stated.append(f"no future score equals one of the {edges} exactly (true for continuous scores)")
+    return (*stated, *statement.assumed)
+
+
+def _on_population(statement: Statement) -> tuple[str, ...]:
+    if statement.population is Population.SAME:
+        return ("calibration rows and future rows are independent draws from one distribution",)
+    if statement.population is Population.STREAM:
+        return ("within a region labels are independent draws with one rate, today as on the first day",)
+    moved = "calibration rows are independent draws from one population, future rows from another, the target"
+    if statement.population is Population.LABEL_SHIFT:
+        return (moved, "scores given the label are distributed alike in both populations (label shift)")
+    alike = (moved, "labels given inputs are distributed alike in both populations")
+    weights = statement.weights
+    if weights is None:
+        return alike
+    of_what = f"the density ratio of the target over the calibration population{_precision(statement)}"
+    nature = (
+        f"the importance weights are {of_what}, or a multiple of it"
+        if weights.known
+        else f"the estimated importance weights are {of_what}"
+    )
+    return (*alike, nature, f"no importance weight exceeds {weights.bound:g}")
+
+
+def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
+    """What a reader should know besides."""
+    statement, counts = guarantee.statement, guarantee.counts
+    stated: list[Text] = []
+    if n_empty := int(np.count_nonzero(counts == 0)):
+        stated.append(f"{n_empty} of {counted(counts.size, 'region')} hold no row: the interval there is [0, 1]")
+    if statement.n_bins is not None and counts.size < statement.n_bins and not statement.n_segments:
+        asked = counted(statement.n_bins, "bin")
+        stated.append(f"scores are tied: {asked} asked for, {counted(counts.size, _noun(guarantee))} made")
+    small = int(np.count_nonzero(counts < guarantee.n_rows / (4 * counts.size)))
+    if statement.has_ties and small:
+        single = counted(statement.n_atoms, "single score value")
+        are = "is a region of its own" if statement.n_atoms == 1 else "are regions of their own"
+        few = counted(small, "region")
+        has = "has" if small == 1 else "have"
+        split = Setting("split", 0.2)
+        stated.append(
+            (f"scores are tied: {single} {are}, and {few} {has} few rows; ", split, " lets tied scores share a bin")
+        )
+    return (*statement.notes, *stated)
+
+
+def _listed(texts: Iterable[Text], between: str) -> Text:
+    return joined(*(part for text in texts for part in (between, text)))[1:]
