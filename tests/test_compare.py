@@ -32,7 +32,7 @@ def test_every_column_is_what_it_says(rows) -> None:
     assert result.ece[1] == pytest.approx(ece(y, prediction, strategy="uniform").value)
     fitted = BinningCalibrator(n_bins=8, classes=(0, 1), pos_label=1).fit(scores, y)
     assert result.epsilon[1] == fitted.guarantee_.epsilon
-    assert result.guarantee[1] == str(fitted.guarantee_)
+    assert result.guarantee[1] == fitted.guarantee_.sentence()
     assert result.state_bytes[1] == len(json.dumps(fitted.to_dict(), separators=(",", ":")))
     assert result.n_folds == 3
 

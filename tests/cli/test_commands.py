@@ -55,7 +55,7 @@ class TestFit:
         expected = BinningCalibrator(8).fit(table["p"].to_numpy(), table["y"].to_numpy())
         assert answer.code == 0
         assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
-        assert answer.json["guarantee"]["sentence"] == str(expected.guarantee_)
+        assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence()
         assert [region["rows"] for region in answer.json["guarantee"]["regions"]] == expected.tally_.counts.tolist()
         saved = load_model(folder / "model.json")
         assert saved.calibrator.tally_ == expected.tally_

@@ -413,7 +413,7 @@ def test_a_classifier_is_shown_by_its_guarantee() -> None:
     from sklearn.linear_model import LogisticRegression
 
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(SCORES[:, None], Y)
-    assert str(model.guarantee_) in read(render_report(AUDIT, model)).text
+    assert model.guarantee_.sentence() in read(render_report(AUDIT, model)).text
 
 
 def test_names_of_the_data_stay_text() -> None:
@@ -520,7 +520,7 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
 
 
 def test_the_promise_is_the_guarantees_own_sentence() -> None:
-    assert str(CALIBRATOR.guarantee_) in read(render_report(AUDIT, CALIBRATOR)).text
+    assert CALIBRATOR.guarantee_.sentence() in read(render_report(AUDIT, CALIBRATOR)).text
     assert "No calibrator was given" in render_report(AUDIT)
 
 
