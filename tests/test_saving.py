@@ -169,7 +169,7 @@ def test_file_is_for_readers_too():
     assert promise == {
         "epsilon": SMALL.guarantee_.epsilon,
         "confidence_level": 0.9,
-        "sentence": str(SMALL.guarantee_),
+        "sentence": SMALL.guarantee_.sentence(),
     }
 
 

@@ -199,8 +199,8 @@ def _scope(guarantee: "Guarantee") -> str:
         return f"This holds for every distribution of the data, if future rows are drawn like {rows}."
     if statement.population is Population.STREAM:
         return (
-            f"This holds after every label, so far {n_rows:,}, whenever you look or stop, for every distribution of "
-            "the data, if all rows come from one population."
+            f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for every distribution "
+            "of the data, if all rows come from one population."
         )
     if statement.population is Population.LABEL_SHIFT:
         alike = "scores given the label are distributed"
