@@ -296,7 +296,7 @@ def test_sure_scores_that_are_wrong_are_proved_wrong() -> None:
         ({"n_bins": 0}, "n_bins must be an int >= 1"),
         ({"confidence_level": 0}, "confidence_level must be"),
         ({"y": [1, 1]}, "name both"),
-        ({"y": ["a", "b"]}, "pos_label must say"),
+        ({"y": ["a", "b"]}, "pos_label must name the positive class"),
     ],
 )
 def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:

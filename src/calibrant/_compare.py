@@ -12,14 +12,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, check_cv
 
-from calibrant._input import as_scores, check_same_length, column_count, shown
-from calibrant._labels import encode_labels
+from calibrant._input import shown
 from calibrant._numbers import counted, rows, upper
 from calibrant._optional import pandas
 from calibrant._params import as_generator, check_int
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, RandomState, ScoreMap
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import brier_score, ece, log_loss
+from calibrant.rows.reader import read_rows
 
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
@@ -138,9 +138,8 @@ def compare(
     array([  nan,   nan, 0.058])
     """
     contenders = _named(calibrators)
-    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=column_count(scores))
-    checked = as_scores(scores, positive_column=known.positive_index).astype(np.float64)
-    check_same_length(checked, codes)
+    read = read_rows(scores, y, classes=classes, pos_label=pos_label).collect()
+    checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
     folds = _folds(cv, checked, codes, random_state)
     entries = [_entry(name, calibrator, checked, codes, folds) for name, calibrator in contenders.items()]
     if checked.min() >= 0.0 and checked.max() <= 1.0:

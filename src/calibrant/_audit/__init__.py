@@ -14,11 +14,11 @@ from calibrant._input import shown
 from calibrant._numbers import counted
 from calibrant._params import Integer, Only, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError
 from calibrant.intervals.bounded_mean import lower_mean
-from calibrant.metrics.bins import MOST_VALUES, Forecasts, read_forecasts
-from calibrant.partition.segments import segment_kinds
+from calibrant.metrics.bins import MOST_VALUES, read_forecasts
 from calibrant.rows import ScoredData
+from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
 
 __all__ = ["Audit", "AuditTable", "Finding", "audit"]
@@ -130,7 +130,7 @@ def audit(
     elif scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     else:
-        groups = _groups(read_forecasts(y, scores, pos_label, classes), segments)
+        groups = _groups(read_forecasts(y, scores, pos_label, classes, segments))
     share = alpha * _INTERVALS / len(groups)
     parts = [resolve(cells, finest_bins(cells.n_rows, n_bins), share) for _, cells in groups]
     table = _table([segment for segment, _ in groups], parts)
@@ -155,17 +155,16 @@ def audit(
     )
 
 
-def _groups(forecasts: Forecasts, segments: ArrayLike | None) -> list[tuple[Hashable, Cells]]:
+def _groups(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
     """All rows first, then the rows of each segment."""
-    groups: list[tuple[Hashable, Cells]] = [(None, Cells.of_rows(forecasts))]
-    if segments is None:
-        return groups
-    names, inverse = segment_kinds(segments)
-    if inverse.size != len(forecasts):
-        raise InvalidValueError("segments", f"have one entry per score, {len(forecasts)}", got=str(inverse.size))
-    order = np.argsort(inverse, kind="stable")
-    members = np.split(order, np.searchsorted(inverse[order], np.arange(1, len(names))))
-    return groups + [(name, Cells.of_rows(forecasts.part(rows))) for name, rows in zip(names, members, strict=True)]
+    names: list[Hashable] = [None]
+    members = [rows]
+    if rows.segment is not None:
+        order = np.argsort(rows.segment, kind="stable")
+        ends = np.cumsum(np.bincount(rows.segment, minlength=len(rows.segment_names)))[:-1]
+        names += rows.segment_names
+        members += [rows.take(chosen) for chosen in np.split(order, ends)]
+    return [(name, Cells.of_rows(part)) for name, part in zip(names, members, strict=True)]
 
 
 def _table(segments: list[Hashable], parts: list[Resolutions]) -> AuditTable:

@@ -9,9 +9,10 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.metrics.bins import MOST_VALUES, Forecasts, few_values
+from calibrant.metrics.bins import MOST_VALUES, few_values
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData
+from calibrant.rows.memory import MemoryRows
 from calibrant.tally import Tally, WeightSums
 
 
@@ -49,10 +50,10 @@ class Cells:
         return self.n_values is not None and few_values(self.n_values, self.n_rows)
 
     @classmethod
-    def of_rows(cls, rows: Forecasts) -> Self:
+    def of_rows(cls, rows: MemoryRows) -> Self:
         """One cell for every score value."""
         values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
-        positives = np.bincount(inverse, rows.labels).astype(np.int64)
+        positives = np.bincount(inverse, rows.codes).astype(np.int64)
         return cls(values, values, counts, positives, values * counts, values.size)
 
     @classmethod

@@ -5,7 +5,8 @@ from collections.abc import Hashable
 import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, IntArray
-from calibrant.metrics.bins import Bins, Forecasts, equal_mass, middle_ranks, read_forecasts
+from calibrant.metrics.bins import Bins, equal_mass, middle_ranks, read_forecasts
+from calibrant.rows.memory import MemoryRows
 
 
 def sweep_bins(
@@ -51,15 +52,15 @@ def sweep_bins(
     return _sweep(read_forecasts(y, scores, pos_label, classes))
 
 
-def sweep_binned(rows: Forecasts) -> Bins:
+def sweep_binned(rows: MemoryRows) -> Bins:
     """Group rows into the bins of the sweep."""
     inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]
     return Bins.of(rows, equal_mass(counts, _sweep(rows))[inverse])
 
 
-def _sweep(rows: Forecasts) -> int:
+def _sweep(rows: MemoryRows) -> int:
     values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
-    hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, rows.labels))])
+    hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, rows.codes))])
     ends = np.concatenate([[0], np.cumsum(counts)])
     middle = middle_ranks(counts)
     n_bins = 1

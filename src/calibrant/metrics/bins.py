@@ -1,50 +1,41 @@
 """Rows of a metric, grouped into bins that depend on the scores alone."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._input import as_scores, check_same_length, column_count, in_all
-from calibrant._labels import encode_labels
+from calibrant._input import in_all
 from calibrant._params import check_bins, check_choice
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
+from calibrant.rows.memory import MemoryRows
+from calibrant.rows.reader import read_rows
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
 MOST_VALUES = 1000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Forecasts:
-    """Predicted probabilities, and labels as 0 and 1."""
-
-    scores: FloatArray
-    labels: FloatArray
-
-    def __len__(self) -> int:
-        return self.scores.size
-
-    def part(self, chosen: IndexArray) -> "Forecasts":
-        """The chosen rows."""
-        return Forecasts(self.scores[chosen], self.labels[chosen])
-
-
-def read_forecasts(y: ArrayLike, scores: ArrayLike, pos_label: Hashable | None, classes: ArrayLike | None) -> Forecasts:
-    """Check labels and probabilities, and code the labels as 0 and 1."""
-    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=column_count(scores))
-    checked = as_scores(scores, positive_column=known.positive_index).astype(np.float64)
-    check_same_length(checked, codes)
-    bad = np.flatnonzero((checked < 0.0) | (checked > 1.0))
+def read_forecasts(
+    y: ArrayLike,
+    scores: ArrayLike,
+    pos_label: Hashable | None,
+    classes: ArrayLike | None,
+    segments: ArrayLike | None = None,
+) -> MemoryRows:
+    """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1]."""
+    rows = read_rows(scores, y, pos_label=pos_label, classes=classes, segments=segments).collect()
+    probabilities = np.asarray(rows.scores, dtype=np.float64)
+    bad = np.flatnonzero((probabilities < 0.0) | (probabilities > 1.0))
     if bad.size:
         raise InvalidValueError(
             "scores",
             "be probabilities in [0, 1]",
-            got=f"{float(checked[bad[0]])!r} in row {int(bad[0])}, and {in_all(bad.size)}",
+            got=f"{float(probabilities[bad[0]])!r} in row {int(bad[0])}, and {in_all(bad.size)}",
             advice="turn scores into probabilities first, for example with BinningCalibrator",
         )
-    return Forecasts(checked, codes.astype(np.float64))
+    return replace(rows, scores=probabilities)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +61,7 @@ class Bins:
     is_value: BoolArray
 
     @classmethod
-    def of(cls, rows: Forecasts, cell: IntArray | IndexArray) -> "Bins":
+    def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "Bins":
         """Group rows by the number of their bin."""
         used, index = np.unique(cell, return_inverse=True)
         counts = np.bincount(index)
@@ -78,7 +69,7 @@ class Bins:
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
         mean = np.clip(np.bincount(index, rows.scores) / counts, lowest, highest)
-        positives = np.bincount(index, rows.labels).astype(np.int64)
+        positives = np.bincount(index, rows.codes).astype(np.int64)
         return cls(index, counts.astype(np.int64), positives, mean, lowest == highest)
 
     @property
@@ -102,7 +93,7 @@ def few_values(n_values: int, n_rows: int) -> bool:
     return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
 
 
-def binned(rows: Forecasts, n_bins: int, strategy: str) -> Bins:
+def binned(rows: MemoryRows, n_bins: int, strategy: str) -> Bins:
     """Group rows into the bins asked for. Bins without rows are left out, because they weigh nothing."""
     check_choice("strategy", strategy, BINS)
     n_bins = check_bins(n_bins)

@@ -10,8 +10,9 @@ from calibrant._params import Integer, Only, check_choice, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
 from calibrant.metrics.adaptive import sweep_binned
-from calibrant.metrics.bins import Bins, Forecasts, binned, read_forecasts
+from calibrant.metrics.bins import Bins, binned, read_forecasts
 from calibrant.metrics.estimate import Estimate
+from calibrant.rows.memory import MemoryRows
 
 NORMS = ("l1", "l2", "max")
 _SWEEP = "sweep"
@@ -159,7 +160,7 @@ def debiased_square(bins: Bins) -> float:
     return float(bins.mass @ np.where(bins.counts > 1, bins.gap**2 - noise, 0.0))
 
 
-def _bins(rows: Forecasts, n_bins: int | str, strategy: str) -> Bins:
+def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
     checked = (Integer(1) | Only(_SWEEP)).check("n_bins", n_bins)
     return sweep_binned(rows) if isinstance(checked, str) else binned(rows, checked, strategy)
 

@@ -94,11 +94,11 @@ def brier_score(
     alpha = error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes)
     bins = binned(rows, n_bins, strategy)
-    losses = (rows.labels - rows.scores) ** 2
+    losses = (rows.codes - rows.scores) ** 2
     lower, upper = bounded_mean(losses, alpha)
-    overall = float(rows.labels.mean())
+    overall = float(rows.codes.mean())
     refinement = float(bins.mass @ (bins.rate * (1.0 - bins.rate)))
-    off_score, off_label = rows.scores - bins.mean_score[bins.index], rows.labels - bins.rate[bins.index]
+    off_score, off_label = rows.scores - bins.mean_score[bins.index], rows.codes - bins.rate[bins.index]
     return BrierScore(
         name="Brier score",
         value=float(losses.mean()),
@@ -159,7 +159,7 @@ def log_loss(
     """
     alpha = error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes)
-    given = np.where(rows.labels == 1.0, rows.scores, 1.0 - rows.scores)
+    given = np.where(rows.codes == 1, rows.scores, 1.0 - rows.scores)
     if clip is not None:
         clip = _CLIP.check("clip", clip)
         given = np.clip(given, clip, 1.0 - clip)

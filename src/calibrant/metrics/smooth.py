@@ -83,7 +83,7 @@ def smooth_ece(
     rows = read_forecasts(y, scores, pos_label, classes)
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
     counts = np.bincount(cell, minlength=n_cells) / len(rows)
-    spectrum = fft.dct(np.bincount(cell, rows.labels - rows.scores, minlength=n_cells) / len(rows))
+    spectrum = fft.dct(np.bincount(cell, rows.codes - rows.scores, minlength=n_cells) / len(rows))
     value = _fixed_point(spectrum)
     lower, upper = _limits(spectrum, counts, len(rows), alpha)
     return Estimate(
