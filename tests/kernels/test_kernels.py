@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.kernels import _brackets, _chunks, _grid, _numpy, _select
+from calibrant.kernels import _chunks, _grid, _numpy, _select
 
 IMPLEMENTATIONS = ["numpy", "numba"]
 DENORMAL = 5e-324
@@ -111,6 +111,7 @@ def test_order_statistics_equal_a_sort(implementation: str, data: st.DataObject)
     ranks = np.array(sorted(data.draw(st.lists(st.integers(1, rows), min_size=1, max_size=20))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_select, "SORT_ROWS", 16)
+        patch.setattr(_select, "FEW_VALUES", data.draw(st.sampled_from([0, 10, 500])))
         check_ranks(scores, ranks, implementation=implementation)
 
 
@@ -131,25 +132,53 @@ def test_every_shape_of_scores(implementation: str, shape: str) -> None:
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("few_values", [0, 512])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_order_statistics_by_brackets(implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_select, "_fine_grid", lambda scores, wanted: None)
-    scores = SHAPES[shape](np.random.default_rng(6), 100_000)
-    check_ranks(scores, np.array([1, 2, 7, 50_000, 50_000, 99_999, 100_000]), implementation=implementation)
+def test_order_statistics_by_cells_within_cells(
+    implementation: str, few_values: int, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_select, "SORT_ROWS", 16)
+    monkeypatch.setattr(_select, "FEW_VALUES", few_values)
+    scores = SHAPES[shape](np.random.default_rng(6), 20_000)
+    check_ranks(scores, np.array([1, 2, 7, 10_000, 10_000, 19_999, 20_000]), implementation=implementation)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_a_misleading_sample_costs_time_only(implementation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def smallest(scores: Any, size: int) -> Any:
-        return np.sort(scores)[:size]
-
+@pytest.mark.parametrize("ranks", [[1, 20_000, 40_000, 59_000, 60_000], [30_000], [60_000]])
+def test_a_misleading_sample_costs_time_only(
+    implementation: str, ranks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores = np.random.default_rng(7).random(60_000)
-    ranks = np.array([1, 20_000, 40_000, 59_000, 60_000])
-    monkeypatch.setattr(_select, "sample", smallest)
-    check_ranks(scores, ranks, implementation=implementation)
-    monkeypatch.setattr(_select, "_fine_grid", lambda scores, wanted: None)
-    monkeypatch.setattr(_brackets, "sample", smallest)
-    check_ranks(scores, ranks, implementation=implementation)
+    smallest = np.sort(scores)[:500]
+    for low, high in ((smallest[3], smallest[400]), (smallest[3], smallest[3])):
+        monkeypatch.setattr(_select, "_sampled", lambda scores, wanted, ends=(low, high): (*ends, smallest))
+        check_ranks(scores, np.array(ranks), implementation=implementation)
+
+
+def test_cuts_that_all_scores_tie_with_still_have_keys() -> None:
+    values = np.arange(101) / 100
+    scores = np.random.default_rng(3).choice(values, 20_000)
+    grid = _grid.build(doubled(values), scores)
+    assert grid is not None
+    assert grid.depth == 2
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("cuts", [np.empty(0), np.linspace(0.1, 0.9, 9)])
+@pytest.mark.parametrize("limits", [(0.0, 1.0), (-np.inf, np.inf), (0.0, np.inf)])
+def test_scores_are_checked_as_they_are_looked_up(implementation: str, dtype: Any, cuts: Any, limits: Any) -> None:
+    scores = np.random.default_rng(4).random(300_000).astype(dtype)
+    table = np.cos(np.arange(cuts.shape[0] + 1.0))
+    options = {"limits": limits, "implementation": implementation}
+    np.testing.assert_array_equal(
+        kernels.look_up(scores, cuts, table, **options), table[np.searchsorted(cuts, scores.astype(float), "right")]
+    )
+    for bad in (np.nan, np.inf, -np.inf, *((1.5, -0.5) if limits == (0.0, 1.0) else ())):
+        spoilt = scores.copy()
+        spoilt[299_000] = bad
+        with pytest.raises(kernels.OutsideLimitsError):
+            kernels.look_up(spoilt, cuts, table, **options)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -310,6 +339,6 @@ def test_nothing_is_compiled_again_for_other_input() -> None:
     frozen.flags.writeable = False
     frozen_table = np.zeros(10)
     frozen_table.flags.writeable = False
-    for other in (frozen, scores[::2], scores.astype(np.float32)):
+    for other in (frozen, scores[::2], scores.astype(np.float32)[::2]):
         kernels.look_up(other, cuts, frozen_table, implementation="numba")
     assert len(_loops.look_up.signatures) == compiled

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.kernels import _checks, _numpy, _select
-from calibrant.kernels._chunks import over_threads
+from calibrant.kernels import _chunks, _numpy, _select
+from calibrant.kernels._chunks import Limits, OutsideLimitsError, over_threads
 from calibrant.kernels._grid import Grid, build
-from calibrant.kernels._passes import Threaded
 
-__all__ = ["assign", "count", "encode", "first_nonfinite", "look_up", "order_statistics"]
+__all__ = ["OutsideLimitsError", "assign", "count", "encode", "first_nonfinite", "look_up", "order_statistics"]
 
 Implementation: TypeAlias = Literal["numpy", "numba"] | None
 
@@ -162,6 +161,7 @@ def look_up(
     table: FloatArray,
     *,
     out: FloatArray | None = None,
+    limits: Limits | None = None,
     threads: int = 1,
     implementation: Implementation = None,
 ) -> FloatArray:
@@ -176,6 +176,8 @@ def look_up(
         One entry, or one row, for each cell.
     out : array of shape (n,) or (n, k), optional
         Where to write: contiguous float64. Memory that is in use already is twice as fast to write to.
+    limits : (float, float), optional
+        For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and within these limits.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -197,11 +199,12 @@ def look_up(
     if out is None:
         out = np.empty((rows, *table.shape[1:]))
     if cuts.shape[0] == 0:
-        out[:] = table[0]
+        for start, stop, _ in _chunks.chunks(scores, limits=limits):
+            out[start:stop] = table[0]
         return out
     module, grid = _prepare(scores, cuts, implementation)
     result = out
-    over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, result[part]))
+    over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, result[part], limits))
     return out
 
 
@@ -232,7 +235,12 @@ def order_statistics(
     array([0.1, 0.5])
     """
     module = _compiled(scores.shape[0], implementation) or _numpy
-    return _select.order_statistics(scores, np.asarray(ranks, np.int64), Threaded(module, threads))
+
+    def rows_between(part: NDArray[Any], cuts: FloatArray) -> IntArray:
+        no_labels = np.zeros(part.shape[0], np.uint8)
+        return count(part, no_labels, cuts, threads=threads, implementation=implementation)[0]
+
+    return _select.order_statistics(scores, np.asarray(ranks, np.int64), module, rows_between, threads)
 
 
 def first_nonfinite(scores: NDArray[Any], *, threads: int = 1) -> int:
@@ -256,7 +264,7 @@ def first_nonfinite(scores: NDArray[Any], *, threads: int = 1) -> int:
     """
 
     def work(part: slice) -> int:
-        found = _checks.first_nonfinite(scores[part])
+        found = _chunks.first_nonfinite(scores[part])
         return -1 if found < 0 else part.start + found
 
     return next((found for found in over_threads(scores.shape[0], threads, work) if found >= 0), -1)
@@ -287,4 +295,4 @@ def encode(labels: NDArray[Any], negative: Any, positive: Any, *, threads: int =
     (array([0, 1, 1], dtype=uint8), -1)
     """
     del threads
-    return _checks.encode(labels, negative, positive)
+    return _chunks.encode(labels, negative, positive)

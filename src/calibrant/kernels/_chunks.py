@@ -1,15 +1,15 @@
-"""Rows in pieces: small ones that stay in the cache, and large ones for threads."""
+"""Rows in pieces, small ones that stay in the cache and large ones for threads; and checks of every row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import FloatArray
+from calibrant._typing import CodeArray
 
 Result = TypeVar("Result")
 
@@ -20,19 +20,52 @@ THREAD_ROWS = 10_000_000
 """Below this many rows one thread is as good as two."""
 
 
-def chunks(scores: NDArray[Any], rows: int = CHUNK_ROWS) -> Iterator[tuple[int, int, FloatArray]]:
-    """Yield (start, stop, scores[start:stop] as contiguous float64), in one reused buffer where they are converted."""
+Limits: TypeAlias = tuple[float, float]
+
+
+class OutsideLimitsError(Exception):
+    """A score is not finite, or lies outside the limits."""
+
+
+def chunks(
+    scores: NDArray[Any],
+    rows: int = CHUNK_ROWS,
+    limits: Limits | None = None,
+    kinds: Sequence[np.dtype[Any]] = (np.dtype(np.float64),),
+) -> Iterator[tuple[int, int, NDArray[Any]]]:
+    """Yield (start, stop, scores[start:stop] as a contiguous array), in one reused buffer where they are copied.
+
+    Scores of other `kinds` become float64.
+
+    With limits, each chunk is checked before it is yielded: a chunk in the cache is checked in half the time of a pass.
+    """
     total = scores.shape[0]
-    direct = scores.dtype == np.float64 and scores.flags.c_contiguous and scores.flags.aligned
+    direct = scores.dtype in kinds and scores.flags.c_contiguous and scores.flags.aligned
     buffer = np.empty(0 if direct else min(rows, total))
     for start in range(0, total, rows):
         stop = min(start + rows, total)
-        if direct:
-            yield start, stop, scores[start:stop]
-        else:
+        piece = scores[start:stop]
+        if limits is not None and not _inside(piece, *limits):
+            raise OutsideLimitsError
+        if not direct:
+            np.copyto(buffer[: stop - start], piece)
             piece = buffer[: stop - start]
-            np.copyto(piece, scores[start:stop])
-            yield start, stop, piece
+        yield start, stop, piece
+
+
+def _inside(piece: NDArray[Any], low: float, high: float) -> bool:
+    if low == -np.inf and high == np.inf:
+        return all_finite(piece)
+    # As Python floats: numpy would round the limits to float32 to compare them with float32 scores.
+    smallest, largest = float(piece.min()), float(piece.max())
+    return low <= smallest and largest <= high and np.isfinite(smallest) and np.isfinite(largest)
+
+
+def all_finite(piece: NDArray[Any]) -> bool:
+    """Whether no entry is NaN or infinite."""
+    # A sum is the cheapest pass over doubles: it is finite unless an entry is not, or it overflows.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(piece.sum()) or np.isfinite(piece).all())
 
 
 def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> list[Result]:
@@ -46,3 +79,35 @@ def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> li
     slices = [slice(start, stop) for start, stop in pairwise(bounds)]
     with ThreadPoolExecutor(pieces) as pool:
         return list(pool.map(work, slices))
+
+
+def first_nonfinite(scores: NDArray[Any]) -> int:
+    """Index of the first NaN or infinity, or -1."""
+    for start in range(0, scores.shape[0], CHUNK_ROWS):
+        piece = scores[start : start + CHUNK_ROWS]
+        if not all_finite(piece):
+            return start + int(np.isfinite(piece).argmin())
+    return -1
+
+
+def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArray, int]:
+    """Codes 0 and 1, and the index of the first label that is neither of the two, or -1."""
+    small = labels.dtype == np.bool_ or labels.dtype == np.uint8
+    if small and negative == 0 and positive == 1:
+        codes: CodeArray = labels.view(np.uint8)
+        if labels.dtype == np.bool_ or labels.shape[0] == 0 or codes.max() <= 1:
+            return codes, -1
+        return codes, int((codes > 1).argmax())
+    codes = np.empty(labels.shape, np.uint8)
+    known = np.empty(min(labels.shape[0], CHUNK_ROWS), np.bool_)
+    bad = -1
+    for start in range(0, labels.shape[0], CHUNK_ROWS):
+        piece = labels[start : start + CHUNK_ROWS]
+        part = codes[start : start + CHUNK_ROWS].view(np.bool_)
+        good = known[: piece.shape[0]]
+        np.equal(piece, positive, out=part)
+        np.equal(piece, negative, out=good)
+        np.logical_or(good, part, out=good)
+        if bad < 0 and not good.all():
+            bad = start + int(good.argmin())
+    return codes, bad

@@ -124,7 +124,6 @@ def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE
     sample = np.ascontiguousarray(scores[::stride], dtype=np.float64)
     sizes = (_grid_size(cuts.shape[0]), 1 << 16)
     best: Grid | None = None
-    best_share = np.inf
     for size in sizes:
         for kind in (POSITIVE_BITS, LINEAR, SIGNED_BITS):
             grid = _try(cuts, kind, size)
@@ -132,14 +131,15 @@ def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE
                 continue
             keys = np.clip(grid.keys(sample, np.empty(sample.shape, np.intp), np.empty_like(sample)), 0, grid.size - 1)
             share = float(np.mean(grid.shared[keys])) if sample.shape[0] else 0.0
-            if share < best_share:
-                best, best_share = replace(grid, share=share), share
+            # Where every score ties with a cut, all grids share alike: then take the one whose keys hold fewer cuts.
+            if best is None or (share, grid.depth) < (best.share, best.depth):
+                best = replace(grid, share=share)
             if share <= good_share:
                 return best
         # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several distinct cuts.
         if best is not None and best.depth <= 2:
             return best
-    if best is not None and best.depth > 2 and best_share > USELESS_SHARE:
+    if best is not None and best.depth > 2 and best.share > USELESS_SHARE:
         return None
     return best
 

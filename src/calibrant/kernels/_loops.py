@@ -1,7 +1,7 @@
 """The compiled loops: serial, without the interpreter's lock. Importing this imports numba.
 
-All take contiguous float64 scores with their bits as int64, the parameters of the keys, and for each key the number of
-cuts below it or a mark where the score has to be compared.
+All take contiguous float64 or float32 scores, the parameters of the keys, and for each key the number of cuts below it
+or a mark where the score has to be compared.
 """
 
 from __future__ import annotations
@@ -68,6 +68,29 @@ def _fill_by_kind(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) 
     return signed_bits
 
 
+def _load(scores: Any, start: Any, buffer: Any) -> Any:
+    """The next block of scores as doubles."""
+    raise NotImplementedError
+
+
+@overload(_load)
+def _load_by_type(scores: Any, start: Any, buffer: Any) -> Any:
+    if scores.dtype == numba.float64:
+
+        def shared(scores: Any, start: Any, buffer: Any) -> Any:
+            return scores[start : start + BLOCK]
+
+        return shared
+
+    def converted(scores: Any, start: Any, buffer: Any) -> Any:
+        part = scores[start : start + BLOCK]
+        for row in range(part.shape[0]):
+            buffer[row] = part[row]
+        return buffer[: part.shape[0]]
+
+    return converted
+
+
 @_compiled
 def _resolve(score: Any, key: Any, first: Any, padded: Any) -> Any:
     """Cell of one score that shares its key with cuts."""
@@ -85,28 +108,27 @@ def _resolve(score: Any, key: Any, first: Any, padded: Any) -> Any:
 
 
 @_compiled
-def _compare(scores: Any, table: Any, padded: Any, keys: Any, cells: Any) -> None:
-    """Cells of a block of scores, where no key has more than two cuts."""
-    for row in range(np.uint64(scores.shape[0])):
+def _compare(scores: Any, rows: Any, table: Any, padded: Any, keys: Any) -> None:
+    """Replace the keys of a block of scores by cells, where no key has more than two cuts."""
+    for row in range(np.uint64(rows)):
         score = scores[row]
         cell = np.uint64(table[np.uint64(keys[row])])
-        cells[row] = cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
+        keys[row] = cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
 
 
 @_compiled
-def count(
-    scores: Any, bits: Any, labels: Any, parameters: Any, table: Any, first: Any, padded: Any, totals: Any
-) -> None:
+def count(scores: Any, labels: Any, parameters: Any, table: Any, first: Any, padded: Any, totals: Any) -> None:
     """Add up, for each cell and label, the rows."""
     top = np.int64(table.shape[0] - 1)
     mark = SMALL_MARK if table.itemsize == 1 else MARK
     n_codes = np.uint64(totals.shape[0] // LANES)
-    keys = np.empty(BLOCK, np.uint32)
+    keys, buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
-        stop = min(start + BLOCK, scores.shape[0])
-        block, part = scores[start:stop], labels[start:stop]
-        _fill(block, bits[start:stop], parameters, top, keys)
-        for row in range(np.uint64(stop - start)):
+        block = _load(scores, start, buffer)
+        rows = block.shape[0]
+        part = labels[start : start + rows]
+        _fill(block, block.view(np.int64), parameters, top, keys)
+        for row in range(np.uint64(rows)):
             cell = np.uint64(table[np.uint64(keys[row])])
             if cell == mark:
                 cell = _resolve(block[row], np.uint64(keys[row]), first, padded)
@@ -115,42 +137,42 @@ def count(
 
 
 @_compiled
-def count_compared(
-    scores: Any, bits: Any, labels: Any, parameters: Any, table: Any, first: Any, padded: Any, totals: Any
-) -> None:
+def count_compared(scores: Any, labels: Any, parameters: Any, table: Any, first: Any, padded: Any, totals: Any) -> None:
     """As `count`, with every score compared."""
     # Not a branch within `count`: both in one function take a quarter longer.
     top = np.int64(table.shape[0] - 1)
     n_codes = np.uint64(totals.shape[0] // LANES)
-    keys = np.empty(BLOCK, np.uint32)
+    keys, buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
-        stop = min(start + BLOCK, scores.shape[0])
-        block, part = scores[start:stop], labels[start:stop]
-        _fill(block, bits[start:stop], parameters, top, keys)
-        _compare(block, table, padded, keys, keys)
-        for row in range(np.uint64(stop - start)):
+        block = _load(scores, start, buffer)
+        rows = block.shape[0]
+        part = labels[start : start + rows]
+        _fill(block, block.view(np.int64), parameters, top, keys)
+        _compare(block, rows, table, padded, keys)
+        for row in range(np.uint64(rows)):
             lane = (row & np.uint64(LANES - 1)) * n_codes
             totals[lane + np.uint64(2) * np.uint64(keys[row]) + np.uint64(part[row])] += 1
 
 
 @_compiled
 def look_up(
-    scores: Any, bits: Any, values: Any, parameters: Any, table: Any, first: Any, padded: Any, comparing: Any, out: Any
+    scores: Any, values: Any, parameters: Any, table: Any, first: Any, padded: Any, comparing: Any, out: Any
 ) -> None:
     """Value of each score's cell."""
     top = np.int64(table.shape[0] - 1)
     mark = SMALL_MARK if table.itemsize == 1 else MARK
-    keys = np.empty(BLOCK, np.uint32)
+    keys, buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
-        stop = min(start + BLOCK, scores.shape[0])
-        block, part = scores[start:stop], out[start:stop]
-        _fill(block, bits[start:stop], parameters, top, keys)
+        block = _load(scores, start, buffer)
+        rows = block.shape[0]
+        part = out[start : start + rows]
+        _fill(block, block.view(np.int64), parameters, top, keys)
         if comparing:
-            _compare(block, table, padded, keys, keys)
-            for row in range(np.uint64(stop - start)):
+            _compare(block, rows, table, padded, keys)
+            for row in range(np.uint64(rows)):
                 part[row] = values[np.uint64(keys[row])]
         else:
-            for row in range(np.uint64(stop - start)):
+            for row in range(np.uint64(rows)):
                 cell = np.uint64(table[np.uint64(keys[row])])
                 if cell == mark:
                     cell = _resolve(block[row], np.uint64(keys[row]), first, padded)
@@ -158,72 +180,31 @@ def look_up(
 
 
 @_compiled
-def scan(
-    scores: Any,
-    bits: Any,
-    names: Any,
-    parameters: Any,
-    table: Any,
-    first: Any,
-    padded: Any,
-    comparing: Any,
-    totals: Any,
-    kept: Any,
-    codes: Any,
-) -> Any:
-    """Add up the rows of each name, copy out those with odd names, and return how many."""
-    top = np.int64(table.shape[0] - 1)
-    mark = SMALL_MARK if table.itemsize == 1 else MARK
-    n_codes = np.uint64(totals.shape[0] // LANES)
-    keys = np.empty(BLOCK, np.uint32)
-    filled = np.uint64(0)
-    for start in range(0, scores.shape[0], BLOCK):
-        stop = min(start + BLOCK, scores.shape[0])
-        block = scores[start:stop]
-        _fill(block, bits[start:stop], parameters, top, keys)
-        if comparing:
-            _compare(block, table, padded, keys, keys)
-        else:
-            for row in range(np.uint64(stop - start)):
-                cell = np.uint64(table[np.uint64(keys[row])])
-                if cell == mark:
-                    cell = _resolve(block[row], np.uint64(keys[row]), first, padded)
-                keys[row] = cell
-        for row in range(np.uint64(stop - start)):
-            code = np.uint64(names[np.uint64(keys[row])])
-            totals[(row & np.uint64(LANES - 1)) * n_codes + code] += 1
-            # Written always and kept if odd: cheaper than a branch that cannot be foreseen.
-            kept[filled] = block[row]
-            codes[filled] = code
-            filled += code & ONE
-    return filled
-
-
-@_compiled
-def histogram(scores: Any, bits: Any, parameters: Any, totals: Any) -> None:
+def histogram(scores: Any, parameters: Any, totals: Any) -> None:
     """Add up the rows of each key."""
     top = np.int64(totals.shape[0] - 1)
-    keys = np.empty(BLOCK, np.uint32)
+    keys, buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
     for start in range(0, scores.shape[0], BLOCK):
-        stop = min(start + BLOCK, scores.shape[0])
-        _fill(scores[start:stop], bits[start:stop], parameters, top, keys)
-        for row in range(np.uint64(stop - start)):
+        block = _load(scores, start, buffer)
+        rows = block.shape[0]
+        _fill(block, block.view(np.int64), parameters, top, keys)
+        for row in range(np.uint64(rows)):
             totals[np.uint64(keys[row])] += np.uint32(1)
 
 
 @_compiled
-def extract(scores: Any, bits: Any, parameters: Any, marks: Any, kept: Any, found: Any) -> Any:
+def extract(scores: Any, parameters: Any, marks: Any, kept: Any, found: Any) -> Any:
     """Copy out the scores whose key is marked, with their marks, and return how many."""
     top = np.int64(marks.shape[0] - 1)
-    keys = np.empty(BLOCK, np.uint32)
+    keys, buffer = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
     places = np.empty(BLOCK + 1, np.uint32)
     filled = np.uint64(0)
     for start in range(0, scores.shape[0], BLOCK):
-        stop = min(start + BLOCK, scores.shape[0])
-        block = scores[start:stop]
-        _fill(block, bits[start:stop], parameters, top, keys)
+        block = _load(scores, start, buffer)
+        rows = block.shape[0]
+        _fill(block, block.view(np.int64), parameters, top, keys)
         n_places = np.uint64(0)
-        for row in range(np.uint64(stop - start)):
+        for row in range(np.uint64(rows)):
             places[n_places] = row
             n_places += np.uint64(marks[np.uint64(keys[row])] != 0)
         for place in range(n_places):

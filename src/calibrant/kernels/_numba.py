@@ -1,7 +1,7 @@
 """The per-row work compiled: what prepares arrays for the loops of `_loops`. Importing this imports numba.
 
-Every array that comes from outside enters as a contiguous read-only float64 or uint8 view, in pieces where it has to be
-converted, so that nothing is compiled again for writable, strided or float32 input.
+Every array that comes from outside enters as a contiguous read-only view, in pieces where it has to be copied, so that
+nothing is compiled again for writable or strided input.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _loops
-from calibrant.kernels._chunks import chunks
+from calibrant.kernels._chunks import Limits, chunks
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, Grid
 from calibrant.kernels._loops import LANES
 from calibrant.kernels._numpy import code_type
 
-CONVERTED_ROWS = 1 << 15
-"""Rows at a time where something has to be converted or copied out: few enough to stay in the cache."""
+CHUNK_ROWS = 1 << 17
+"""Rows at a time where something has to be checked, converted or copied out: a call costs 5 microseconds."""
 LARGEST_PIECE = 1 << 20
 """Rows at a time otherwise: enough that a call costs nothing, few enough that their counts fit 32 bits."""
 GOOD_SHARE = 1 / 256
 """For `build`: all kinds of keys are computed equally fast here, so the finest is the best."""
 COMPARED_SHARE = 1 / 32
 """With more rows than this to be compared, comparing all is faster than a branch that cannot be foreseen."""
+
+_KINDS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def fits(grid: Grid | None, names: int) -> bool:
@@ -48,16 +50,13 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _pieces(scores: NDArray[Any], rows: int) -> Iterator[tuple[slice, NDArray[Any], NDArray[Any]]]:
-    for start, stop, piece in chunks(scores, rows):
-        yield slice(start, stop), _read_only(piece), _read_only(piece.view(np.int64))
-
-
-def _rows_at_once(*arrays: NDArray[Any]) -> int:
-    """All of them where nothing has to be converted."""
-    scores = arrays[0]
-    direct = scores.dtype == np.float64 and all(array.flags.c_contiguous for array in arrays)
-    return LARGEST_PIECE if direct else CONVERTED_ROWS
+def _pieces(
+    scores: NDArray[Any], *others: NDArray[Any], limits: Limits | None = None
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Pieces of the scores: large ones where nothing has to be checked, converted or copied."""
+    direct = limits is None and all(array.flags.c_contiguous for array in (scores, *others))
+    for start, stop, piece in chunks(scores, LARGEST_PIECE if direct else CHUNK_ROWS, limits, _KINDS):
+        yield slice(start, stop), _read_only(piece)
 
 
 def _tables(grid: Grid) -> tuple[Any, ...]:
@@ -75,16 +74,18 @@ def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid, out: IndexAr
     """Write the cell of each score to `out`."""
     cells = np.arange(cuts.shape[0] + 1)
     tables = _tables(grid)
-    for part, piece, bits in _pieces(scores, _rows_at_once(scores)):
-        _loops.look_up(piece, bits, cells, *tables, out[part])
+    for part, piece in _pieces(scores):
+        _loops.look_up(piece, cells, *tables, out[part])
 
 
-def look_up_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid, table: FloatArray, out: FloatArray) -> None:
+def look_up_into(
+    scores: NDArray[Any], cuts: FloatArray, grid: Grid, table: FloatArray, out: FloatArray, limits: Limits | None
+) -> None:
     """Write the table's entry for each score to `out`."""
     tables = _tables(grid)
     values = table.copy()
-    for part, piece, bits in _pieces(scores, _rows_at_once(scores)):
-        _loops.look_up(piece, bits, values, *tables, out[part])
+    for part, piece in _pieces(scores, limits=limits):
+        _loops.look_up(piece, values, *tables, out[part])
 
 
 def count(scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid) -> tuple[IntArray, IntArray]:
@@ -93,29 +94,18 @@ def count(scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, gri
     *tables, comparing = _tables(grid)
     loop = _loops.count_compared if comparing else _loops.count
     totals = np.zeros(LANES * 2 * n_cells, np.int64)
-    for part, piece, bits in _pieces(scores, _rows_at_once(scores, labels)):
-        loop(piece, bits, _read_only(np.ascontiguousarray(labels[part])), *tables, totals)
+    for part, piece in _pieces(scores, labels):
+        loop(piece, _read_only(np.ascontiguousarray(labels[part])), *tables, totals)
     result = totals.reshape(LANES, n_cells, 2).sum(axis=0)
     return result.sum(axis=1), result[:, 1].copy()
-
-
-def scan(scores: NDArray[Any], grid: Grid, names: IndexArray) -> tuple[IntArray, FloatArray, NDArray[Any]]:
-    """Count the rows of each code, and copy out the rows whose code is odd."""
-    tables = _tables(grid)
-    n_codes = int(names[-1]) + 1
-    totals = np.zeros(LANES * n_codes, np.int64)
-    found = _Found()
-    for _, piece, bits in _pieces(scores, _rows_at_once(scores)):
-        found.add(_loops.scan(piece, bits, names, *tables, totals, *found.room(piece.shape[0])))
-    return totals.reshape(LANES, n_codes).sum(axis=0), *found.result()
 
 
 def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
     """Rows with each key."""
     totals = np.zeros(grid.size, np.int64)
-    for _, piece, bits in _pieces(scores, _rows_at_once(scores)):
+    for _, piece in _pieces(scores):
         part = np.zeros(grid.size, np.uint32)
-        _loops.histogram(piece, bits, _parameters(grid), part)
+        _loops.histogram(piece, _parameters(grid), part)
         totals += part
     return totals
 
@@ -124,8 +114,8 @@ def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tupl
     """Scores whose key is marked, and their marks."""
     small = marks.astype(np.uint8) if int(marks.max()) < 0xFF else marks
     found = _Found()
-    for _, piece, bits in _pieces(scores, _rows_at_once(scores)):
-        found.add(_loops.extract(piece, bits, _parameters(grid), small, *found.room(piece.shape[0])))
+    for _, piece in _pieces(scores):
+        found.add(_loops.extract(piece, _parameters(grid), small, *found.room(piece.shape[0])))
     return found.result()
 
 
@@ -133,8 +123,8 @@ class _Found:
     """Rows copied out, in buffers that grow."""
 
     def __init__(self) -> None:
-        self._values = np.empty(2 * CONVERTED_ROWS)
-        self._codes = np.empty(2 * CONVERTED_ROWS, np.uint16)
+        self._values = np.empty(2 * CHUNK_ROWS)
+        self._codes = np.empty(2 * CHUNK_ROWS, np.uint16)
         self._filled = 0
 
     def room(self, rows: int) -> tuple[FloatArray, NDArray[np.uint16]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.kernels._chunks import CHUNK_ROWS, chunks
+from calibrant.kernels._chunks import CHUNK_ROWS, Limits, chunks
 from calibrant.kernels._grid import Grid
 
 PAIR_CODES = 64
@@ -140,19 +140,21 @@ def count(
     return table.sum(axis=1), table[:, 1].copy()
 
 
-def look_up_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray) -> None:
+def look_up_into(
+    scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray, limits: Limits | None
+) -> None:
     """Write the table's row for each score to `out`."""
     rows = min(scores.shape[0], CHUNK_ROWS)
     if grid is None or DENSE * grid.share > 1 or np.isnan(table).any():
         coder = Coder(cuts, grid, np.arange(cuts.shape[0] + 1), rows)
-        for start, stop, piece in chunks(scores):
+        for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
             table.take(coder.codes(piece), axis=0, out=out[start:stop], mode="clip")
         return
     # From key to value in one step; NaN marks what has to be compared.
     values = table[grid.first]
     values[grid.shared] = np.nan
     key_buffer, work, marked = np.empty(rows, np.intp), np.empty(rows), np.empty(rows, np.bool_)
-    for start, stop, piece in chunks(scores):
+    for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
         length = stop - start
         keys = grid.keys(piece, key_buffer[:length], work[:length])
         part = values.take(keys, axis=0, out=out[start:stop], mode="clip")
@@ -160,31 +162,6 @@ def look_up_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, tabl
         hits = np.isnan(head, out=marked[:length]).nonzero()[0]
         if hits.shape[0]:
             part[hits] = table[grid.resolve(piece[hits], keys[hits])]
-
-
-def scan(scores: NDArray[Any], grid: Grid, names: IndexArray) -> tuple[IntArray, FloatArray, NDArray[Any]]:
-    """Count the rows of each code, and copy out the rows whose code is odd.
-
-    Returns
-    -------
-    counts : for each code up to the largest
-    values : the scores with odd codes, in the order of the rows
-    codes : their codes
-    """
-    rows = min(scores.shape[0], CHUNK_ROWS)
-    coder = Coder(grid.cuts, grid, names, rows)
-    n_codes = int(names[-1]) + 1
-    totals = Histogram(n_codes, rows)
-    odd = np.empty(rows, np.uint8)
-    values: list[FloatArray] = []
-    kept: list[NDArray[Any]] = []
-    for start, stop, piece in chunks(scores):
-        codes = coder.codes(piece)
-        totals.add(codes)
-        hits = (np.bitwise_and(codes, 1, out=odd[: stop - start], casting="unsafe")).view(np.bool_).nonzero()[0]
-        values.append(piece[hits])
-        kept.append(codes[hits])
-    return totals.result(), np.concatenate(values), np.concatenate(kept)
 
 
 def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:

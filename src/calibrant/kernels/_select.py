@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.kernels._brackets import by_brackets
+from calibrant.kernels._chunks import over_threads
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, SIGNED_BITS, Grid, over_range
-from calibrant.kernels._narrow import by_sorting, narrow, reach, sample
-from calibrant.kernels._passes import Passes
 
 SORT_ROWS = 1 << 15
 """Up to so many rows a sort is as fast as anything else."""
@@ -19,65 +18,114 @@ SORT_ROWS = 1 << 15
 SAMPLE_ROWS = 1 << 13
 """Rows that tell which cells to count in."""
 
-WANTED_SHARE = 0.1
-"""With more rows than this in the cells to look into, brackets from a larger sample are faster; so it is with ties."""
+STANDARD_DEVIATIONS = 3.3
+"""How far outside its expected place in the sample a wanted score may lie before the cells no longer reach it."""
+
+FEW_VALUES = SAMPLE_ROWS // 16
+"""With at most so many values in the sample the scores are taken to be discrete, and each value is counted."""
+
+KIND_COST = 0.05
+"""Each kind of key is slower than the one before it: it has to spare copying this share of the rows."""
 
 
-def order_statistics(scores: NDArray[Any], ranks: IntArray, passes: Passes) -> FloatArray:
-    """The scores of the given 1-based ranks."""
+Count: TypeAlias = Callable[[NDArray[Any], FloatArray], IntArray]
+"""From scores and cuts to the rows of each cell."""
+
+
+def order_statistics(scores: NDArray[Any], ranks: IntArray, passes: Any, count: Count, threads: int) -> FloatArray:
+    """The scores of the given 1-based ranks; `passes` is the module whose `histogram` and `extract` read the rows."""
     if ranks.shape[0] == 0:
         return np.empty(0)
     wanted, inverse = np.unique(ranks, return_inverse=True)
-    if scores.shape[0] <= SORT_ROWS:
-        return by_sorting(scores, wanted)[inverse]
-    grid = _fine_grid(scores, wanted)
-    result = None if grid is None else _by_histogram(scores, wanted, grid, passes)
-    if result is None:
-        result = by_brackets(scores, wanted, passes)
-    return result[inverse]
+    # Zeros of both signs are equal, and which comes first depends on the method: give the positive one.
+    return _select(scores, wanted, passes, count, threads)[inverse] + 0.0
 
 
-def _fine_grid(scores: NDArray[Any], wanted: IntArray) -> Grid | None:
-    """Cells of which the ranks need few rows, as far as a sample can tell; None where there are no such cells."""
+def _select(scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, threads: int) -> FloatArray:
+    """The scores of ranks that increase strictly."""
     rows = scores.shape[0]
-    known = np.sort(sample(scores, min(SAMPLE_ROWS, rows // 8))) + 0.0
-    last = known.shape[0] - 1
-    low, high = reach(wanted[[0, -1]], rows, known.shape[0], np.array((-1.0, 1.0)))
-    lower, upper = known[max(0, int(low[0]))], known[min(last, int(high[-1]) + 1)]
-    if lower == upper:
-        return None
-    places = np.clip(((wanted - 0.5) / rows * known.shape[0]).astype(np.int64), 0, last)
+    if rows <= SORT_ROWS:
+        return _sorted_at(scores, wanted)
+    lower, upper, known = _sampled(scores, wanted)
+    values = np.unique(known) if lower < upper else np.array([lower])
+    if values.shape[0] <= FEW_VALUES:
+        with np.errstate(all="ignore"):  # next to 0 and to the largest double numpy reports an underflow or an overflow
+            after = np.nextafter(values, np.inf)
+        cuts = np.unique(np.concatenate((values, after[np.isfinite(after)])))
+        cells = np.cumsum(count(scores, cuts)).searchsorted(wanted, side="left")
+        found = np.concatenate(((-np.inf,), cuts))[cells]
+        if np.isin(found, values).all():
+            return found
+    grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
+    if grid is None:
+        return _sorted_at(scores, wanted)
+    counts = _histogram(scores, grid, passes, threads)
+    reached = np.cumsum(counts)
+    keys = reached.searchsorted(wanted, side="left")
+    chosen, cell = np.unique(keys, return_inverse=True)
+    sizes = counts[chosen]
+    if sizes.max() > rows // 2 or chosen.shape[0] >= 0xFFFF:
+        return _sorted_at(scores, wanted)
+    local = wanted - (reached - counts)[keys]
+    marks = np.zeros(grid.size, np.uint16)
+    marks[chosen] = np.arange(1, chosen.shape[0] + 1)
+    inside, mark = _extract(scores, grid, marks, passes, threads)
+    inside = inside[np.argsort(mark, kind="stable")]
+    stops = np.cumsum(sizes)
+    result = np.empty(wanted.shape)
+    for number, (start, stop) in enumerate(zip(stops - sizes, stops, strict=True)):
+        here = cell == number
+        result[here] = _select(inside[start:stop], local[here], passes, count, 1)
+    return result
+
+
+def _sorted_at(scores: NDArray[Any], ranks: IntArray) -> FloatArray:
+    values = scores.astype(np.float64)
+    if ranks.shape[0] <= 3:
+        values.partition(ranks - 1)
+    else:
+        values.sort()
+    return values[ranks - 1]
+
+
+def _sampled(scores: NDArray[Any], wanted: IntArray) -> tuple[float, float, FloatArray]:
+    """Scores that almost surely lie at or below, and at or above, all wanted ones; and a sorted sample."""
+    rows = scores.shape[0]
+    size = min(SAMPLE_ROWS, rows // 8)
+    stretch = rows // size
+    index = np.arange(size, dtype=np.int64)
+    # One score from each of many equal stretches of rows, at scattered places: the rows may be periodic.
+    known = np.sort(scores[index * stretch + ((index * 2654435761) >> 13) % stretch].astype(np.float64)) + 0.0
+    place = (wanted[[0, -1]] - 0.5) / rows
+    reach = STANDARD_DEVIATIONS * np.sqrt(size * place * (1 - place)) + 1
+    low, high = place * size + (-reach[0], reach[1])
+    return float(known[max(0, int(low))]), float(known[min(size - 1, int(high) + 1)]), known
+
+
+def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray) -> Grid | None:
+    """Cells of which the ranks need few rows, as far as a sample can tell."""
+    places = np.minimum((shares * known.shape[0]).astype(np.int64), known.shape[0] - 1)
     best: Grid | None = None
-    best_share = WANTED_SHARE
-    for kind in (POSITIVE_BITS, LINEAR, SIGNED_BITS):
+    best_cost = np.inf
+    for number, kind in enumerate((POSITIVE_BITS, LINEAR, SIGNED_BITS)):
         grid = over_range(lower, upper, kind)
         if grid is None:
             continue
         keys = np.clip(grid.keys(known, np.empty(known.shape, np.intp), np.empty_like(known)), 0, grid.size - 1)
         counts = np.bincount(keys, minlength=grid.size)
-        share = float(counts[np.unique(keys[places])].sum()) / known.shape[0]
-        # The kinds come fastest first, so a later one has to be clearly finer.
-        if share < best_share:
-            best, best_share = grid, share / 4
+        cost = float(counts[np.unique(keys[places])].sum()) / known.shape[0] + KIND_COST * number
+        if cost < best_cost:
+            best, best_cost = grid, cost
     return best
 
 
-def _by_histogram(scores: NDArray[Any], wanted: IntArray, grid: Grid, passes: Passes) -> FloatArray | None:
-    counts = passes.histogram(scores, grid)
-    reached = np.cumsum(counts)
-    keys = reached.searchsorted(wanted, side="left")
-    chosen, which = np.unique(keys, return_inverse=True)
-    sizes = counts[chosen]
-    if sizes.sum() > 2 * WANTED_SHARE * scores.shape[0] or chosen.shape[0] >= 0xFFFF:
-        return None
-    local = wanted - (reached - counts)[keys]
-    marks = np.zeros(grid.size, np.uint16)
-    marks[chosen] = np.arange(1, chosen.shape[0] + 1)
-    values, found = passes.extract(scores, grid, marks)
-    values = values[np.argsort(found, kind="stable")]
-    stops = np.cumsum(sizes)
-    result = np.empty(wanted.shape)
-    for index in range(chosen.shape[0]):
-        here = which == index
-        result[here] = narrow(values[stops[index] - sizes[index] : stops[index]], local[here])
-    return result + 0.0
+def _histogram(scores: NDArray[Any], grid: Grid, passes: Any, threads: int) -> IntArray:
+    parts = over_threads(scores.shape[0], threads, lambda part: passes.histogram(scores[part], grid))
+    return np.sum(parts, axis=0, dtype=np.int64)
+
+
+def _extract(
+    scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16], passes: Any, threads: int
+) -> tuple[FloatArray, NDArray[Any]]:
+    parts = over_threads(scores.shape[0], threads, lambda part: passes.extract(scores[part], grid, marks))
+    return np.concatenate([values for values, _ in parts]), np.concatenate([found for _, found in parts])

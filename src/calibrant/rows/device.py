@@ -5,11 +5,13 @@ on the host, as for every other source: so the answers and the errors are the sa
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import kernels
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device
@@ -138,10 +140,14 @@ def look_up(
     threads: int = 1,
 ) -> Any:
     """Each score's entry of a table with one entry or row for each region, in the scores' library and device."""
-    if segments is None and isinstance(partition, ScorePartition) and device.on_gpu(scores):
-        flat = _flat(scores)
+    if segments is None and isinstance(partition, ScorePartition):
+        flat = _flat(scores) if device.on_gpu(scores) else np.empty((0, 0))
         if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, partition):
             return device.look_up(flat, partition.cuts, table)
+        if _is_plain(scores) and table.dtype != np.bool_:
+            limits = (partition.low, partition.high)
+            with suppress(kernels.OutsideLimitsError):  # `prepare` finds the score again, and reports it
+                return kernels.look_up(scores, partition.cuts, table, limits=limits, threads=threads)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     if table.dtype == np.bool_:
         return device.like(table[partition.regions_of(prepared, threads=threads)], scores)
@@ -150,6 +156,11 @@ def look_up(
 
 def _inside(scores: Any, partition: ScorePartition) -> bool:
     return partition.low <= float(scores.min()) and float(scores.max()) <= partition.high
+
+
+def _is_plain(scores: ArrayLike) -> bool:
+    """Whether these are scores in numpy that no one has to convert."""
+    return type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype in (np.float64, np.float32)
 
 
 def _flat(array: Any) -> Any:
