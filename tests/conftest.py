@@ -1,7 +1,15 @@
 """Settings of every test: examples are the same in every run, and a slow machine fails none of them."""
 
+import os
+
 import pytest
 from hypothesis import settings
+
+# Tests run beside each other, one process per core: threads of linear algebra would only wait for each other. Virtual
+# machines of Java live for a minute, in which a second round of compilation does not pay.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
 
 settings.register_profile("house", deadline=None, derandomize=True)
 settings.load_profile("house")
