@@ -15,12 +15,14 @@ settings.register_profile("house", deadline=None, derandomize=True)
 settings.load_profile("house")
 
 SERVICES = {"browser", "cluster", "postgres", "spark"}
-"""Fixtures that start a server or a browser. A test that uses one carries the marker `service`."""
+"""Fixtures that start a server or a browser."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `service` what uses such a fixture, by name or by parameter, and what starts a process itself."""
     for item in items:
-        callspec = getattr(item, "callspec", None)
-        asked = {value for value in callspec.params.values() if isinstance(value, str)} if callspec else set()
-        if SERVICES & (asked | set(getattr(item, "fixturenames", ()))):
+        callspec, function = getattr(item, "callspec", None), getattr(item, "function", None)
+        named = {value for value in callspec.params.values() if isinstance(value, str)} if callspec else set()
+        starts_process = "subprocess" in getattr(getattr(function, "__code__", None), "co_names", ())
+        if starts_process or SERVICES & (named | set(getattr(item, "fixturenames", ()))):
             item.add_marker(pytest.mark.service)

@@ -27,14 +27,26 @@ from calibrator_checks import (
     make_data,
 )
 
+FIRST = {type(calibrator): calibrator for calibrator in reversed([*CALIBRATORS.values(), *OTHERS.values()])}
+"""The first calibrator of each class, which has all checks in `make quick`; the others run in `make test`."""
+
+
+def broad_unless(is_first):
+    return () if is_first else pytest.mark.broad
+
+
 PAIRS = [
-    pytest.param(check, calibrator, id=f"{check.name}-{name}")
+    pytest.param(
+        check, calibrator, id=f"{check.name}-{name}", marks=broad_unless(calibrator is FIRST[type(calibrator)])
+    )
     for check in CHECKS
     for name, calibrator in {**CALIBRATORS, **OTHERS}.items()
     if check.applies_to(calibrator)
 ]
 
-each_calibrator = pytest.mark.parametrize("name", INPUT_PATHS)
+each_calibrator = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=broad_unless(name == "default")) for name in INPUT_PATHS]
+)
 
 
 def each_form(forms):
