@@ -14,6 +14,7 @@ from calibrant import (
     TopLabelCalibrator,
     calibrators,
     ratios,
+    shift,
 )
 from calibrant._params import (
     FRACTION_OR_COUNT,
@@ -89,7 +90,7 @@ def test_a_rule_says_what_it_takes_and_takes_no_more(rule, words, taken, refused
 
 CHECKED_WITH_THE_LABELS = {"classes", "pos_label"}
 ESTIMATORS = [
-    *(getattr(calibrators, name) for name in calibrators.__all__),
+    *(getattr(home, name) for home in (calibrators, shift) for name in home.__all__),
     *(kind for name in ratios.__all__ if hasattr(kind := getattr(ratios, name), "get_params")),
     CalibratedClassifier,
     ClassWiseCalibrator,

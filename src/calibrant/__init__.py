@@ -12,11 +12,9 @@ if TYPE_CHECKING:
     from calibrant.calibrators.beta import BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator
-    from calibrant.calibrators.label_shift import LabelShiftCalibrator
     from calibrant.calibrators.online import OnlineCalibrator
     from calibrant.calibrators.platt import PlattCalibrator
     from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
-    from calibrant.calibrators.shift import ShiftCalibrator
     from calibrant.calibrators.temperature import TemperatureCalibrator
     from calibrant.calibrators.venn_abers import VennAbersCalibrator
     from calibrant.calibrators.venn_binning import VennBinningCalibrator
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from calibrant.partition import Partition
     from calibrant.rows import ScoredData, scored
     from calibrant.saving import Model, load_model, save_model
+    from calibrant.shift import LabelShiftCalibrator, ShiftCalibrator
     from calibrant.tally import Tally
     from calibrant.views.plot import ReliabilityDisplay
     from calibrant.views.report import render_report, write_report
@@ -50,7 +49,7 @@ _HOMES = {
     "Guarantee": "calibrant.guarantee",
     "Interval": "calibrant.intervals",
     "IsotonicCalibrator": "calibrant.calibrators.isotonic",
-    "LabelShiftCalibrator": "calibrant.calibrators.label_shift",
+    "LabelShiftCalibrator": "calibrant.shift",
     "load_model": "calibrant.saving",
     "Model": "calibrant.saving",
     "OnlineCalibrator": "calibrant.calibrators.online",
@@ -66,7 +65,7 @@ _HOMES = {
     "ScoreCalibrator": "calibrant.calibrators.base",
     "ScoredData": "calibrant.rows",
     "scored": "calibrant.rows",
-    "ShiftCalibrator": "calibrant.calibrators.shift",
+    "ShiftCalibrator": "calibrant.shift",
     "Tally": "calibrant.tally",
     "TemperatureCalibrator": "calibrant.calibrators.temperature",
     "TopLabelCalibrator": "calibrant.multiclass",
@@ -113,7 +112,18 @@ __all__ = [
 ]
 
 
-_MODULES = ("adversary", "export", "intervals", "metrics", "multiclass", "partition", "ratios", "sequences", "tripod")
+_MODULES = (
+    "adversary",
+    "export",
+    "intervals",
+    "metrics",
+    "multiclass",
+    "partition",
+    "ratios",
+    "sequences",
+    "shift",
+    "tripod",
+)
 
 
 def __getattr__(name: str) -> Any:

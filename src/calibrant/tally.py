@@ -61,6 +61,14 @@ class WeightSums:
         w, w2, wy, w2y = (sums.part(regions) for sums in (self.w, self.w2, self.wy, self.w2y))
         return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
 
+    def regrouped(self, regions: IndexArray, n_regions: int) -> "WeightSums":
+        """Add up regions that become one; those sent to -1 are left out."""
+        w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in (self.w, self.w2, self.wy, self.w2y))
+        smallest, largest, inside = np.full(n_regions, np.inf), np.full(n_regions, -np.inf), regions >= 0
+        np.minimum.at(smallest, regions[inside], self.smallest[inside])
+        np.maximum.at(largest, regions[inside], self.largest[inside])
+        return WeightSums(w, w2, wy, w2y, smallest, largest)
+
     def __add__(self, other: "WeightSums") -> "WeightSums":
         return WeightSums(
             self.w + other.w,
@@ -212,6 +220,16 @@ class Tally:
         if weights is not None:
             sums = WeightSums.of(weights[inside], regions[inside], codes[inside], partition.n_regions)
         return cls(counts, positives, int(times[~inside].sum()), fingerprint, sums)
+
+    def regrouped(self, regions: IndexArray, partition: Partition) -> "Tally":
+        """The tally over a partition whose regions are made of these; rows of those sent to -1 are uncounted."""
+        inside = regions >= 0
+        counts, positives = np.zeros((2, partition.n_regions), dtype=np.int64)
+        np.add.at(counts, regions[inside], self.counts[inside])
+        np.add.at(positives, regions[inside], self.positives[inside])
+        weights = None if self.weights is None else self.weights.regrouped(regions, partition.n_regions)
+        uncounted = self.uncounted + int(self.counts[~inside].sum())
+        return Tally(counts, positives, uncounted, partition.fingerprint, weights)
 
     def part(self, regions: slice) -> "Tally":
         """Some of the regions, as a tally of no partition in particular."""

@@ -88,9 +88,12 @@ def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
     assert str(far.guarantee_) == str(near.guarantee_)
 
 
-def test_bets_need_the_rows_themselves() -> None:
-    with pytest.raises(InvalidValueError, match='use interval="empirical-bernstein"'):
-        ShiftCalibrator(weight_bound=3.0).fit(data(weight="w"))
+def test_bets_bring_the_rows_into_memory() -> None:
+    near = ShiftCalibrator(4, weight_bound=3.0).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
+    far = ShiftCalibrator(4, weight_bound=3.0).fit(data(weight="w"))
+    assert far.to_dict() == near.to_dict()
+    with pytest.raises(InvalidValueError, match="weight must be the column of weights"):
+        ShiftCalibrator(4, weight_bound=3.0).fit(data())
 
 
 def test_a_stream_takes_counts_from_anywhere() -> None:

@@ -1,7 +1,9 @@
 """ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, refusals, and the classifier."""
 
 import json
+import pickle
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -143,7 +145,7 @@ def test_guarantee_says_what_is_assumed_of_the_weights():
     estimated = ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=20.0).fit(scores, y, X=x, X_target=target())
     assert not estimated.guarantee_.is_proved
     assert "asymptotic" in str(estimated.guarantee_)
-    assert "The numbers hold if the weights were exact. With 90% confidence" in str(estimated.guarantee_)
+    assert "The numbers hold if the weights are exact. With 90% confidence" in str(estimated.guarantee_)
     assert estimated.guarantee_.remarks[-1] == str(estimated.ratio_.diagnostics_)
 
 
@@ -308,13 +310,13 @@ def test_bad_weights_are_refused(weights, words):
 @pytest.mark.parametrize(
     ("parameters", "options", "words"),
     [
-        ({}, {}, "importance_weight must be given, or ratio set"),
+        ({}, {}, "importance_weight must be given; got None: set ratio=ULSIF()"),
         ({"ratio": ULSIF()}, {}, "X must be given to estimate importance weights"),
         ({"ratio": ULSIF()}, {"X": np.ones((4000, 2))}, "X_target must be given to estimate importance weights"),
         (
             {"ratio": ULSIF()},
             {"X": np.ones((5, 2)), "X_target": np.ones((5, 2))},
-            "X must have one row per score, 4000; got 5",
+            "X must have one row per score, 4,000; got 5",
         ),
         (
             {"ratio": ULSIF},
@@ -381,7 +383,7 @@ def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
     model = CalibratedClassifier(frozen, calibrator).fit(x, y, X_target=target())
     assert model.calibrator_.ratio_.diagnostics_.n_source == 4000
     crossed = CalibratedClassifier(LogisticRegression(), calibrator, cv=3, random_state=0).fit(x, y, X_target=target())
-    assert "the weights were exact and that makes no difference" in str(crossed.guarantee_)
+    assert "the weights are exact and that makes no difference" in str(crossed.guarantee_)
 
 
 def test_classifier_takes_known_weights_by_row():
@@ -400,3 +402,22 @@ def test_classifier_takes_any_ratio_and_refuses_target_rows_where_they_would_be_
     for other in (None, PlattCalibrator()):
         with pytest.raises(InvalidTypeError, match="X_target must be None for a calibrator that does not correct"):
             CalibratedClassifier(LogisticRegression(), other).fit(x, y, X_target=target())
+
+
+def test_rows_are_counted_once_and_only_results_are_kept():
+    _, scores, y, w = data()
+    with mock.patch.object(Tally, "_of", wraps=Tally._of) as count:
+        for options in ({"n_bins": 4}, {"n_bins": 4, "split": 0.3}, {"partition": BINS}):
+            calibrator = ShiftCalibrator(weight_bound=BOUND, **options).fit(scores, y, importance_weight=w)
+            assert count.call_count == 1
+            count.reset_mock()
+            assert len(pickle.dumps(calibrator)) < 20_000  # 4,000 rows would take more
+    assert not isinstance(calibrator, BinningCalibrator)
+
+
+def test_quantile_bins_sum_the_weights_of_their_cells():
+    _, scores, y, w = data()
+    scores = np.round(scores, 1)  # with ties
+    fitted = ShiftCalibrator(n_bins=4, interval="hoeffding", weight_bound=BOUND).fit(scores, y, importance_weight=w)
+    again = Tally.from_data(fitted.partition_, scores, y, importance_weight=w)
+    assert fitted.tally_ == again

@@ -1,16 +1,18 @@
 """LabelShiftCalibrator: Bayes by hand, limits for the prior, saving and refusals."""
 
 import json
+import pickle
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition
-from calibrant.calibrators.label_shift import mixture_prior
+from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition, Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.shift.prior import mixture_prior
 
 BINS = Partition.from_edges([0.0, 1.0, 2.0])
 
@@ -103,13 +105,13 @@ def test_one_class_and_the_positive_column_are_handled():
 @pytest.mark.parametrize(
     ("parameters", "options", "words"),
     [
-        ({}, {}, "target_scores must be given, or target_prior set; got neither"),
+        ({}, {}, "target_scores must be given; got None: or set target_prior"),
         ({"target_prior": 0.5}, {"target_scores": [0.1]}, "target_scores must be None where target_prior is set"),
         ({"target_prior": 1.0}, {}, "target_prior must be a number strictly between 0 and 1"),
         ({"target_prior": 0.5, "source_prior": 0}, {}, "source_prior must be a number strictly between 0 and 1"),
         ({}, {"target_scores": []}, "target_scores must have at least one row"),
         ({}, {"target_scores": [np.nan, 1.0]}, "target_scores must be finite"),
-        ({}, {"target_scores": np.full(500, 40.0)}, "this is no label shift"),
+        ({}, {"target_scores": np.full(500, 40.0)}, "this is not label shift"),
     ],
 )
 def test_bad_arguments_are_refused(parameters, options, words):
@@ -118,8 +120,10 @@ def test_bad_arguments_are_refused(parameters, options, words):
         LabelShiftCalibrator(n_bins=3, **parameters).fit(scores, y, **options)
 
 
-def test_a_tally_alone_is_refused():
-    scores, y = draw(np.random.default_rng(8), 1000, 0.3)
-    fitted = LabelShiftCalibrator(n_bins=3, target_prior=0.5).fit(scores, y)
-    with pytest.raises(InvalidTypeError, match="must be fitted on scores"):
-        LabelShiftCalibrator.from_tally(fitted.partition_, fitted.tally_)
+def test_rows_are_counted_once_and_only_results_are_kept():
+    scores, y = draw(np.random.default_rng(8), 5000, 0.3)
+    with mock.patch.object(Tally, "_of", wraps=Tally._of) as count:
+        fitted = LabelShiftCalibrator(n_bins=3).fit(scores, y, target_scores=scores)
+    assert count.call_count == 1
+    assert len(pickle.dumps(fitted)) < 20_000  # 5,000 rows would take more
+    assert not hasattr(fitted, "from_tally")  # scores are needed to learn how frequent the classes are

@@ -4,11 +4,9 @@ from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
-from calibrant.calibrators.label_shift import LabelShiftCalibrator
 from calibrant.calibrators.online import OnlineCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
-from calibrant.calibrators.shift import ShiftCalibrator
 from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.calibrators.venn_binning import VennBinningCalibrator
@@ -18,11 +16,9 @@ __all__ = [
     "BinningCalibrator",
     "CrossVennAbersCalibrator",
     "IsotonicCalibrator",
-    "LabelShiftCalibrator",
     "OnlineCalibrator",
     "PlattCalibrator",
     "ScalingBinningCalibrator",
-    "ShiftCalibrator",
     "TemperatureCalibrator",
     "VennAbersCalibrator",
     "VennBinningCalibrator",

@@ -1,12 +1,14 @@
 """From scored rows to bins and what was counted in them."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from calibrant._labels import Classes
 from calibrant._numbers import counted
+from calibrant._params import check_score_range
+from calibrant._text import Setting
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.scores import check_enough_rows, edge_ranks
@@ -14,50 +16,98 @@ from calibrant.rows import ScoredData
 from calibrant.rows.base import Split
 from calibrant.tally import Tally
 
-BinRule: TypeAlias = Callable[[int, int], int]
-"""Number of bins, from how many rows there are and how many of them cut the edges."""
-
 T = TypeVar("T")
 U = TypeVar("U")
 
 
+class BinSettings(Protocol):
+    """The parameters of a calibrator that say how bins are cut."""
+
+    n_bins: int | str
+    strategy: str
+    split: float | None
+    score_range: tuple[float, float] | None
+    partition: Partition | None
+    random_state: Any
+
+
 class Binned(NamedTuple):
-    """Bins, what was counted in them, and the classes of the rows."""
+    """Bins, what was counted in them, the classes of the rows, and the rows that were counted."""
 
     partition: Partition
     tally: Tally
     classes: Classes
+    rows: ScoredData
 
 
-def fixed_width(data: ScoredData, n_bins: BinRule, score_range: tuple[float, float]) -> Binned:
+def check_bin_settings(settings: BinSettings) -> None:
+    """Raise for parameters that contradict each other."""
+    if settings.split is not None and (settings.strategy == "uniform" or settings.partition is not None):
+        raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(settings.split))
+    if settings.strategy == "quantile" and settings.score_range is not None:
+        rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
+        raise InvalidValueError("score_range", rule, got=repr(settings.score_range))
+
+
+def cut_and_count(data: ScoredData, settings: BinSettings, *, weighted: bool = False) -> Binned:
+    """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
+    if settings.partition is not None:
+        return Binned(settings.partition, *data.tally(settings.partition, weighted=weighted), data)
+    if settings.strategy == "uniform":
+        return _fixed_width(data, settings, weighted)
+    if settings.split is None:
+        return _own_quantiles(data, settings, weighted)
+    return _split_quantiles(data, settings, settings.split, weighted)
+
+
+def automatic_bins(n_rows: int) -> int:
+    """Return the whole part of the cube root of `n_rows`, and at least 1.
+
+    >>> [automatic_bins(n) for n in (1, 100, 1000, 10_000, 1_000_000)]
+    [1, 4, 10, 21, 100]
+    """
+    return max(1, int(n_rows ** (1 / 3) + 1e-9))
+
+
+def _bins_for(settings: BinSettings, n_rows: int, n_cutting: int) -> int:
+    """How many bins: from how many rows there are, and how many of them cut the edges."""
+    return min(automatic_bins(n_rows), max(n_cutting, 1)) if settings.n_bins == "auto" else int(settings.n_bins)
+
+
+def _fixed_width(data: ScoredData, settings: BinSettings, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed."""
+    score_range = (0.0, 1.0) if settings.score_range is None else check_score_range(settings.score_range)
 
     def cut(rows: int) -> ScorePartition:
-        return ScorePartition.fixed_width(check_enough_rows(rows, n_bins(rows, rows)), score_range)
+        return ScorePartition.fixed_width(check_enough_rows(rows, _bins_for(settings, rows, rows)), score_range)
 
     partition = _joined(_each(data.sizes(), cut))
-    return Binned(partition, *data.tally(partition))
+    return Binned(partition, *data.tally(partition, weighted=weighted), data)
 
 
-def own_quantiles(data: ScoredData, n_bins: BinRule) -> Binned:
-    """Bins between order statistics of all rows, each of which is counted too."""
-    ranks = _each(data.sizes(), lambda rows: edge_ranks(rows, n_bins(rows, rows)))
+def _own_quantiles(data: ScoredData, settings: BinSettings, weighted: bool) -> Binned:
+    """Bins between order statistics of all rows, each of which is counted too.
+
+    Rows are counted in the finest cells, between and at the order statistics; the counts tell which of them are tied.
+    """
+    ranks = _each(data.sizes(), lambda rows: edge_ranks(rows, _bins_for(settings, rows, rows)))
     atoms = _each(data.order_statistics(ranks), ScorePartition.atoms)
-    tally, classes = data.tally(_joined(atoms))
-    parts = list(atoms.values())
-    ends = np.cumsum([part.n_regions for part in parts])[:-1]
-    rows, positives = np.split(tally.counts, ends), np.split(tally.positives, ends)
-    cut = [part.cut_by_cells(here) for part, here in zip(parts, rows, strict=True)]
-    gathered = [part.gather(*here) for part, *here in zip(cut, rows, positives, strict=True)]
-    partition = _joined(dict(zip(atoms, cut, strict=True)))
-    counts, hits = (np.concatenate([part[index] for part in gathered]) for index in (0, 1))
-    uncounted = sum(part[2] for part in gathered)
-    return Binned(partition, Tally(counts, hits, uncounted, partition.fingerprint), classes)
+    tally, classes = data.tally(_joined(atoms), weighted=weighted)
+    ends = np.cumsum([part.n_regions for part in atoms.values()])[:-1]
+    cells = zip(atoms.items(), np.split(tally.counts, ends), strict=True)
+    parts = {name: part.cut_by_cells(counts) for (name, part), counts in cells}
+    starts = np.cumsum([0, *(part.n_regions for part in parts.values())])
+    regions = [
+        np.where(part.count_regions >= 0, part.count_regions + start, -1)
+        for part, start in zip(parts.values(), starts, strict=False)
+    ]
+    partition = _joined(parts)
+    return Binned(partition, tally.regrouped(np.concatenate(regions), partition), classes, data)
 
 
-def split_quantiles(data: ScoredData, n_bins: BinRule, split: float, random_state: object) -> Binned:
+def _split_quantiles(data: ScoredData, settings: BinSettings, split: float, weighted: bool) -> Binned:
     """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
-    parts = data.split(split, random_state)
+    parts = data.split(split, settings.random_state)
     n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
     if not 0 < n_drawn < n_rows:
         raise InvalidValueError(
@@ -65,18 +115,18 @@ def split_quantiles(data: ScoredData, n_bins: BinRule, split: float, random_stat
             "leave rows both to cut and to count",
             got=f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}",
         )
-    partition = cut_drawn(parts, n_bins)
-    return Binned(partition, *parts.others.tally(partition))
+    partition = _cut_drawn(parts, settings)
+    return Binned(partition, *parts.others.tally(partition, weighted=weighted), parts.others)
 
 
-def cut_drawn(parts: Split, n_bins: BinRule) -> Partition:
+def _cut_drawn(parts: Split, settings: BinSettings) -> Partition:
     """Bins between quantiles of the drawn rows; a segment of which no row was drawn is one bin."""
 
     def cut(name: Hashable) -> ScorePartition:
         scores = parts.drawn[name]
         if not len(scores):
             return ScorePartition(np.empty(0))
-        return ScorePartition.from_other_scores(scores, n_bins(parts.sizes[name], len(scores)))
+        return ScorePartition.from_other_scores(scores, _bins_for(settings, parts.sizes[name], len(scores)))
 
     return _joined(_each({name: name for name in parts.sizes}, cut))
 
@@ -88,7 +138,7 @@ def _each(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable,
         try:
             made[name] = make(part)
         except InvalidValueError as error:
-            raise (error if name is None else InvalidValueError(f"in segment {name!r}: {error}")) from None
+            raise (error if name is None else InvalidValueError(None, f"in segment {name!r}: {error}")) from None
     return made
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -129,9 +130,8 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
 
 def _own_type(name: object) -> type[ScoreCalibrator] | None:
     """The calibrator of this package with that name. A class that a user wrote is never found here."""
-    import calibrant
-
-    kind = getattr(calibrant, name) if isinstance(name, str) and name in calibrant._HOMES else None
+    package = import_module("calibrant")  # which has the table of public names
+    kind = getattr(package, name) if isinstance(name, str) and name in package._HOMES else None
     known = isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator
     return kind if known else None
 

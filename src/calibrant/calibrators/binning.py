@@ -19,15 +19,13 @@ from calibrant._params import (
     RandomState,
     Rule,
     ScoreRange,
-    check_score_range,
     check_state,
     thread_count,
 )
-from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import Binned, fixed_width, own_quantiles, split_quantiles
+from calibrant.calibrators._bins import check_bin_settings, cut_and_count
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import CalibrantError, InvalidValueError
+from calibrant.errors import CalibrantError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import METHODS
 from calibrant.partition import Partition
@@ -210,7 +208,7 @@ class BinningCalibrator(RegionCalibrator):
         )
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        partition, tally, classes = self._cut_and_tally(data)
+        partition, tally, classes, _ = cut_and_count(data, self)
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
         return self
 
@@ -239,11 +237,7 @@ class BinningCalibrator(RegionCalibrator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.split is not None and (self.strategy == "uniform" or self.partition is not None):
-            raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(self.split))
-        if self.strategy == "quantile" and self.score_range is not None:
-            rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
-            raise InvalidValueError("score_range", rule, got=repr(self.score_range))
+        check_bin_settings(self)
 
     def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:
         return Guarantee.from_tally(
@@ -256,25 +250,3 @@ class BinningCalibrator(RegionCalibrator):
             split=self.split is not None,
             n_bins=None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins),
         )
-
-    def _bins_for(self, n_rows: int, n_cutting: int) -> int:
-        return min(automatic_bins(n_rows), max(n_cutting, 1)) if self.n_bins == "auto" else int(self.n_bins)
-
-    def _cut_and_tally(self, data: ScoredData) -> Binned:
-        if self.partition is not None:
-            return Binned(self.partition, *data.tally(self.partition))
-        if self.strategy == "uniform":
-            score_range = (0.0, 1.0) if self.score_range is None else check_score_range(self.score_range)
-            return fixed_width(data, self._bins_for, score_range)
-        if self.split is None:
-            return own_quantiles(data, self._bins_for)
-        return split_quantiles(data, self._bins_for, self.split, self.random_state)
-
-
-def automatic_bins(n_rows: int) -> int:
-    """Return the whole part of the cube root of `n_rows`, and at least 1.
-
-    >>> [automatic_bins(n) for n in (1, 100, 1000, 10_000, 1_000_000)]
-    [1, 4, 10, 21, 100]
-    """
-    return max(1, int(n_rows ** (1 / 3) + 1e-9))

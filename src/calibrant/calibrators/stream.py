@@ -7,8 +7,8 @@ import numpy as np
 
 from calibrant._input import as_numbers
 from calibrant._params import check_int, check_real, check_state
+from calibrant._state import read_limits
 from calibrant._typing import FloatArray, IntArray
-from calibrant.calibrators.weighted import read_limits
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.partition import Partition, ScorePartition
@@ -151,8 +151,7 @@ class Stream:
         if state["running"] is not None:
             if not isinstance(state["running"], list | tuple) or len(state["running"]) != 2:
                 raise InvalidValueError("running must be the lower and the upper limits; got something else")
-            limits = read_limits(state["running"][0], state["running"][1], n_regions)
-            stream.lower, stream.upper = limits.lower, limits.upper
+            stream.lower, stream.upper = read_limits(*state["running"], n_regions)
         if not isinstance(state["contradicts"], bool):
             raise InvalidTypeError(f"contradicts must be true or false; got {type(state['contradicts']).__name__}")
         stream.contradicts = state["contradicts"]

@@ -13,7 +13,8 @@ from calibrant._params import CheckedParameters, Rule, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator, automatic_bins
+from calibrant.calibrators._bins import automatic_bins
+from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _SCHEMA = "calibrant.multiclass/1"

@@ -201,6 +201,11 @@ def as_matrix(values: ArrayLike, name: str, *, least: int) -> FloatArray:
     return matrix
 
 
+def row_count(X: Any) -> int:
+    """How many rows an array, a frame or a sparse matrix has."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def column_names(X: Any) -> list[str] | None:
     """Names of a frame's columns; None for what has none, or only numbers."""
     names = [] if isinstance(X, np.ndarray) else list(getattr(X, "columns", []))

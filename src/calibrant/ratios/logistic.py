@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _num_samples
 
 from calibrant._params import Having, Optional, Rule
 from calibrant._typing import ArrayLike, FloatArray
@@ -16,6 +15,7 @@ from calibrant.ratios.base import (
     as_matrix,
     check_same_columns,
     check_same_names,
+    row_count,
     share_outside,
 )
 
@@ -72,7 +72,7 @@ class LogisticRatio(DensityRatio):
     def fit(self, X_source: ArrayLike, X_target: ArrayLike) -> Self:
         """Learn the ratio from unlabelled rows of both populations; frames are handed on as they are."""
         self._check_parameters()
-        n_source, n_target = _num_samples(X_source), _num_samples(X_target)
+        n_source, n_target = row_count(X_source), row_count(X_target)
         for name, number in (("X_source", n_source), ("X_target", n_target)):
             if number < 2:
                 raise InvalidValueError(f"{name} must have at least 2 rows; got {number}")
@@ -95,7 +95,7 @@ class LogisticRatio(DensityRatio):
         return self._weigh(X)
 
     def _weigh(self, rows: Any) -> FloatArray:
-        if not _num_samples(rows):
+        if not row_count(rows):
             return np.empty(0)
         columns = list(self.classifier_.classes_)
         p = np.minimum(self.classifier_.predict_proba(rows)[:, columns.index(1)], self._cap)

@@ -158,15 +158,20 @@ class MemoryRows(ScoredData):
         ends = np.cumsum(np.bincount(self.segment, minlength=len(self.segment_names)))[:-1]
         return dict(zip(self.segment_names, np.split(self.scores[order], ends), strict=True))
 
+    @property
+    def prepared(self) -> Any:
+        """The scores as a partition takes them, with the segments where there are any."""
+        return self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
+
     def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
         """Count the rows over a partition, and tell their classes."""
-        prepared = self.scores
         if self.partition is None:
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 check_in_range(self.scores, low, high)
-            prepared = self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
         weights = self.weights if weighted else None
-        tally = Tally._of(partition, prepared, self.codes, weights=weights, repeats=self.repeats, threads=self.threads)
+        tally = Tally._of(
+            partition, self.prepared, self.codes, weights=weights, repeats=self.repeats, threads=self.threads
+        )
         return tally, self.known
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":

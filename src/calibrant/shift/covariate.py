@@ -1,0 +1,376 @@
+"""Binning under covariate shift: calibrated for another population, by importance weights."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._labels import Classes, name_classes
+from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget, thread_count
+from calibrant._text import Setting
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators._bins import Binned, check_bin_settings, cut_and_count
+from calibrant.calibrators.binning import BINNING_RULES
+from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee import Guarantee, check_tally
+from calibrant.intervals import Interval
+from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, tolerated_error
+from calibrant.intervals.shift.base import check_weight_bound, weight_sums, weighted_rates
+from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
+from calibrant.partition import Partition
+from calibrant.ratios import DensityRatio
+from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.memory import MemoryRows
+from calibrant.rows.reader import check_nothing_beside
+from calibrant.shift.result import ShiftResult
+from calibrant.shift.weights import Weights, counted_mass, find_weights
+from calibrant.tally import Tally
+
+VALUES = ("mean", "midpoint", "known-mass", "counted-mass")
+Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
+_WEIGHT_ERROR = Number(
+    "a number in [0, 1): how far, relatively, the weights may be from the truth", 0.0, 1.0, open_high=True
+)
+
+
+class ShiftCalibrator(RegionCalibrator):
+    """Calibrate for a target population from labelled rows of another, by weighted histogram binning.
+
+    Claimed, with known weights (condition A of the paper), for every distribution: with probability at least
+    `confidence_level` over the calibration data, in every bin at once, the rate of the positive class *in the target
+    population* lies in the bin's interval. With estimated weights (condition B): the same in the limit of many rows
+    only; `guarantee_` says so. Assumed: labels given inputs are distributed alike in both populations, the weights are
+    the density ratio of the target over the calibration population (or a multiple of it), and none exceeds
+    `weight_bound`.
+
+    Parameters
+    ----------
+    n_bins : int or "auto", default="auto"
+        As for `BinningCalibrator`; so are `strategy`, `confidence_level`, `split`, `score_range`, `partition`,
+        `pos_label`, `classes` and `n_jobs`. Bins are cut from calibration scores, without weights or labels.
+    interval : str, default="betting"
+        "betting", the narrowest, needs the rows. "empirical-bernstein" and "hoeffding" need sums only, so they can be
+        merged. "oracle" and "paper" are the paper's theorems, for comparison. See `calibrant.intervals.shift`.
+    value : {"mean", "midpoint", "known-mass", "counted-mass"}, default="mean"
+        What is predicted in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": of the interval.
+        "known-mass": pi-hat, for known `relative_mass`. "counted-mass": with the relative mass counted in unlabelled
+        scores, which the paper advises against, for comparison.
+    weight_bound : float or None, default=None
+        U, a number no weight can exceed. None takes the largest weight seen, and then nothing is proved.
+    weight_floor : float, default=0
+        L, a number no weight falls below; only "paper" uses it.
+    weight_error : float in [0, 1), default=0
+        rho: intervals are widened so that they hold for all true weights w with |w - w_hat| <= rho w_hat.
+    ratio : DensityRatio or None, default=None
+        Estimates weights from unlabelled rows, as in ``ULSIF()``; see `calibrant.ratios`.
+    random_state : int, Generator, RandomState or None, default=0
+        Shuffles the rows that "betting" bets on, and draws the split. Choose it before looking at results. None draws
+        afresh each time.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        What is guaranteed, in numbers and in words.
+    partition_, tally_, classes_, n_features_in_
+        As for `BinningCalibrator`; the tally has sums of weights.
+    ratio_ : DensityRatio or None
+        The fitted ratio, with its `diagnostics_`.
+
+    Notes
+    -----
+    pi-check = sum of w y / sum of w over the rows of a bin (`eq:cov_shift_estimator`). Given which bin each row fell
+    into, weights and labels of a bin's rows are i.i.d. together, bins cut from the very rows included, so every
+    interval of `calibrant.intervals.shift` holds exactly. The paper's own interval is vacuous unless weights stay away
+    from zero.
+
+    Weights cannot help where the target population has rows and the calibration population has none.
+    `ratio_.diagnostics_` estimates the share of such rows.
+
+    References
+    ----------
+    Gupta, Podkopaev and Ramdas (2020), "Distribution-free binary classification: prediction sets, confidence intervals
+    and calibration", section 4.4 and its appendix. Waudby-Smith and Ramdas (2024), "Estimating means of bounded random
+    variables by betting". Kanamori, Hido and Sugiyama (2009), "A least-squares approach to direct importance
+    estimation".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import ShiftCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(size=(10_000, 2))  # future rows will have density 2 x in the first column
+    >>> scores, y = x[:, 0], rng.uniform(size=10_000) < x.mean(axis=1)
+    >>> calibrator = ShiftCalibrator(n_bins=5, weight_bound=2.0).fit(scores, y, importance_weight=2 * x[:, 0])
+    >>> calibrator.predict([0.1, 0.9]).round(2), round(calibrator.guarantee_.epsilon, 3)
+    (array([0.34, 0.69]), 0.037)
+    """
+
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        **BINNING_RULES,
+        "interval": Choice(SHIFT_METHODS),
+        "value": Choice(VALUES),
+        "weight_bound": Optional(Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)),
+        "weight_floor": Number("a number >= 0 that no importance weight falls below", 0.0),
+        "weight_error": _WEIGHT_ERROR,
+        "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
+    }
+    ratio_: DensityRatio | None
+    _result: ShiftResult
+
+    def __init__(
+        self,
+        n_bins: int | str = "auto",
+        *,
+        strategy: str = "quantile",
+        confidence_level: float = 0.9,
+        interval: str = "betting",
+        value: str = "mean",
+        weight_bound: float | None = None,
+        weight_floor: float = 0.0,
+        weight_error: float = 0.0,
+        ratio: DensityRatio | None = None,
+        split: float | None = None,
+        score_range: tuple[float, float] | None = None,
+        partition: Partition | None = None,
+        pos_label: Any = None,
+        classes: ArrayLike | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.confidence_level = confidence_level
+        self.interval = interval
+        self.value = value
+        self.weight_bound = weight_bound
+        self.weight_floor = weight_floor
+        self.weight_error = weight_error
+        self.ratio = ratio
+        self.split = split
+        self.score_range = score_range
+        self.partition = partition
+        self.pos_label = pos_label
+        self.classes = classes
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_bin_settings(self)
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        importance_weight: ArrayLike | None = None,
+        X: Any = None,
+        X_target: Any = None,
+        X_source: Any = None,
+        relative_mass: Masses = None,
+        target_scores: ArrayLike | None = None,
+        source_scores: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
+    ) -> Self:
+        """Cut the bins, count and weigh the rows, and derive the guarantee.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of labelled rows that the model was not trained on; or data with scores, labels and exact weights,
+            see `calibrant.scored`. "betting" brings their rows into memory, the other intervals do not.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        importance_weight : array-like of shape (n,), optional
+            Exact weight of each row. Without it, `ratio` estimates the weights.
+        X, X_target : array-like or frame of shape (n, n_features), (n_target, n_features), optional
+            Features of the labelled rows, and of unlabelled rows of the target population, for `ratio`.
+        X_source : array-like or frame, optional
+            Further unlabelled rows like the labelled ones, to fit `ratio` on in place of X. Then the estimated weights
+            do not depend on the calibration rows, and only `weight_error` separates them from a proof.
+        relative_mass : array-like of shape (n_regions,) or callable, optional
+            m_b = P(b) / P~(b) of each region, or a function from the partition to it; for "oracle" and "known-mass".
+        target_scores, source_scores : array-like, optional
+            Scores of unlabelled rows of both populations, for "counted-mass"; source_scores are `scores` by default.
+        segments : array-like of shape (n,), optional
+            The segment of each row. Every segment gets bins of its own, within one error budget.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = read_rows(
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            segments=segments,
+            partition=self.partition,
+            threads=thread_count(self.n_jobs),
+        )
+        if isinstance(scores, ScoredData):
+            check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
+            if data.columns.weight is None:
+                raise InvalidValueError(
+                    "weight", "name the column of weights", got="None", advice="scored(..., weight=)"
+                )
+            if get_shift_method(self.interval).needs_rows:
+                data = data.collect()
+            binned = cut_and_count(data, self, weighted=True)
+            weights = self._weights_of(binned.tally)
+        else:
+            rows = data.collect()
+            weights = find_weights(
+                len(rows),
+                importance_weight=importance_weight,
+                ratio=self.ratio,
+                X=X,
+                X_source=X_source,
+                X_target=X_target,
+                weight_bound=self.weight_bound,
+                weight_floor=float(self.weight_floor),
+            )
+            binned = cut_and_count(replace(rows, weights=weights.values), self, weighted=True)
+        masses = relative_mass(binned.partition) if callable(relative_mass) else relative_mass
+        if self.value == "counted-mass":
+            source = source_scores if source_scores is not None else scores
+            known = data.collect().scores if isinstance(source, ScoredData) else source
+            masses = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
+        elif masses is not None:
+            masses = as_relative_mass(masses, binned.partition.n_regions)
+        self._conclude(binned.partition, self._evidence(binned, weights, masses), weights, binned.classes)
+        return self
+
+    def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:
+        """What the interval is made of; the rows in random order, for bets must not follow the order of the data."""
+        shuffled = None
+        if get_shift_method(self.interval).needs_rows and isinstance(rows := binned.rows, MemoryRows):
+            regions = binned.partition.membership(rows.prepared)
+            order = as_generator(self.random_state).permutation(len(rows))
+            order = order[regions[order] >= 0]
+            values = np.empty(0) if rows.weights is None else rows.weights[order]
+            shuffled = WeightedRows(regions[order], values, rows.codes[order], binned.partition.n_regions)
+        return Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, shuffled)
+
+    def _weights_of(self, tally: Tally) -> Weights:
+        """What is known of weights by their sums; the largest is the bound where none is given."""
+        if self.weight_bound is not None:
+            return Weights(True, check_weight_bound(tally, self.weight_bound), bounded=True)
+        return Weights(True, float(weight_sums(tally).largest.max()), bounded=False)
+
+    @classmethod
+    def from_tally(
+        cls,
+        partition: Partition,
+        tally: Tally,
+        *,
+        classes: ArrayLike = (0, 1),
+        relative_mass: Masses = None,
+        **parameters: Any,
+    ) -> Self:
+        """Make a fitted calibrator from a partition and a tally with weights, such as one of merged tallies.
+
+        >>> from calibrant import Partition, ShiftCalibrator, Tally
+        >>> bins = Partition.fixed_width(1)
+        >>> monday = Tally.from_data(bins, [0.5] * 2000, [0, 1] * 1000, importance_weight=[1.0, 3.0] * 1000)
+        >>> tuesday = Tally.from_data(bins, [0.5] * 1600, [0, 1] * 800, importance_weight=[1.0, 3.0] * 800)
+        >>> calibrator = ShiftCalibrator.from_tally(bins, monday + tuesday, weight_bound=3.0)
+        >>> calibrator.predict_interval([0.5]).round(3)
+        array([[0.729, 0.77 ]])
+        """
+        parameters = {"interval": "empirical-bernstein", **parameters}
+        calibrator = cls(partition=partition, classes=classes, **parameters)
+        calibrator._check_parameters()
+        check_tally(partition, tally)
+        masses = relative_mass(partition) if callable(relative_mass) else relative_mass
+        masses = None if masses is None else as_relative_mass(masses, tally.n_regions)
+        weights = calibrator._weights_of(tally)
+        evidence = Evidence(tally, weights.bound, float(calibrator.weight_floor), masses)
+        calibrator._conclude(partition, evidence, weights, name_classes(classes, calibrator.pos_label))
+        return calibrator
+
+    def guarantee_for(self, weight_error: float) -> Guarantee:
+        """Return the guarantee for weights that are right up to the given relative error.
+
+        >>> import numpy as np
+        >>> scores, y = np.linspace(0, 1, 1000), np.arange(1000) % 2
+        >>> calibrator = ShiftCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, importance_weight=np.ones(1000))
+        >>> [round(calibrator.guarantee_for(rho).epsilon, 3) for rho in (0.0, 0.1, 0.3)]
+        [0.061, 0.109, 0.203]
+        """
+        check_is_fitted(self)
+        error = _WEIGHT_ERROR.check("weight_error", weight_error)
+        return self._derive(self._result, error, self.guarantee_.positive_label)
+
+    def tolerated_weight_error(self, threshold: float) -> FloatArray:
+        """Return, for each region, how wrong weights may be, relatively, before its interval reaches `threshold`.
+
+        0 where the interval contains the threshold already: nothing can be concluded there.
+        """
+        check_is_fitted(self)
+        return tolerated_error(self._result.limits, threshold)
+
+    def _conclude(self, partition: Partition, evidence: Evidence, weights: Weights, classes: Classes) -> None:
+        """Derive limits, values and the guarantee, and set everything that was learned at once."""
+        method, alpha = get_shift_method(self.interval), error_budget(self.confidence_level)
+        limits = method(evidence, alpha)
+        value = _values(self.value, evidence, limits)
+        remarks = _remarks(evidence, weights.ratio, method.remark(evidence, alpha))
+        tally, known, bounded = evidence.tally, weights.known, weights.bounded
+        self._set(ShiftResult(partition, tally, limits, value, known, weights.bound, bounded, remarks), classes)
+        self.ratio_ = weights.ratio
+
+    def _set(self, result: ShiftResult, classes: Classes) -> None:
+        guarantee = self._derive(result, float(self.weight_error), classes.positive)
+        self._result = result
+        self._set_fitted(result.partition, result.tally, guarantee, classes)
+
+    def _derive(self, result: ShiftResult, weight_error: float, positive_label: Any) -> Guarantee:
+        return result.guarantee(
+            method=get_shift_method(self.interval),
+            confidence_level=self.confidence_level,
+            weight_error=weight_error,
+            positive_label=positive_label,
+            split=self.split is not None,
+        )
+
+    def _state(self) -> dict[str, Any]:
+        return self._result.to_dict()
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        result = ShiftResult.from_dict(state)
+        given = result.bound if result.bounded else None
+        if given != self.weight_bound:
+            raise InvalidValueError("weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound))
+        self._set(result, classes)
+        self.ratio_ = None
+
+
+def _values(value: str, evidence: Evidence, limits: Interval) -> FloatArray:
+    """The predicted value of each region; the middle of its interval where nothing is known."""
+    if value == "midpoint":
+        return limits.midpoint
+    if value == "mean":
+        rates = weighted_rates(evidence.tally)
+    elif evidence.relative_mass is None:
+        raise InvalidTypeError("relative_mass", ("be given for ", Setting("value", value)), got="None")
+    else:
+        rates = known_mass_rates(evidence.tally, evidence.relative_mass)
+    unknown = np.isnan(rates) | (evidence.tally.counts == 0)
+    return np.where(unknown, limits.midpoint, np.clip(rates, 0.0, 1.0))
+
+
+def _remarks(evidence: Evidence, ratio: DensityRatio | None, remark: str | None) -> tuple[str, ...]:
+    remarks = [] if remark is None else [f"the interval is {remark}"]
+    if n_weightless := int(np.count_nonzero(weight_sums(evidence.tally).w.rounded() <= 0.0)):
+        remarks.append(
+            f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval there is [0, 1]"
+        )
+    if hasattr(ratio, "diagnostics_"):
+        remarks.append(str(ratio.diagnostics_))
+    return tuple(remarks)
