@@ -431,7 +431,7 @@ HOSTILE = {
     "isotonic curve that falls": (changed(*STATE, "values", 0, to=0.99, of=EXAMPLES["isotonic"][0]), "not fall"),
     "isotonic curve above one": (changed(*STATE, "values", -1, to=1.5, of=EXAMPLES["isotonic"][0]), "not fall"),
     "probability above one": (changed(*STATE, "p1", 0, to=1.5, of=EXAMPLES["venn-abers"][0]), "probabilities"),
-    "limits out of order": (changed(*STATE, "lower", 0, to=1.0, of=EXAMPLES["shift"][0]), "lower <= upper"),
+    "limits out of order": (changed(*STATE, "lower", 0, to=1.0, of=EXAMPLES["shift"][0]), "be at most upper"),
     "no folds": (changed(*STATE, "folds", to=[], of=EXAMPLES["cross-venn-abers"][0]), "folds"),
     "too many folds": (changed(*STATE, "folds", to=[0] * 1001, of=EXAMPLES["cross-venn-abers"][0]), "folds"),
     "a sum of too many parts": (

@@ -92,7 +92,7 @@ def test_bets_bring_the_rows_into_memory() -> None:
     near = ShiftCalibrator(4, weight_bound=3.0).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
     far = ShiftCalibrator(4, weight_bound=3.0).fit(data(weight="w"))
     assert far.to_dict() == near.to_dict()
-    with pytest.raises(InvalidValueError, match="weight must be the column of weights"):
+    with pytest.raises(InvalidValueError, match="weight must name the column of weights"):
         ShiftCalibrator(4, weight_bound=3.0).fit(data())
 
 

@@ -222,7 +222,7 @@ class Weighed(ShiftCalibrator):
 
     def fit(self, scores, y, **options):
         n_rows = len(y) if hasattr(y, "__len__") else 1
-        return super().fit(scores, y, importance_weight=np.ones(n_rows), **options)
+        return super().fit(scores, y, **{**options, "importance_weight": np.ones(n_rows)})
 
 
 NOT_MEANT = {
