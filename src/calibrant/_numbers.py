@@ -1,7 +1,7 @@
 """Numbers as text. A limit is rounded outwards, with enough digits to say something."""
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 _DECIMALS = 3  # of a limit that is neither tiny nor close to 1
 _DIGITS = 2  # significant ones that are kept of a small limit, and of a large one's distance from 1
@@ -34,6 +34,15 @@ def limits(low: float, high: float) -> str:
     """
     decimals = max(_decimals(low), _decimals(high))
     return f"{lower(low, decimals)} to {upper(high, decimals)}"
+
+
+def nearest(value: float) -> str:
+    """An estimate, which is no limit: rounded to the nearest number.
+
+    >>> nearest(0.07), nearest(0.041234), nearest(0.000012345)
+    ('0.07', '0.041', '0.000012')
+    """
+    return _rounded(value, ROUND_HALF_EVEN, None)
 
 
 def percent(share: float) -> str:

@@ -138,7 +138,7 @@ class Onnx:
     name = "onnx"
 
     def evaluate(self, calibrator, rows):
-        """NULL is NaN to a model; a row without a segment can not be asked for."""
+        """NULL is NaN to a model; a row without a segment cannot be asked for."""
         import onnxruntime
 
         narrow = rows["score"].type == pa.float32()

@@ -11,7 +11,7 @@ from export.worlds import ANYWHERE, NOWHERE, WORLDS, edge_scores, expected, in_r
 
 
 def askable(engine, rows):
-    """A model can not be given a missing segment that is no text."""
+    """A model cannot be given a missing segment that is no text."""
     if engine.name == "onnx" and "segment" in rows.column_names:
         rows = rows.filter(rows["segment"].is_valid())
     return rows

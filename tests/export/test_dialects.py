@@ -1,4 +1,4 @@
-"""Numbers, texts and names, written for each engine and read back by it; and what can not be read back here."""
+"""Numbers, texts and names, written for each engine and read back by it; and what cannot be read back here."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What can be exported and what can not, the choice of outputs, and the forms that are not SQL."""
+"""What can be exported and what cannot, the choice of outputs, and the forms that are not SQL."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Reliability diagrams: what is drawn is what was computed, and what can not be drawn is said."""
+"""Reliability diagrams: what is drawn is what was computed, and what cannot be drawn is said."""
 
 import matplotlib
 import numpy as np

@@ -172,6 +172,11 @@ class Audit:
         return self.lower_bound > 0.0
 
     @property
+    def is_nearly_calibrated(self) -> bool:
+        """Whether no error is proved, and an upper bound on the error is low enough to say something."""
+        return not self.is_miscalibrated and self.upper_bound is not None and self.upper_bound < _VACUOUS
+
+    @property
     def verdict(self) -> str:
         """One of three results: proved wrong, proved nearly right, or neither."""
         if self.is_miscalibrated:

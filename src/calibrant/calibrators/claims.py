@@ -12,7 +12,7 @@ BINNED_INSTEAD = (
 INJECTIVE = NoGuarantee(
     reason=(
         "this map gives different scores different values, and no such map can be calibrated for every distribution, "
-        "however many rows it is fitted on (thm:f-must-be-coarse)"
+        "however many rows it is fitted on (Gupta, Podkopaev and Ramdas 2020, Theorem 3)"
     ),
     advice=BINNED_INSTEAD,
 )

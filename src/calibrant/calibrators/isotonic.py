@@ -15,7 +15,7 @@ from calibrant.guarantee import NoGuarantee
 
 _KNOWN = WeakerGuarantee(
     reason=(
-        "isotonic regression is not injective, so thm:f-must-be-coarse does not rule a promise out, but it chooses its "
+        "isotonic regression is not injective, so a guarantee is not impossible, but it chooses its "
         "steps by looking at the labels, so the labels of a step are not independent draws and their interval would "
         "not hold"
     ),

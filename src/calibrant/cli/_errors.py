@@ -11,7 +11,6 @@ from calibrant.errors import CalibrantError
 BAD_INPUT, INTERRUPTED = 2, 130
 _STOPPED = "stopped; no partial file was left"
 
-_LABEL = re.compile(r"\b(?:thm|cor|eq|prop|lem|def|sec|asmp):\w")
 # The library speaks of its parameters and classes; here they are options and methods.
 _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<!-)\bsplit=([\d.]+)", r"--split \1"),
@@ -125,11 +124,7 @@ def _one_line(text: str) -> str:
 
 
 def in_words(text: str) -> str:
-    """A text of the library as it is said here: options for parameters, theorems by number."""
+    """A text of the library as it is said here: options for parameters."""
     for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)
-    if _LABEL.search(text):
-        from calibrant.views.report.wording import readable
-
-        text = readable(text)
     return text

@@ -53,7 +53,7 @@ METHODS: dict[str, Method] = {
         Method(
             "empirical-bernstein",
             empirical_bernstein,
-            "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, thm:emp_bernstein), by Bonferroni",
+            "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4), by Bonferroni",
             exact=False,
         ),
         Method(

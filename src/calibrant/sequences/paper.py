@@ -36,7 +36,7 @@ class Paper(HalfWidthSequence):
     """
 
     name = "paper"
-    theorem = "thm:online_conc of Gupta, Podkopaev and Ramdas (2020)"
+    theorem = "Theorem 6 of Gupta, Podkopaev and Ramdas (2020)"
 
     def __init__(self, n_regions: int, alpha: float) -> None:
         super().__init__(n_regions, alpha)

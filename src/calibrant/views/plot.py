@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._numbers import counted, percent, rows
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.partition import ScorePartition
+from calibrant.views._axes import new_axes, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
-# Blue and vermilion of the Okabe-Ito palette: told apart with any kind of colour vision, and in grey.
+    from calibrant.classifier import CalibratedClassifier
+
+# Blue and vermilion of the Okabe-Ito palette: they differ for every kind of colour vision, and in grey.
 _PROMISED = "#0072B2"
 _OBSERVED = "#D55E00"
 _QUIET = "0.55"
@@ -27,16 +32,15 @@ _MARGIN = 0.02
 class ReliabilityDisplay:
     """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for all bins at once.
 
-    Make one with `from_predictions`, which shows how far a model's scores are from the truth, or with
-    `from_calibrator`, which shows what a fitted calibrator predicts and promises. The constructor takes the numbers.
+    Make one with `from_predictions`, which shows how far scores are from observed rates, or with `from_calibrator`,
+    which shows what a fitted calibrator predicts and guarantees. The constructor takes the numbers.
 
     Parameters
     ----------
     observed : ReliabilityTable, default=None
-        Observed rates: drawn as points, with their intervals as whiskers, over a strip that shows how the scores are
-        spread.
+        Observed rates, drawn as points with their intervals as whiskers, above a histogram of the scores.
     promised : Guarantee, default=None
-        Predicted values and promised intervals: drawn as steps in bands.
+        Predicted values and guaranteed intervals, drawn as steps in bands.
     bounds : float array of shape (n_regions, 2), default=None
         Where each region of `promised` begins and ends.
     name : str, default=None
@@ -45,9 +49,9 @@ class ReliabilityDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        What was drawn on.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        The figure around it.
+        The figure of the axes.
 
     Examples
     --------
@@ -65,7 +69,7 @@ class ReliabilityDisplay:
     """
 
     ax_: "Axes"
-    figure_: Any
+    figure_: "Figure | SubFigure | None"
 
     def __init__(
         self,
@@ -76,9 +80,9 @@ class ReliabilityDisplay:
         name: str | None = None,
     ) -> None:
         if observed is None and promised is None:
-            raise InvalidTypeError("ReliabilityDisplay takes observed, promised with its bounds, or both; got neither")
+            raise InvalidTypeError("ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither")
         if (promised is None) != (bounds is None):
-            raise InvalidTypeError("promised and bounds must be given together; got only one of them")
+            raise InvalidTypeError("promised and bounds", "be given together", got="only one of them")
         self.observed = observed
         self.promised = promised
         self.bounds = bounds
@@ -107,7 +111,7 @@ class ReliabilityDisplay:
         name : str, default=None
             Name of the model, for the legend.
         ax : matplotlib Axes, default=None
-            What to draw on; None makes a new figure.
+            Axes to draw on; None makes a new figure.
 
         Returns
         -------
@@ -127,42 +131,42 @@ class ReliabilityDisplay:
     @classmethod
     def from_calibrator(
         cls,
-        calibrator: BinningCalibrator,
+        calibrator: "ScoreCalibrator | CalibratedClassifier",
         y: ArrayLike | None = None,
         scores: ArrayLike | None = None,
         *,
         name: str | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
-        """Draw what a fitted calibrator predicts and promises and, given further rows, what they show.
+        """Draw what a fitted calibrator predicts and guarantees and, if given, the rates of other rows.
 
         Parameters
         ----------
-        calibrator : BinningCalibrator
+        calibrator : calibrator or CalibratedClassifier
             Fitted, on bins of one score.
         y, scores : array-like of shape (n,), default=None
-            Rows that the calibrator has not seen, of the population that it promises for. Their rates are drawn with
-            exact intervals of their own, at the calibrator's confidence level: held-out rates are noisy too.
+            Rows that the calibrator was not fitted on, of the same population. Their rates are drawn with exact
+            intervals of their own, at the calibrator's confidence level: held-out rates are noisy too.
         name : str, default=None
             Name of those rows, for the legend.
         ax : matplotlib Axes, default=None
-            What to draw on; None makes a new figure.
+            Axes to draw on; None makes a new figure.
 
         Returns
         -------
         ReliabilityDisplay
         """
         if (y is None) != (scores is None):
-            raise InvalidTypeError("y and scores must be given together; got only one of them")
+            raise InvalidTypeError("y and scores", "be given together", got="only one of them")
         check_is_fitted(calibrator)
         fitted: Any = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
-        guarantee: Any = fitted.guarantee_
-        partition: Any = getattr(fitted, "partition_", None)
-        has_bins = isinstance(guarantee, Guarantee) and isinstance(partition, ScorePartition)
-        if not has_bins or hasattr(fitted, "base_"):
+        guarantee, partition = fitted.guarantee_, _bins(fitted)
+        if partition is None or not isinstance(guarantee, Guarantee):
             raise InvalidTypeError(
-                f"calibrator must have bins of the score itself; got a {type(fitted).__name__} that has not: draw "
-                "from_predictions(y, calibrator.predict(scores)), with segments one segment at a time"
+                "calibrator",
+                "have bins of the score itself, without segments",
+                got=type(fitted).__name__,
+                advice="draw from_predictions(y, calibrator.predict(scores)), with segments one segment at a time",
             )
         observed = None
         if y is not None and scores is not None:
@@ -182,9 +186,9 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            What to draw on; None makes a new figure. A given one is drawn on without a call to pyplot.
+            Axes to draw on; None makes a new figure. pyplot is used only for a new figure.
         histogram : bool, default=True
-            Whether to draw the strip that shows how the scores are spread.
+            Whether to draw the histogram of the scores.
         legend : bool, default=True
             Whether to draw the legend.
 
@@ -193,7 +197,7 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             The display itself.
         """
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = new_axes(5.6, 5.6) if ax is None else ax
         self.figure_ = self.ax_.figure
         left, right = self._score_limits()
         top = self._highest_rate()
@@ -234,55 +238,46 @@ class ReliabilityDisplay:
         ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= top * (1 + _MARGIN)])
         ax.set_xlabel("score")
         ax.set_ylabel(f"rate of class {self._tables[0].positive_label!r}")
-        ax.spines[["top", "right"]].set_visible(False)
+        without_frame(ax)
         if legend:
             ax.legend(loc="best", frameon=False, fontsize="small")
 
 
-def _new_axes() -> "Axes":
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "ReliabilityDisplay draws with matplotlib, which is not installed: install calibrant[plot]"
-        ) from error
-    return plt.subplots(figsize=(5.6, 5.6), layout="constrained")[1]
+def _bins(fitted: ScoreCalibrator) -> ScorePartition | None:
+    """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
+    if not hasattr(fitted, "partition_") or hasattr(fitted, "base_"):
+        return None
+    bins: ScorePartition | None = fitted.partition_.bins_by_segment.get(None)
+    return bins
 
 
 def _draw_diagonal(ax: "Axes", left: float, right: float) -> None:
     if left >= 0.0 and right <= 1.0:
-        ax.plot([0, 1], [0, 1], color=_QUIET, linewidth=1, linestyle=(0, (4, 3)), label="score taken at its word")
+        ax.plot([0, 1], [0, 1], color=_QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
 
 
 def _draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:
     """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
-    level = _percent(promised.confidence_level)
     low, high = bounds.T
     wide = high > low
-    bars: dict[str, Any] = {"align": "edge", "color": _PROMISED, "alpha": 0.22, "linewidth": 0}
-    ax.bar(
-        low[wide],
-        (promised.upper - promised.lower)[wide],
-        (high - low)[wide],
-        promised.lower[wide],
-        label=f"promised interval, {level}, all bins at once",
-        **bars,
-    )
-    ax.hlines(
-        promised.value[wide], low[wide], high[wide], color=_PROMISED, linewidth=1.8, label="calibrated probability"
-    )
+    lower, value, upper = promised.lower, promised.value, promised.upper
+    label = f"guaranteed interval, {percent(promised.confidence_level)}, all bins at once"
+    band: dict[str, Any] = {"align": "edge", "color": _PROMISED, "alpha": 0.22, "linewidth": 0, "label": label}
+    ax.bar(low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], **band)
+    steps: dict[str, Any] = {"color": _PROMISED, "linewidth": 1.8, "label": "calibrated probability"}
+    ax.hlines(value[wide], low[wide], high[wide], **steps)
     single = ~wide
     if single.any():
-        ax.vlines(low[single], promised.lower[single], promised.upper[single], color=_PROMISED, alpha=0.5, linewidth=2)
-        ax.plot(low[single], promised.value[single], color=_PROMISED, linestyle="none", marker="_", markersize=7)
+        ax.vlines(low[single], lower[single], upper[single], color=_PROMISED, alpha=0.5, linewidth=2)
+        ax.plot(low[single], value[single], color=_PROMISED, linestyle="none", marker="_", markersize=7)
 
 
 def _draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None) -> None:
     seen = observed.counts > 0
     rate = observed.rate[seen]
     prefix = "observed rate" if name is None else f"{name}: observed rate"
-    empty = int(np.count_nonzero(~seen))
-    left_out = f" ({empty} of {seen.size} bins empty)" if empty else ""
+    n_empty = int(np.count_nonzero(~seen))
+    left_out = f" ({n_empty} of {counted(seen.size, 'bin')} empty)" if n_empty else ""
     ax.errorbar(
         observed.mean_score[seen],
         rate,
@@ -292,20 +287,16 @@ def _draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None) -> 
         marker="o",
         markersize=3.6,
         elinewidth=1.1,
-        label=f"{prefix}, {_percent(observed.confidence_level)}, all bins at once{left_out}",
+        label=f"{prefix}, {percent(observed.confidence_level)}, all bins at once{left_out}",
         zorder=3,
     )
 
 
 def _draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
-    """The spread of the scores, below the line of rate 0 and in its own scale."""
+    """A histogram of the scores, below the line of rate 0 and on its own scale."""
     heights = observed.histogram * (top * (_STRIP - 0.06) / observed.histogram.max())
     edges = observed.histogram_edges
     ax.bar(edges[:-1], heights, np.diff(edges), -top * _STRIP, align="edge", color="0.75", linewidth=0)
     ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
     note: dict[str, Any] = {"color": _QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
-    ax.text(edges[-1], -top * 0.01, f"{observed.counts.sum():,} rows by score", **note)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.6g}%"
+    ax.text(edges[-1], -top * 0.01, f"{rows(int(observed.counts.sum()))} by score", **note)

@@ -82,12 +82,12 @@ SHIFT_METHODS: dict[str, ShiftMethod] = {
         ShiftMethod(
             "oracle",
             _oracle,
-            "known relative masses (Gupta, Podkopaev and Ramdas 2020, thm:cov_shift), by Bonferroni",
+            "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni",
         ),
         ShiftMethod(
             "paper",
             _paper,
-            "Gupta, Podkopaev and Ramdas (2020, thm:weighted_cov_shift_estimator) with c = 9, by Bonferroni",
+            "Gupta, Podkopaev and Ramdas (2020, Theorem 7) with c = 9, by Bonferroni",
             remark=_paper_remark,
         ),
     )

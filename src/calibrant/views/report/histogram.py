@@ -1,17 +1,17 @@
 """The histogram under a diagram: where its bars stand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant._audit import AuditTable
-from calibrant._typing import FloatArray, IndexArray
+from calibrant._numbers import nearest
+from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.tally import Tally
-from calibrant.views.report import wording
 from calibrant.views.report.scales import LARGE, Axis
 
-MOST_BARS = 100  # more can not be told apart
+MOST_BARS = 100  # more cannot be told apart
 _SMALLEST_BAR = 0.75
 _ATOM_WIDTH = 3.0
 _FEWEST_BARS = 4  # a histogram with fewer bars in sight says less than the regions do
@@ -19,7 +19,7 @@ _FEWEST_BARS = 4  # a histogram with fewer bars in sight says less than the regi
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of the histogram; the lower part of it stands for the positive rows."""
+    """One bar of the histogram; its lower part stands for the positive rows."""
 
     x: float
     width: float
@@ -29,21 +29,20 @@ class Bar:
 
 
 def score_bars(
-    table: AuditTable, rows: IndexArray, histogram: Tally | None, x_axis: Axis
+    table: AuditTable, chosen: IndexArray, histogram: Tally | None, x_axis: Axis
 ) -> tuple[tuple[Bar, ...], int]:
-    """The histogram's bars, and how many rows lie beyond the axis."""
-    low, high = x_axis.limits
+    """The bars of the histogram, or else of the chosen regions, and how many rows lie beyond the axis."""
     if histogram is not None:
-        # neighbours are drawn as one bar where there would be more bars than the eye can tell apart
+        # neighbours become one bar where there would be more bars than the eye can tell apart
         first = np.arange(0, histogram.n_regions, -(-histogram.n_regions // MOST_BARS))
         counts, positives = (np.add.reduceat(sums, first) for sums in (histogram.counts, histogram.positives))
         starts, ends = first / histogram.n_regions, np.append(first[1:], histogram.n_regions) / histogram.n_regions
-        seen = (counts > 0) & (ends > low) & (starts < high)
-        if np.count_nonzero(seen) >= min(_FEWEST_BARS, rows.size):
+        seen = (counts > 0) & (ends > x_axis.low) & (starts < x_axis.high)
+        if np.count_nonzero(seen) >= min(_FEWEST_BARS, chosen.size):
             bars = _drawn(starts[seen], ends[seen], counts[seen], positives[seen], x_axis, density=False)
             return bars, int(counts[~seen].sum())
-    left, right, counts = table.low[rows], table.high[rows], table.counts[rows]
-    positives = np.rint(table.rate[rows] * counts).astype(np.int64)
+    left, right, counts = table.low[chosen], table.high[chosen], table.counts[chosen]
+    positives = np.rint(table.rate[chosen] * counts).astype(np.int64)
     if (left == right).all():
         return _drawn(left, right, counts, positives, x_axis, density=False), 0
     middles = (right[:-1] + left[1:]) / 2
@@ -51,53 +50,46 @@ def score_bars(
     return _drawn(starts, ends, counts, positives, x_axis, density=True), 0
 
 
-def region_bars(places: Sequence[float], regions: Sequence[Mapping[str, str]]) -> tuple[Bar, ...]:
-    """The rows of regions that stand at single places."""
-    counts = [int(region["count"]) for region in regions]
-    names = ("region", "count", "positives") if len(regions) <= MOST_BARS else ()
-    return tuple(
-        Bar(
-            round(place - _ATOM_WIDTH / 2, 2),
-            _ATOM_WIDTH,
-            round(height, 2),
-            round(height * int(region["positives"]) / max(count, 1), 2),
-            {name: region[name] for name in names},
-        )
-        for place, region, count, height in zip(
-            places, regions, counts, _heights(np.array(counts, dtype=float)), strict=True
-        )
-    )
+def region_bars(
+    places: Sequence[float], names: Sequence[str], counts: IntArray, positives: IntArray
+) -> tuple[Bar, ...]:
+    """Bars at single places, one for each region."""
+    bars = []
+    for place, name, height, count, positive in zip(
+        places, names, _heights(counts.astype(float)), counts.tolist(), positives.tolist(), strict=True
+    ):
+        data = {"region": name, **_texts(count, positive)} if len(names) <= MOST_BARS else {}
+        bars.append(_bar(place - _ATOM_WIDTH / 2, _ATOM_WIDTH, height, positive / max(count, 1), data))
+    return tuple(bars)
+
+
+def _bar(x: float, width: float, height: float, share: float, data: dict[str, str]) -> Bar:
+    return Bar(round(x, 2), round(width, 2), round(height, 2), round(height * share, 2), data)
+
+
+def _texts(count: int, positive: int) -> dict[str, str]:
+    return {"count": f"{count:,}", "positives": f"{positive:,}"}
 
 
 def _heights(values: FloatArray) -> list[float]:
     room = LARGE.histogram_bottom - LARGE.histogram_top
     largest = float(values.max(initial=0.0))
-    if largest == 0.0:
-        return [0.0] * values.size
-    return [0.0 if value == 0.0 else max(_SMALLEST_BAR, room * value / largest) for value in values.tolist()]
+    return [max(_SMALLEST_BAR, room * value / largest) if value else 0.0 for value in values.tolist()]
 
 
 def _drawn(
-    starts: FloatArray, ends: FloatArray, counts: IndexArray, positives: IndexArray, x_axis: Axis, *, density: bool
+    starts: FloatArray, ends: FloatArray, counts: IntArray, positives: IntArray, x_axis: Axis, *, density: bool
 ) -> tuple[Bar, ...]:
-    widths = ends - starts
     smallest = (x_axis.high - x_axis.low) * _ATOM_WIDTH / abs(x_axis.end - x_axis.start)
-    heights = _heights(counts / np.maximum(widths, smallest) if density else counts.astype(float))
+    heights = _heights(counts / np.maximum(ends - starts, smallest) if density else counts.astype(float))
     bars = []
-    for place, height in enumerate(heights):
-        start, end = (min(max(float(side[place]), x_axis.low), x_axis.high) for side in (starts, ends))
-        x, width = x_axis(start), x_axis(end) - x_axis(start)
-        if width < _ATOM_WIDTH and starts[place] == ends[place]:
+    for start, end, height, count, positive in zip(
+        starts.tolist(), ends.tolist(), heights, counts.tolist(), positives.tolist(), strict=True
+    ):
+        x, stop = (x_axis(min(max(side, x_axis.low), x_axis.high)) for side in (start, end))
+        width = max(stop - x, 0.3)
+        if start == end:
             x, width = x - _ATOM_WIDTH / 2, _ATOM_WIDTH
-        count, positive = int(counts[place]), int(positives[place])
-        data = {
-            "low": wording.exact(float(starts[place])),
-            "high": wording.exact(float(ends[place])),
-            "count": wording.exact(count),
-            "positives": wording.exact(positive),
-        }
-        bars.append(
-            Bar(round(x, 2), round(max(width, 0.3), 2), round(height, 2), round(height * positive / max(count, 1), 2),
-                data)
-        )  # fmt: skip
+        data = {"low": nearest(start), "high": nearest(end), **_texts(count, positive)}
+        bars.append(_bar(x, width, height, positive / max(count, 1), data))
     return tuple(bars)

@@ -1,7 +1,7 @@
 (() => {
   "use strict";
   const NAMES = {
-    region: "region", low: "lowest score", high: "highest score", count: "rows", positives: "with the event",
+    region: "region", low: "lowest score", high: "highest score", count: "rows", positives: "positive class",
     mean: "mean score", rate: "observed rate", value: "calibrated", lower: "lower limit", upper: "upper limit",
     error: "off by at least", radius: "within",
   };
@@ -37,7 +37,7 @@
     const list = document.createElement("dl");
     for (const [key, name] of Object.entries(NAMES)) {
       const value = item.part.dataset[key];
-      if (value === undefined) { continue; }
+      if (!value) { continue; }
       const term = document.createElement("dt");
       const number = document.createElement("dd");
       term.textContent = name;

@@ -3,6 +3,10 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
+
+Limits: TypeAlias = tuple[float, float]
+"""The numbers at both ends of an axis."""
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WHOLE = 0.4  # data that spans more of [0, 1] than this is shown on all of it
@@ -40,11 +44,6 @@ class Axis:
         values = (number * step for number in range(first, last + 1))
         return tuple(Tick(self(value), f"{value:.{decimals}f}" if value else "0") for value in values)
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The numbers at both ends."""
-        return self.low, self.high
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -64,7 +63,7 @@ LARGE = Frame(440, 50, 428, 34, 412, 426, 480, 524)
 SMALL = Frame(220, 34, 212, 12, 190, height=214)
 
 
-def limits_of(values: Iterable[float]) -> tuple[float, float]:
+def limits_of(values: Iterable[float]) -> Limits:
     """Return round limits within [0, 1] that hold all values: all of it, or a part where that would be mostly empty.
 
     >>> limits_of([0.05, 0.93])
@@ -90,21 +89,18 @@ def limits_of(values: Iterable[float]) -> tuple[float, float]:
     return max(0.0, round(low, 12)), min(1.0, round(high, 12))
 
 
-def shared_limits(
-    across: Iterable[float], upwards: Iterable[float]
-) -> tuple[tuple[float, float], tuple[float, float], bool]:
-    """Limits for both axes, and whether they are the same, so that the diagonal rises at 45 degrees.
+def shared_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Limits]:
+    """Limits for both axes: the same, so that the diagonal rises at 45 degrees, where that leaves enough to see.
 
     Two scales are used only where one would leave the figure nearly empty, and they always overlap, so that some of
     the diagonal is in sight.
     """
-    across, upwards = list(across), list(upwards)
     x, y = limits_of(across), limits_of(upwards)
     spans = x[1] - x[0], y[1] - y[0]
     if max(spans) < _ALIKE * min(spans) or max(x[0], y[0]) >= min(x[1], y[1]):
         both = limits_of([*across, *upwards])
-        return both, both, True
-    return x, y, False
+        return both, both
+    return x, y
 
 
 def _round_step(step: float) -> float:
