@@ -37,13 +37,13 @@ def python_function(calibrator, **options):
 @pytest.mark.parametrize("export", EXPORTS)
 def test_curves_are_refused_with_the_reason(export, kind):
     _, scores, y = worlds.data()
-    with pytest.raises(InvalidTypeError, match=f"{kind.__name__}.*round.*BinningCalibrator"):
+    with pytest.raises(InvalidTypeError, match=f"engines round.*got {kind.__name__}: export BinningCalibrator"):
         export(kind().fit(scores, y))
 
 
 def test_other_things_are_refused():
     _, scores, y = worlds.data()
-    with pytest.raises(InvalidTypeError, match=r"PlattCalibrator computes.*BinningCalibrator"):
+    with pytest.raises(InvalidTypeError, match=r"the score itself.*PlattCalibrator.*BinningCalibrator"):
         export_table(ScalingBinningCalibrator(random_state=0).fit(scores, y))
     by_rule = Partition.from_function(lambda X: np.asarray(X)[:, 0] >= 0.5, [False, True])
     with pytest.raises(InvalidTypeError, match="FunctionPartition"):

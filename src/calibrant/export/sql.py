@@ -30,10 +30,10 @@ def to_sql(
     """Return a fitted calibrator as SQL text.
 
     Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`, `predict_interval` and
-    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats. Where they refuse a score (missing,
-    NaN, infinite, outside the score range) or a segment (missing, not seen in `fit`), every output is NULL. The text
-    for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine compares doubles as IEEE
-    754 says, and the column of segments has the type that segments had in `fit`.
+    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats. Every output is NULL for a score that
+    they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is missing or was not
+    seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
+    compares doubles as IEEE 754 says, and the column of segments has the type that segments had in `fit`.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def to_sql(
     segment : str or sequence of str, optional
         Name of the column with the segments, for a calibrator that was fitted with segments.
     table : str or sequence of str, optional
-        Return a whole statement, `SELECT t.*, ... FROM table AS t`. Without it, return the expressions alone, to be
-        pasted behind SELECT. A text is cut at dots, as in "schema.table"; a sequence of names is not.
+        Return a whole statement, `SELECT t.*, ... FROM table AS t`. Without it, return the expressions alone, to
+        paste after SELECT. A text is split at dots, as in "schema.table"; a sequence of names is not.
     outputs : sequence or mapping, optional
         Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
         by default. Sets are text, such as '{0, 1}'.
@@ -57,14 +57,14 @@ def to_sql(
     Returns
     -------
     str
-        A comment with the promise, and the expressions or the statement.
+        A comment with the guarantee, and the expressions or the statement.
 
     Notes
     -----
     A score is compared as a double: comparing a 32-bit float with a cut that was rounded to 32 bits would move scores
-    into the next bin. Cuts are searched by halving, so that 5,000 bins nest 13 deep; in Spark, where there are more
-    than 63 cuts, they are an array that is halved. SQLite reads some decimals one unit in the last place off, so
-    there, and where it could not be tried, doubles are whole numbers over powers of two.
+    into the next bin. Cuts are searched by halving, so that 5,000 bins nest 13 deep; in Spark, more than 63 cuts are an
+    array that is searched by halving. SQLite reads some decimals one unit in the last place off. So for SQLite, and for
+    the engines that were not run, doubles are written as whole numbers over powers of two.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class ExportTable:
     coverage : float
         Coverage of the sets.
     notes : tuple of str
-        For a reader: which version wrote it, the partition's fingerprint, and the promise.
+        For a reader: which version wrote it, the partition's fingerprint, and the guarantee.
     """
 
     steps: tuple[Steps, ...]
@@ -141,9 +141,9 @@ class ExportTable:
 def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> ExportTable:
     """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be exported.
 
-    Taken are calibrators whose prediction is one of finitely many values, chosen by comparing the score with cuts:
-    comparisons have no rounding, so every engine finds the same value. A curve that needs exp or log has one, and
-    differs between engines in the last bits; it is refused.
+    A calibrator can be exported if it predicts one of finitely many values, chosen by comparing the score with cuts.
+    Comparisons do not round, so every engine finds the same value. A curve that needs exp or log cannot be exported:
+    engines round it differently in the last bits.
 
     Parameters
     ----------
@@ -181,9 +181,8 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
         return ExportTable((everywhere,), value, None, None, None, classes, coverage, _notes(calibrator))
     raise InvalidTypeError(
         "calibrator",
-        "predict one value for each bin of the score",
-        got=f"a {type(calibrator).__name__}, which computes a value from every score; engines round such values "
-        "differently",
+        "predict one value for each bin of the score, because engines round computed values differently",
+        got=type(calibrator).__name__,
         advice=_ADVICE,
     )
 
@@ -206,8 +205,8 @@ def _of_regions(calibrator: RegionCalibrator, steps: tuple[Steps, ...], coverage
 def _of_partition(partition: Partition) -> tuple[Steps, ...]:
     bins = partition.bins_by_segment
     if not bins:
-        got = f"a {type(partition).__name__}, whose regions only its Python function can find"
-        raise InvalidTypeError("calibrator", "have regions that are bins of a score", got, _ADVICE)
+        rule = "have bins of a score, because engines cannot run a Python function"
+        raise InvalidTypeError("calibrator", rule, type(partition).__name__, _ADVICE)
     if partition.has_segments:
         _check_segments(tuple(bins))
     steps, first = [], 0
@@ -222,9 +221,9 @@ def _composed(calibrator: ScalingBinningCalibrator) -> Steps:
     """Bins of a base map that is itself a step function: steps of the score."""
     base, inside = calibrator.base_, calibrator.partition_.bins_by_segment.get(None)
     if not isinstance(base, VennAbersCalibrator) or inside is None:
-        got = f"bins of what {type(base).__name__} computes from the score, which engines round differently"
+        rule = "have bins of the score itself, because engines round computed values differently"
         why = "; its quantile bins are those of any strictly increasing base"
-        raise InvalidTypeError("calibrator", "have bins of the score itself", got, joined(_ADVICE, why))
+        raise InvalidTypeError("calibrator", rule, f"bins of {type(base).__name__}'s values", joined(_ADVICE, why))
     mapped = merged(base.p0_, base.p1_, base.loss)
     outside = (mapped < inside.low) | (mapped > inside.high)
     regions = np.where(outside, -1, np.searchsorted(inside.cuts, mapped, side="right"))
