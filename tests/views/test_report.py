@@ -324,8 +324,8 @@ def test_segments_stand_worst_first() -> None:
     first = {result.table.segment[row]: row for row in np.flatnonzero(result.table.resolution == 0)}
     for name, bar in zip([row[0] for row in rows], root.all("svg", "range"), strict=True):
         row = first[name]
-        limits = lower(result.table.lower[row]), upper(result.table.upper[row])
-        assert shown([bar], ("mean", "lower", "upper")) == [(nearest(result.table.mean_score[row]), *limits)]
+        limits = f"{lower(result.table.lower[row])} and {upper(result.table.upper[row])}"
+        assert bar.all("title")[0].text == f"mean score {nearest(result.table.mean_score[row])}, rate between {limits}"
     drawn = marks(chart(root, "segment-1"))
     worst = np.flatnonzero(result.table.is_finest & (result.table.segment == "group 1"))
     assert shown(drawn, AUDIT_NAMES) == audit_lines(result, worst)

@@ -26,27 +26,12 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentRow:
-    """A segment, as the table shows it."""
-
-    name: str
-    count: str
-    kind: str
-    verdict: str
-    error: str
-    where: str
-    bar: tuple[float, float, float]
-    data: dict[str, str]
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
 class Segments:
     """The section on segments."""
 
     n_segments: int
     n_found: int
-    rows: tuple[SegmentRow, ...]
+    rows: tuple[dict[str, str], ...]
     ticks: tuple[Tick, ...]
     figures: tuple[Figure, ...]
 
@@ -95,22 +80,22 @@ def segments_section(audit: Audit, *, most_rows: int, most_figures: int) -> Segm
     )
 
 
-def _row(audit: Audit, block: Block, finding: Finding | None, axis: Axis) -> SegmentRow:
+def _row(audit: Audit, block: Block, finding: Finding | None, axis: Axis) -> dict[str, str]:
+    """A segment, as the table shows it: texts, and the paths of its bar and tick."""
     table, row = audit.table, block.first
     low, high, mean = float(table.lower[row]), float(table.upper[row]), float(table.mean_score[row])
-    data = {"mean": nearest(mean), "lower": lower(low), "upper": upper(high)}
     kind, verdict = NO_FINDING if finding is None else FINDINGS[finding.direction]
-    return SegmentRow(
-        name=name_of(block.segment),
-        count=f"{table.counts[row]:,}",
-        kind=kind,
-        verdict=verdict,
-        error="" if finding is None else lower(finding.error),
-        where="" if finding is None else f"{nearest(finding.low)} to {nearest(finding.high)}",
-        bar=(axis(low), axis(high), axis(mean)),
-        data=data,
-        title=f"mean score {data['mean']}, rate between {data['lower']} and {data['upper']}",
-    )
+    return {
+        "name": name_of(block.segment),
+        "count": f"{table.counts[row]:,}",
+        "kind": kind,
+        "verdict": verdict,
+        "error": "" if finding is None else lower(finding.error),
+        "where": "" if finding is None else f"{nearest(finding.low)} to {nearest(finding.high)}",
+        "bar": f"M{axis(low)} 7H{axis(high)}",
+        "tick": f"M{axis(mean)} 1V13",
+        "title": f"mean score {nearest(mean)}, rate between {lower(low)} and {upper(high)}",
+    }
 
 
 def _figures(audit: Audit, worst: list[Block]) -> tuple[Figure, ...]:
