@@ -114,4 +114,4 @@ def test_scores_that_are_no_probabilities_are_refused():
 
 
 def test_says_why_there_is_no_guarantee():
-    assert "thm:f-must-be-coarse" in str(BetaCalibrator().fit(*data()).guarantee_)
+    assert "Theorem 3" in str(BetaCalibrator().fit(*data()).guarantee_)

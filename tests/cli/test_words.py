@@ -106,4 +106,3 @@ def test_verify_does_not_blame_an_option_that_was_not_given(
 def test_a_text_without_such_words_stays_as_it_is() -> None:
     text = "With 90% confidence,  class 'a  b' is classes of split wood"
     assert in_words(text) == text
-    assert in_words("x (thm:never-heard-of)") == "x (Gupta, Podkopaev and Ramdas 2020)"

@@ -244,11 +244,11 @@ def read_as_numpy(sql: str, scores: np.ndarray) -> np.ndarray:
         "get": lambda entries, index: entries[index],
         "greatest": np.maximum,
         "least": np.minimum,
-        "double": float,
+        "infinity": np.inf,
         "int": lambda values: values.astype(int),
         "IF": np.where,
     }
-    return eval(re.sub(r"(\d)D", r"\1", sql), meaning)
+    return eval(re.sub(r"(\d)D", r"\1", sql.replace("CAST('Infinity' AS DOUBLE)", "infinity")), meaning)
 
 
 @given(
