@@ -32,7 +32,7 @@ def test_every_column_is_what_it_says(rows) -> None:
     assert result.ece[1] == pytest.approx(ece(y, prediction, strategy="uniform").value)
     fitted = BinningCalibrator(n_bins=8, classes=(0, 1), pos_label=1).fit(scores, y)
     assert result.epsilon[1] == fitted.guarantee_.epsilon
-    assert result.guarantee[1] == fitted.guarantee_.sentence()
+    assert result.guarantee[1].sentence() == fitted.guarantee_.sentence()
     assert result.state_bytes[1] == len(json.dumps(fitted.to_dict(), separators=(",", ":")))
     assert result.n_folds == 3
 
@@ -41,7 +41,7 @@ def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
     result = compare([PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)], *rows)
     assert np.isnan(result.epsilon[:3]).all()
     assert 0 < result.epsilon[3] < 0.2
-    assert "No distribution-free guarantee" in result.guarantee[1]
+    assert "No distribution-free guarantee" in str(result.guarantee[1])
 
 
 def test_calibrating_helps_where_scores_are_off(rows) -> None:
@@ -134,6 +134,13 @@ def test_bad_input_is_refused_by_name(rows, calibrators, options: dict, message:
         compare(calibrators, *rows, **options)
 
 
+def test_the_guarantee_names_the_positive_class(rows) -> None:
+    scores, y = rows
+    words = np.where(np.asarray(y) == 1, "class 1 {n} yes", "no")
+    result = compare({"bins": BinningCalibrator(n_bins=5)}, scores, words, pos_label="class 1 {n} yes")
+    assert "the true rate of class 'class 1 {n} yes' is within" in result.guarantee[1].sentence()
+
+
 def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
     class Stranger(LogisticRegression):
         def fit(self, scores, y):
@@ -145,7 +152,7 @@ def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
     result = compare({"stranger": Stranger()}, *rows)
     assert result.state_bytes[1] == 0
     assert np.isnan(result.epsilon[1])
-    assert result.guarantee[1] == "Nothing is guaranteed."
+    assert result.guarantee[1] is None
 
 
 def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:

@@ -5,7 +5,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,13 +18,13 @@ from calibrant._optional import pandas
 from calibrant._params import as_generator, check_int
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, RandomState, ScoreMap
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.metrics import brier_score, ece, log_loss
 from calibrant.rows.reader import read_rows
 
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 _HEADER = ("log loss", "Brier", "ECE", "guaranteed", "state", "fit", "predict")
-_NOTHING = "Nothing is guaranteed."
 _Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 
@@ -41,8 +41,8 @@ class Comparison:
     epsilon : float array
         Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN where nothing is
         guaranteed. This column is guaranteed; the others are measurements.
-    guarantee : tuple of str
-        The guarantee in a sentence, or the reason why there is none.
+    guarantee : tuple of Guarantee, NoGuarantee or None
+        The guarantee of the calibrator fitted on all rows, or the reason why there is none.
     state_bytes : int array
         Size of the fitted state as JSON.
     fit_seconds, predict_seconds : float arrays
@@ -58,7 +58,7 @@ class Comparison:
     brier: FloatArray
     ece: FloatArray
     epsilon: FloatArray
-    guarantee: tuple[str, ...]
+    guarantee: tuple[Guarantee | NoGuarantee | None, ...]
     state_bytes: IntArray
     fit_seconds: FloatArray
     predict_seconds: FloatArray
@@ -141,9 +141,11 @@ def compare(
     read = read_rows(scores, y, classes=classes, pos_label=pos_label).collect()
     checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
     folds = _folds(cv, checked, codes, random_state)
-    entries = [_entry(name, calibrator, checked, codes, folds) for name, calibrator in contenders.items()]
+    entries = [
+        _entry(name, calibrator, checked, codes, folds, read.known.positive) for name, calibrator in contenders.items()
+    ]
     if checked.min() >= 0.0 and checked.max() <= 1.0:
-        entries.insert(0, _Entry(UNCALIBRATED, *_measured(codes, checked), math.nan, _NOTHING, 0, 0.0, 0.0))
+        entries.insert(0, _Entry(UNCALIBRATED, *_measured(codes, checked), math.nan, None, 0, 0.0, 0.0))
     columns = {name: np.array([getattr(entry, name) for entry in entries]) for name in _COLUMNS}
     return Comparison(
         methods=tuple(entry.name for entry in entries),
@@ -160,7 +162,7 @@ class _Entry(NamedTuple):
     brier: float
     ece: float
     epsilon: float
-    guarantee: str
+    guarantee: Guarantee | NoGuarantee | None
     state_bytes: int
     fit_seconds: float
     predict_seconds: float
@@ -210,7 +212,9 @@ def _measured(codes: CodeArray, prediction: FloatArray) -> tuple[float, float, f
     )
 
 
-def _entry(name: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray, folds: _Folds) -> _Entry:
+def _entry(
+    name: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray, folds: _Folds, positive: object
+) -> _Entry:
     prediction = np.empty(scores.size)
     for train, test in folds:
         prediction[test] = _prepared(calibrator).fit(scores[train], codes[train]).predict(scores[test])
@@ -227,7 +231,7 @@ def _entry(name: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray
         name,
         *_measured(codes, prediction),
         epsilon=float(epsilon) if epsilon is not None and proved else math.nan,
-        guarantee=_NOTHING if guarantee is None else guarantee.sentence(),
+        guarantee=replace(guarantee, positive_label=positive) if isinstance(guarantee, Guarantee) else guarantee,
         state_bytes=_state_bytes(fitted),
         fit_seconds=middle - start,
         predict_seconds=end - middle,

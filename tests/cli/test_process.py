@@ -128,7 +128,7 @@ def test_a_stopped_apply_leaves_no_half_file(
             env=os.environ | {"TMPDIR": str(folder_of_copies)},
         )
         try:
-            while not list(folder.glob(f".{output}.*.part")):
+            while not list(folder.glob(f".{output}.*.tmp")):
                 assert process.poll() is None, "it ended before it could be stopped"
                 time.sleep(0.01)
             process.send_signal(number)

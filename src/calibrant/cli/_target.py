@@ -1,7 +1,6 @@
-"""Output files. A file is complete or absent: it is written beside its place, then moved there."""
+"""Output files: where they may be, and how record batches are written to them."""
 
 import os
-import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -33,23 +32,6 @@ def check_target(output: str, *, overwrite: bool, inputs: list[str] | None = Non
                 raise RefusedError("-o", "not name a file that is read", got=repr(output))
     if not overwrite:
         raise RefusedError("-o", "name a new file", got=f"{output!r}, which exists", advice="--overwrite replaces it")
-
-
-@contextmanager
-def draft_of(output: str, *, overwrite: bool) -> Iterator[Path]:
-    """A file beside the target. It takes the target's place at the end, and is removed if anything goes wrong."""
-    target = Path(output)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    try:
-        yield draft
-        if not overwrite and target.exists():
-            raise FileExistsError(0, "", output)
-        if target.exists():
-            with suppress(OSError):  # keep its permissions
-                draft.chmod(target.stat().st_mode & 0o7777)
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def kind_of(output: str) -> tuple[str, str | None]:

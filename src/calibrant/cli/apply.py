@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from calibrant._file import draft_of
 from calibrant._numbers import rows
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, role_of, text_types
 from calibrant.cli._output import print_json, remark
-from calibrant.cli._target import check_target, draft_of, kind_of, opened
+from calibrant.cli._target import check_target, kind_of, opened
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 

@@ -37,7 +37,6 @@ _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", 
 def command(**options: Any) -> None:
     """Compare calibration methods: what each measures on held-out rows, and what it guarantees."""
     from calibrant import compare
-    from calibrant._labels import settle_classes
     from calibrant.rows.draw import Draw
     from calibrant.rows.fingerprint import fingerprint
 
@@ -60,10 +59,9 @@ def command(**options: Any) -> None:
         random_state=options["seed"],
         **labels,
     )
-    positive = settle_classes(sorted(set(sample.labels.tolist())), **labels).positive
     if options["as_json"]:
         methods = [
-            {"method": method, "guarantee": _named(in_words(found.guarantee[place]), positive)}
+            {"method": method, "guarantee": _sentence(found.guarantee[place])}
             | {name: getattr(found, name)[place].item() for name in _FIELDS}
             for place, method in enumerate(found.methods)
         ]
@@ -88,11 +86,8 @@ def command(**options: Any) -> None:
         note("inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong")
 
 
-def _named(sentence: str, positive: Any) -> str:
-    """The sentence with the label that is meant: calibrators are compared on labels 0 and 1."""
-    import re
-
-    return re.sub(r"\bclass 1\b", lambda _: f"class {positive!r}", sentence)
+def _sentence(guarantee: Any) -> str:
+    return "Nothing is guaranteed." if guarantee is None else in_words(str(guarantee))
 
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:

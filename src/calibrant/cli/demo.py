@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibrant._file import draft_of
 from calibrant._numbers import percent
 from calibrant.cli import _options as option
 from calibrant.cli._methods import Settings
 from calibrant.cli._output import paragraph, print_json, remark
 from calibrant.cli._promise import promise_json, show_promise
-from calibrant.cli._target import draft_of
 from calibrant.cli.audit import audit_json, event_facts, show_audit, verdict_of
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from typing import Any
 
 import click
 
+from calibrant._file import write_file
 from calibrant.cli import _options as option
 from calibrant.cli._methods import Settings
 from calibrant.cli._model import read_model, role_of
 from calibrant.cli._output import print_json, remark
-from calibrant.cli._target import check_target, draft_of
+from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
 
 DIALECTS = ("postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite")
@@ -55,8 +56,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
             error.got = f"--method {settings.method}"
         raise
     if output is not None:
-        with draft_of(output, overwrite=options["overwrite"]) as draft:
-            draft.write_bytes(content.encode() if isinstance(content, str) else content)
+        data = content.encode() if isinstance(content, str) else content
+        write_file(data, output, overwrite=options["overwrite"])
     if options["as_json"]:
         text = content if isinstance(content, str) and output is None else None
         print_json({"command": "export", "to": target, "dialect": dialect, "output": output, "text": text})
