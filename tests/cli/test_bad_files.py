@@ -159,7 +159,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "null label": (nulls("y"), (), ("column 'y'", "missing", "row 3 of x.parquet")),
     "null segment": (nulls("region"), ("--segment", "region"), ("column 'region'", "missing", "row 3")),
     "null weight": (nulls("w"), ("--weight", "w"), ("column 'w'", "missing", "row 3")),
-    "all scores missing": (parquet({"p": pa.nulls(4), "y": [0, 1, 0, 1]}), (), ("column 'p'", "missing", "4 rows")),
+    "all scores missing": (parquet({"p": pa.nulls(4), "y": [0, 1, 0, 1]}), (), ("column 'p'", "missing", "4 faulty rows")),
     "not a number": (parquet({"p": [0.1, float("nan"), 0.3], "y": [0, 1, 0]}), (), ("column 'p'", "NaN", "row 2")),
     "infinite": (parquet({"p": [0.1, 0.2, float("inf")], "y": [0, 1, 0]}), (), ("column 'p'", "infinity", "row 3")),
     "negative weight": (text(changed(6, "0.5,1,n,-1.0")), ("--weight", "w"), ("column 'w'", ">= 0", "row 6")),

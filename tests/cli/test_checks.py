@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, ScalingBinningCalibrator
-from calibrant.saving import save_model
+from calibrant.rows.draw import DRAW_RULE
+from calibrant.saving import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -212,6 +213,31 @@ class TestVerifyOfASplit:
         assert answer.code == 1
         stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
         assert (stands["regions"], stands["counts"]) == (False, None)
+
+    @pytest.mark.parametrize("method", ["binning", "scaling-binning"])
+    def test_a_split_drawn_by_an_earlier_rule_is_not_checked(self, method: str, folder: Path, calibrant: Any) -> None:
+        split = ("--method", method, "--bins", "5", "--split", "0.3", "-o", "model.json")
+        assert calibrant("fit", "scores.csv", *COLUMNS, *split).code == 0
+        model = load_model(folder / "model.json")
+        assert model.provenance["settings"]["draw"] == DRAW_RULE
+        before = {name: value for name, value in model.provenance["settings"].items() if name != "draw"}
+        provenance = {**model.provenance, "settings": before}
+        save_model(model, folder / "old.json", provenance=provenance)
+        answer = calibrant("verify", "old.json", "scores.csv")
+        assert answer.code == 0, answer.out
+        assert answer.out.startswith("The certificate stands.")
+        assert re.search(r"^  --  split +not checked: drawn by an earlier rule$", answer.out, re.M)
+        checks = calibrant("verify", "old.json", "scores.csv", "--json").json["checks"]
+        stands = {check["name"]: check["stands"] for check in checks}
+        assert [stands[name] for name in ("split", "counts", "positives", "epsilon")] == [None] * 4
+
+    def test_settings_written_before_draws_had_a_rule_are_read(self, model: Path, calibrant: Any) -> None:
+        saved = load_model(model)
+        before = {name: value for name, value in saved.provenance["settings"].items() if name != "draw"}
+        save_model(saved, model, provenance={**saved.provenance, "settings": before}, overwrite=True)
+        checks = calibrant("verify", "model.json", "scores.csv", "--json").json["checks"]
+        assert all(check["stands"] for check in checks)
+        assert "regions" in {check["name"] for check in checks}
 
     def test_data_that_can_not_be_cut_as_saved(self, model: Path, folder: Path, calibrant: Any) -> None:
         (folder / "short.csv").write_text("p,y\n0.1,0\n0.2,1\n0.9,1\n")

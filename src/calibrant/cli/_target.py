@@ -10,12 +10,6 @@ from typing import Any
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._lines import csv_bytes, csv_header, json_bytes
 
-_PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-_KINDS = {
-    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv",
-    ".jsonl": "json", ".ndjson": "json", ".json": "json", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc",
-}  # fmt: skip
-
 
 def check_target(output: str, *, overwrite: bool, inputs: list[str] | None = None) -> None:
     """Refuse an output path that cannot be written to, before any work is done."""
@@ -36,17 +30,16 @@ def check_target(output: str, *, overwrite: bool, inputs: list[str] | None = Non
 
 def kind_of(output: str) -> tuple[str, str | None]:
     """Format and compression that a name asks for; - is CSV."""
+    from calibrant.rows.files import COMPRESSIONS, format_of
+
     if output == "-":
         return "csv", None
-    suffixes = [suffix.lower() for suffix in Path(output).suffixes]
-    packing = _PACKED.get(suffixes[-1]) if suffixes else None
-    if packing is not None:
-        suffixes.pop()
-    kind = _KINDS.get(suffixes[-1]) if suffixes else None
-    if kind is None or (packing is not None and kind not in ("csv", "json")):
+    path = Path(output)
+    kind, compression = format_of(path), COMPRESSIONS.get(path.suffix.lower())
+    if kind is None or (compression is not None and kind not in ("csv", "json")):
         rule = "end in .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow, or be - for CSV on standard output"
         raise RefusedError("-o", rule, got=repr(output))
-    return kind, packing
+    return kind, compression
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def command(**options: Any) -> int:
     not trained on. With the default method the guarantee holds for every distribution of the data.
     """
     output, quiet = options["output"], options["quiet"]
-    given = {**options, "weighted": options["weight"] is not None}
+    given = {**options, "weighted": options["weight"] is not None, "draw": None}
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"])
     if output is not None:

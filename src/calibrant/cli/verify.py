@@ -134,6 +134,8 @@ def _same_regions(model: Any, data: Any, labels: dict[str, Any]) -> Regions:
     if settings is None:
         unknown = Check("regions", False, "the model file does not say which rows cut them")
         return Regions() if split is None else Regions((unknown,), comparable=False)
+    if settings.drew_by_another_rule:
+        return Regions((Check("split", None, "not checked: drawn by an earlier rule"),), comparable=False)
     try:
         again = settings.fit(data, labels)
     except UnexpectedLabelsError as error:

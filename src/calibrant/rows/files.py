@@ -28,7 +28,7 @@ _FORMATS = {
     ".ipc": "ipc",
 }
 FORMATS = ("parquet", "csv", "json", "ipc")
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
 def find_files(source: Any) -> list[Path]:
@@ -54,12 +54,13 @@ def find_files(source: Any) -> list[Path]:
 
 def _wanted(path: Path) -> bool:
     hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return not hidden and _format_of(path) is not None
+    return not hidden and format_of(path) is not None
 
 
-def _format_of(path: Path) -> str | None:
+def format_of(path: Path) -> str | None:
+    """The format that a file's name tells; None where it tells none."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
+    if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     return _FORMATS.get(suffixes[-1]) if suffixes else None
 
@@ -105,7 +106,7 @@ def common_format(paths: Sequence[Path], format: str | None = None) -> str:
     """The one format of all files: as given, as their names say, or as the beginning of a file without a name does."""
     formats: dict[str, Path] = {}
     for path in paths:
-        kind = format or _format_of(path) or sniff(path)
+        kind = format or format_of(path) or sniff(path)
         if kind is None:
             raise InvalidValueError(
                 f"file {path.name!r} must end in one of {', '.join(sorted(_FORMATS))}, or its format must be given "
