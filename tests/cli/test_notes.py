@@ -14,7 +14,7 @@ from calibrant.saving import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 WORDS = (*COLUMNS, "--pos-label", "Y")
-TIES = "have few rows; --split 0.2 lets tied scores share a bin; --id COLUMN makes the draw repeatable"
+TIES = "have few rows; --split 0.2 lets tied scores share a bin"
 
 
 def joined(text: str) -> str:

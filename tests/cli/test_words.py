@@ -52,7 +52,7 @@ def test_limits_of_the_paper_are_cited_by_number(folder: Path, calibrant: Any) -
 def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: Any) -> None:
     told = " ".join(calibrant("fit", "scores.csv", *COLUMNS, "--method", "platt").out.split())
     assert "Theorem 3" in told
-    assert told.endswith("put guaranteed bins on top with --method scaling-binning, or use --method binning.")
+    assert told.endswith("For a guarantee, put bins on top with --method scaling-binning, or use --method binning.")
 
 
 @pytest.mark.parametrize(

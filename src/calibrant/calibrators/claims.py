@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
-from calibrant._text import PlainText, Text, in_python, render
+from calibrant._text import PlainText, Setting, Text, in_python, render
 from calibrant.guarantee import NoGuarantee
 
-BINNED_INSTEAD = (
-    "For a promise, put guaranteed bins on top with ScalingBinningCalibrator(base=...), or use BinningCalibrator"
+BINNED_INSTEAD: Text = (
+    "For a guarantee, put bins on top with ",
+    Setting("method", "scaling-binning", python="ScalingBinningCalibrator(base=...)"),
+    ", or use ",
+    Setting("method", "binning", python="BinningCalibrator"),
 )
 
 INJECTIVE = NoGuarantee(

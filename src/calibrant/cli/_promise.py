@@ -1,76 +1,36 @@
 """A guarantee as text and as JSON."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from calibrant._numbers import limits
-from calibrant.cli._errors import in_words
+from calibrant._text import PlainText, Setting, render
 from calibrant.cli._output import note, paragraph, shortened, table
+from calibrant.cli._words import in_options
 
-_SHARE_BINS = "--split 0.2"
-_REPEATABLE = "; --id COLUMN makes the draw repeatable"
+if TYPE_CHECKING:
+    from calibrant.calibrators.base import ScoreCalibrator
 
 
-def promise_json(calibrator: Any) -> dict[str, Any]:
+def promise_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
     """What is guaranteed, as plain values; documented in the guide."""
-    guarantee = calibrator.guarantee_
-    theorem = getattr(guarantee, "theorem", None)
-    return {
-        "sentence": sentence_of(calibrator),
-        "remarks": remarks_of(calibrator),
-        "proved": bool(guarantee.is_proved),
-        "epsilon": guarantee.epsilon,
-        "confidence_level": getattr(guarantee, "confidence_level", None),
-        "interval": getattr(guarantee, "method", None),
-        "theorem": None if theorem is None else in_words(theorem),
-        "assumptions": [in_words(text) for text in getattr(guarantee, "assumptions", ())],
-        "regions": _regions(guarantee),
-    }
+    return calibrator.guarantee_.to_dict(_words_for(calibrator))
 
 
-def sentence_of(calibrator: Any) -> str:
-    """What is guaranteed, in one sentence."""
-    return _told(calibrator, calibrator.guarantee_.sentence())
-
-
-def remarks_of(calibrator: Any) -> list[str]:
-    """What a reader should know besides the sentence."""
-    told = [_told(calibrator, text) for text in getattr(calibrator.guarantee_, "remarks", ())]
-    return [text + _REPEATABLE if _SHARE_BINS in text else text for text in told]
-
-
-def _told(calibrator: Any, text: str) -> str:
-    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
-
-    text = in_words(text)
-    # its split fits the curve and cuts no bin, so there the advice is for the other method
-    other = isinstance(calibrator, ScalingBinningCalibrator)
-    return text.replace(_SHARE_BINS, f"--method binning {_SHARE_BINS}") if other else text
-
-
-def _regions(guarantee: Any) -> list[dict[str, Any]]:
-    if not hasattr(guarantee, "regions"):
-        return []
-    columns = {"rows": "counts", "positives": "positives", "calibrated": "value", "lower": "lower", "upper": "upper"}
-    values = {name: getattr(guarantee, attribute).tolist() for name, attribute in columns.items()}
-    return [
-        {"region": region, **{name: column[place] for name, column in values.items()}}
-        for place, region in enumerate(guarantee.regions)
-    ]
-
-
-def show_sentence(calibrator: Any, *, bold: bool = True) -> None:
+def show_sentence(calibrator: "ScoreCalibrator", *, bold: bool = True) -> None:
     """The sentence and the remarks."""
-    paragraph(sentence_of(calibrator), bold=bold and bool(calibrator.guarantee_.is_proved))
-    for text in remarks_of(calibrator):
-        note(text)
+    guarantee, words = calibrator.guarantee_, _words_for(calibrator)
+    paragraph(guarantee.sentence(words), bold=bold and guarantee.is_proved)
+    for text in guarantee.remarks:
+        note(render(text, words))
 
 
-def show_promise(calibrator: Any, notes: tuple[str, ...] = ()) -> None:
+def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> None:
     """The sentence, the remarks, the notes and the regions."""
     show_sentence(calibrator)
     for text in notes:
         note(text)
-    rows: list[Any] = [
+    rows: list[Sequence[str]] = [
         (
             region["region"],
             f"{region['rows']:,}",
@@ -78,8 +38,19 @@ def show_promise(calibrator: Any, notes: tuple[str, ...] = ()) -> None:
             f"{region['calibrated']:.4g}",
             limits(region["lower"], region["upper"]),
         )
-        for region in _regions(calibrator.guarantee_)
+        for region in promise_json(calibrator)["regions"]
     ]
     if rows:
         print()
         table(("region", "rows", "positive", "calibrated", "true rate lies in"), shortened(rows))
+
+
+def _words_for(calibrator: "ScoreCalibrator") -> PlainText:
+    """How settings are written in what is said of a calibrator."""
+    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+
+    def for_other_method(setting: Setting) -> str:
+        """Its own split fits the curve and cuts no bin, so that a split is advice for the other method."""
+        return f"{'--method binning ' if setting.parameter == 'split' else ''}{in_options(setting)}"
+
+    return for_other_method if isinstance(calibrator, ScalingBinningCalibrator) else in_options

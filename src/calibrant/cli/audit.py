@@ -8,7 +8,7 @@ import click
 
 from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
-from calibrant.cli._errors import RefusedError, in_words
+from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import class_parameters, files, roles
 from calibrant.cli._model import check_classes, check_columns, read_model
 from calibrant.cli._output import paragraph, print_json
@@ -96,7 +96,7 @@ def show_audit(found: Any) -> None:
     basis = f", with {percent(found.confidence_level)} confidence, from {rows(found.n_rows)}"
     verdict = verdict_of(found, basis)
     paragraph(f"{verdict[:1].upper()}{verdict[1:]}.", bold=True)
-    for line in in_words(str(found)).splitlines()[1:]:
+    for line in str(found).splitlines()[1:]:
         paragraph(line.strip(), indent="  ")
 
 
@@ -117,11 +117,11 @@ def audit_json(found: Any) -> dict[str, Any]:
         "lower_bound": found.lower_bound,
         "average_lower_bound": found.average_lower_bound,
         "upper_bound": found.upper_bound,
-        "upper_bound_reason": None if found.upper_bound_reason is None else in_words(found.upper_bound_reason),
+        "upper_bound_reason": found.upper_bound_reason,
         "confidence_level": found.confidence_level,
         "rows": found.n_rows,
         "findings": [asdict(finding) for finding in found.findings],
-        "assumptions": [in_words(text) for text in found.assumptions],
+        "assumptions": found.assumptions,
     }
 
 

@@ -7,10 +7,10 @@ import click
 
 from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
-from calibrant.cli._errors import in_words
 from calibrant.cli._input import class_parameters, files, roles
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import note, paragraph, print_json, remark, table
+from calibrant.cli._words import in_options
 
 _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 
@@ -87,7 +87,7 @@ def command(**options: Any) -> None:
 
 
 def _sentence(guarantee: Any) -> str:
-    return "Nothing is guaranteed." if guarantee is None else in_words(str(guarantee))
+    return "Nothing is guaranteed." if guarantee is None else guarantee.sentence(in_options)
 
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:

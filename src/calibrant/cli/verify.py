@@ -7,13 +7,15 @@ from typing import Any
 import click
 
 from calibrant._numbers import counted, upper
+from calibrant._text import render
 from calibrant.cli import _options as option
-from calibrant.cli._errors import RefusedError, in_words, message_of
+from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._input import files
 from calibrant.cli._methods import Settings
 from calibrant.cli._model import DamagedError, read_model, role_of, text_types
 from calibrant.cli._output import print_json, width
-from calibrant.cli._promise import remarks_of, sentence_of, show_sentence
+from calibrant.cli._promise import promise_json, show_sentence
+from calibrant.cli._words import in_options
 
 _CLOSE = 1e-9  # the accuracy of limits: another machine may round otherwise
 
@@ -64,7 +66,7 @@ def command(**options: Any) -> int:
         return _print([Check("model file", False, message_of(error))], None, options["as_json"])
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
     if guarantee.epsilon is None:
-        return _print([Check("promise", False, sentence_of(calibrator))], model, options["as_json"])
+        return _print([Check("promise", False, promise_json(calibrator)["sentence"])], model, options["as_json"])
     columns = {part: role_of(model, part, options[part]) for part in ("score", "label", "segment", "weight")}
     columns["id"] = role_of(model, "id", options["row_id"])
     with files(options["data"], options["file_format"]) as source:
@@ -72,7 +74,7 @@ def command(**options: Any) -> int:
         data = source.scored(columns, threads=options["threads"], quiet=options["quiet"], types=types)
         checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
         if not guarantee.is_proved:
-            checks.append(Check("promise", False, in_words(f"nothing is proved: {guarantee.caveat}")))
+            checks.append(Check("promise", False, f"nothing is proved: {render(guarantee.caveat or '', in_options)}"))
         checks += [*_same_data(model, data), *_same_counts(model, data)]
     return _print(checks, model, options["as_json"])
 
@@ -185,8 +187,8 @@ def _print(checks: list[Check], model: Any, as_json: bool) -> int:
                 "command": "verify",
                 "stands": stands,
                 "checks": [asdict(check) for check in checks],
-                "sentence": None if model is None else sentence_of(calibrator),
-                "remarks": [] if model is None else remarks_of(calibrator),
+                "sentence": None if calibrator is None else promise_json(calibrator)["sentence"],
+                "remarks": [] if calibrator is None else promise_json(calibrator)["remarks"],
                 "model": None if model is None else model.fingerprint,
             }
         )
@@ -197,7 +199,7 @@ def _print(checks: list[Check], model: Any, as_json: bool) -> int:
     elif checks[0].name == "promise":
         verdict = "There is no certificate to verify."
     click.secho(verdict, bold=True, fg="green" if stands else "red")
-    if stands:
+    if stands and calibrator is not None:
         show_sentence(calibrator, bold=False)
     click.echo()
     marks = {True: "ok", False: "NO", None: "--"}
