@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 
-from calibrant._text import PlainText, Setting, Text, in_python, render
+from calibrant._text import PlainText, Setting, Text, in_python, render, words
 from calibrant.guarantee import NoGuarantee
 
-BINNED_INSTEAD: Text = (
-    "For a guarantee, put bins on top with ",
-    Setting("method", "scaling-binning", python="ScalingBinningCalibrator(base=...)"),
-    ", or use ",
-    Setting("method", "binning", python="BinningCalibrator"),
+BINNED_INSTEAD = words(
+    (
+        "For a guarantee, put bins on top with ",
+        Setting("method", "scaling-binning", python="ScalingBinningCalibrator(base=...)"),
+        ", or use ",
+        Setting("method", "binning", python="BinningCalibrator"),
+    )
 )
 
 INJECTIVE = NoGuarantee(
