@@ -214,3 +214,16 @@ def test_promise_holds_for_the_whole_classifier() -> None:
         lower, upper = guarantee.lower[counts > 0], guarantee.upper[counts > 0]
         misses += bool(((rate < lower) | (rate > upper)).any())
     assert stats.binomtest(misses, draws, 0.1, alternative="greater").pvalue > 1e-3
+
+
+def test_response_method_names_the_scores_that_are_calibrated():
+    fits = {
+        name: CalibratedClassifier(LogisticRegression(), response_method=name, random_state=0).fit(X, Y)
+        for name in ("predict_proba", "decision_function")
+    }
+    edges = {name: model.calibrator_.partition_.edges for name, model in fits.items()}
+    assert ((edges["predict_proba"] > 0) & (edges["predict_proba"] < 1)).all()
+    assert (edges["decision_function"] < 0).any()
+    # `method` is the calibrator in scikit-learn: whoever passes it by habit is told so, and not about responses
+    with pytest.raises(TypeError, match="method"):
+        CalibratedClassifier(LogisticRegression(), method="isotonic")

@@ -793,3 +793,16 @@ def test_provenance_within_itself_is_refused():
     endless["self"] = endless
     with pytest.raises(InvalidValueError, match="nested at most"):
         written(SMALL, provenance=endless)
+
+
+def test_a_class_of_the_same_name_is_not_mistaken_for_ours(tmp_path):
+    scores, y = calibrator_checks.make_data(100)
+    save_model(calibrant.PlattCalibrator().fit(scores, y), tmp_path / "model.json")
+
+    class PlattCalibrator(calibrant.PlattCalibrator):
+        """Of the user: it may mean something else."""
+
+    assert type(load_model(tmp_path / "model.json").calibrator) is calibrant.PlattCalibrator
+    with pytest.raises((TypeError, ValueError)):
+        save_model(PlattCalibrator().fit(scores, y), tmp_path / "own.json")
+    assert not (tmp_path / "own.json").exists()
