@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
+from calibrant._text import Setting
 from calibrant._text import shown as shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import to_host
 
-_EXACT_INTEGERS = 2**53
-_LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
+EXACT_INTEGERS = 2**53
+LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
+FIX_ROWS = "fix or remove these rows; calibrant never drops rows silently"
 _ROW_SUM_TOLERANCE = 1e-3  # half-precision softmax output is off by about this much
 
 
@@ -30,29 +32,30 @@ def as_array(values: ArrayLike | None, name: str) -> NDArray[Any]:
     if isinstance(values, np.ndarray):
         return np.asarray(values)
     if values is None or isinstance(values, str | bytes | dict | set | frozenset):
-        raise InvalidTypeError(f"{name} must be an array; got {shown(values)} ({type(values).__name__})")
+        raise InvalidTypeError(name, "be an array", got=f"{shown(values)} ({type(values).__name__})")
     if hasattr(values, "tocsr"):
-        raise InvalidTypeError(f"{name} must be a dense array; got a sparse {type(values).__name__}: call .toarray()")
+        got = f"a sparse {type(values).__name__}"
+        raise InvalidTypeError(name, "be a dense array", got=got, advice="call .toarray()")
     package = type(values).__module__.partition(".")[0]
     if package in {"pandas", "polars", "pyarrow"} and package in sys.modules:
         return _from_frame(values, name, package)
     if not hasattr(values, "__array__") and not hasattr(values, "__len__"):
-        raise InvalidTypeError(f"{name} must be an array; got {shown(values)} ({type(values).__name__})")
+        raise InvalidTypeError(name, "be an array", got=f"{shown(values)} ({type(values).__name__})")
     if isinstance(values, list | tuple):
         _check_sequence(values, name)
     try:
         return to_host(values)
     except ValueError:
-        raise InvalidValueError(f"{name} must be a regular array; got rows of uneven lengths") from None
+        raise InvalidValueError(name, "be a regular array", got="rows of uneven lengths") from None
     except Exception as error:  # whatever another library's __array__ raises, such as torch for a tensor on a GPU
-        raise InvalidTypeError(f"{name} must be an array; got {type(values).__name__}, which says: {error}") from error
+        raise InvalidTypeError(name, "be an array", got=f"{type(values).__name__}, which says: {error}") from error
 
 
 def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
     """Refuse what numpy would turn into something else without an error."""
     kinds = {str if isinstance(value, str) else bytes if isinstance(value, bytes) else object for value in values}
     if len(kinds) > 1:  # numpy would turn every entry into text
-        raise InvalidTypeError(f"{name} must hold one kind of entry; got text and other kinds mixed")
+        raise InvalidTypeError(name, "hold one kind of entry", got="text and other kinds mixed")
     row = next((row for row, value in enumerate(values) if value is np.ma.masked), -1)
     if row >= 0:  # numpy would turn it into NaN
         raise missing_entry(name, row, sum(value is np.ma.masked for value in values), "a masked entry")
@@ -74,11 +77,11 @@ def _from_frame(values: Any, name: str, package: str) -> NDArray[Any]:
         return _side_by_side(series, name, len(values))
     native = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(native, nw.LazyFrame):
-        raise InvalidTypeError(f"{name} must be held in memory; got a lazy frame: call .collect()")
+        raise InvalidTypeError(name, "be held in memory", got="a lazy frame", advice="call .collect()")
     if isinstance(native, nw.Series):
         return _from_series(native, name)
     if not isinstance(native, nw.DataFrame):
-        raise InvalidTypeError(f"{name} must be an array or a series; got {type(values).__name__}")
+        raise InvalidTypeError(name, "be an array or a series", got=type(values).__name__)
     return _side_by_side(list(zip(native.columns, native.iter_columns(), strict=True)), name, len(native))
 
 
@@ -87,7 +90,7 @@ def _side_by_side(columns: list[tuple[Any, Any]], name: str, n_rows: int) -> NDA
     kinds = {array.dtype.kind for array in arrays}
     if len(kinds) > 1 and not kinds <= set("biuf"):
         dtypes = ", ".join(str(array.dtype) for array in arrays)
-        raise InvalidTypeError(f"{name} must have columns of one kind; got {dtypes}")
+        raise InvalidTypeError(name, "have columns of one kind", got=dtypes)
     return np.column_stack(arrays) if arrays else np.empty((n_rows, 0))
 
 
@@ -124,9 +127,12 @@ def as_scores(scores: ArrayLike | None, *, positive_column: Literal[0, 1] = 1, n
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        hint = ": use .ravel() for a single row of scores" if array.ndim == 2 and array.shape[0] == 1 else ""
+        flat = array.ndim == 2 and array.shape[0] == 1
         raise InvalidValueError(
-            f"{name} must have shape (n,), (n, 1) or, from predict_proba, (n, 2); got shape {array.shape}{hint}"
+            name,
+            "have shape (n,), (n, 1) or, from predict_proba, (n, 2)",
+            got=f"shape {array.shape}",
+            advice="use .ravel() for a single row of scores" if flat else None,
         )
     array = _as_real(array, name)
     _check_finite(array, name)
@@ -139,7 +145,7 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise InvalidValueError(f"{name} must have shape (n,); got shape {array.shape}")
+        raise InvalidValueError(name, "have shape (n,)", got=f"shape {array.shape}")
     array = _as_real(array, name)
     _check_finite(array, name)
     return array.astype(np.float64)
@@ -149,10 +155,7 @@ def _check_finite(array: NDArray[Any], name: str) -> None:
     bad = kernels.first_nonfinite(array)
     if bad >= 0:
         count = int(np.count_nonzero(~np.isfinite(array)))
-        raise InvalidValueError(
-            f"{name} must be finite; got {float(array[bad])} in row {bad}, and {in_all(count)}: "
-            "remove or impute them before calibrating"
-        )
+        raise InvalidValueError(name, "be finite", got=at_row(repr(float(array[bad])), bad, count), advice=FIX_ROWS)
 
 
 def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -162,27 +165,28 @@ def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
             return array
         with np.errstate(over="ignore"):  # a long double beyond the doubles becomes infinite, and is refused as such
             return array.astype(np.float64)
-    if kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > _EXACT_INTEGERS:
+    if kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > EXACT_INTEGERS:
         raise _beyond_doubles(name)
     if kind in "iub":
         return array.astype(np.float64)
     if kind == "O":
         return _from_objects(array, name)
     example = f", such as {shown(array.flat[0])}" if array.size else ""
-    raise InvalidTypeError(f"{name} must be real numbers; got dtype {array.dtype}{example}")
+    raise InvalidTypeError(name, "be real numbers", got=f"dtype {array.dtype}{example}")
 
 
 def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
     """Numbers that come as Python objects; None and the like are refused as missing, text as text."""
     for position, entry in enumerate(array.flat):
         if isinstance(entry, Real | Decimal | np.bool_):
-            if isinstance(entry, Integral) and abs(int(entry)) > _EXACT_INTEGERS:
+            if isinstance(entry, Integral) and abs(int(entry)) > EXACT_INTEGERS:
                 raise _beyond_doubles(name)
             continue
         row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
         if is_missing(entry):
             raise missing_entry(name, row, sum(map(is_missing, array.flat)), repr(entry))
-        raise InvalidTypeError(f"{name} must be real numbers; got {shown(entry)} ({type(entry).__name__}) in row {row}")
+        got = f"{shown(entry)} ({type(entry).__name__}) at row index {row:,}"
+        raise InvalidTypeError(name, "be real numbers", got=got)
     try:
         return array.astype(np.float64)
     except (OverflowError, ValueError):  # a huge fraction, a signalling NaN
@@ -190,7 +194,7 @@ def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
 
 
 def _beyond_doubles(name: str) -> InvalidValueError:
-    return InvalidValueError(f"{name} must be numbers that doubles can tell apart; got numbers beyond 2**53")
+    return InvalidValueError(name, "be numbers that doubles can tell apart", got="numbers beyond 2**53")
 
 
 def _check_probabilities(columns: NDArray[Any], name: str) -> None:
@@ -199,8 +203,10 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
     if bad.size:
         row = int(bad[0])
         raise InvalidValueError(
-            f"{name} of shape (n, 2) must be the output of predict_proba, two probabilities that add up to 1; "
-            f"got {columns[row].tolist()} in row {row}: pass one column of scores instead"
+            name,
+            "be the output of predict_proba where they have shape (n, 2): two probabilities that add up to 1",
+            got=f"{columns[row].tolist()} at row index {row:,}",
+            advice="pass one column of scores instead",
         )
 
 
@@ -211,8 +217,10 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
         doubles = scores.astype(np.float64)
         bad = np.flatnonzero((doubles < low) | (doubles > high))
         raise InvalidValueError(
-            f"{name} must lie in score_range=({low:g}, {high:g}); got {float(scores[bad[0]])!r} in row {int(bad[0])}, "
-            f"and {in_all(bad.size)}: set score_range, or use quantile bins, which take any score"
+            name,
+            f"lie between {low:g} and {high:g}",
+            got=at_row(repr(float(scores[bad[0]])), int(bad[0]), bad.size),
+            advice=("set ", Setting("score_range"), ", or use quantile bins, which take any score"),
         )
 
 
@@ -220,18 +228,20 @@ def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
     """Return `sample_weight` as whole numbers of identical rows."""
     weights = as_array(sample_weight, "sample_weight")
     if weights.shape not in ((n_rows,), (n_rows, 1)):
-        raise InvalidValueError(f"sample_weight must have one entry per score, {n_rows}; got shape {weights.shape}")
+        raise InvalidValueError("sample_weight", f"have one entry per score, {n_rows}", got=f"shape {weights.shape}")
     weights = _as_real(weights.ravel(), "sample_weight")
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0) & (weights == np.floor(weights))))
     if bad.size:
         row = int(bad[0])
         raise InvalidValueError(
-            "sample_weight must be whole numbers >= 0: how many identical rows each row stands for; "
-            f"got {float(weights[row])!r} in row {row}. Weights that are not counts have no exact interval"
+            "sample_weight",
+            "be whole numbers >= 0, the number of identical rows that each row stands for",
+            got=f"{float(weights[row])!r} at row index {row:,}",
+            advice="use ShiftCalibrator for weights that are not counts",
         )
     total = weights.sum(dtype=np.float64)
-    if not 0 < total <= _EXACT_INTEGERS:
-        raise InvalidValueError(f"sample_weight must add up to between 1 and 2**53 rows; got {total:g}")
+    if not 0 < total <= EXACT_INTEGERS:
+        raise InvalidValueError("sample_weight", "add up to between 1 and 2**53 rows", got=f"{total:g}")
     return weights.astype(np.int64)
 
 
@@ -239,14 +249,16 @@ def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
     """Return `importance_weight` as finite numbers >= 0."""
     weights = as_array(importance_weight, "importance_weight")
     if weights.shape not in ((n_rows,), (n_rows, 1)):
-        raise InvalidValueError(f"importance_weight must have one entry per score, {n_rows}; got shape {weights.shape}")
+        got = f"shape {weights.shape}"
+        raise InvalidValueError("importance_weight", f"have one entry per score, {n_rows}", got=got)
     weights = _as_real(weights.ravel(), "importance_weight").astype(np.float64)
-    bad = np.flatnonzero(~((weights >= 0) & (weights <= _LARGEST_WEIGHT)))
+    bad = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))
     if bad.size:
         row = int(bad[0])
         raise InvalidValueError(
-            f"importance_weight must be finite, >= 0 and at most {_LARGEST_WEIGHT:g}, so that its square can be "
-            f"summed; got {float(weights[row])!r} in row {row}"
+            "importance_weight",
+            f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}, so that its square can be summed",
+            got=f"{float(weights[row])!r} at row index {row:,}",
         )
     return weights
 
@@ -254,7 +266,7 @@ def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
 def check_same_length(scores: Sized, y: Sized) -> None:
     """Refuse scores and labels of different lengths."""
     if len(scores) != len(y):
-        raise InvalidValueError(f"scores and y must have the same number of rows; got {len(scores)} and {len(y)}")
+        raise InvalidValueError("scores and y", "have the same number of rows", got=f"{len(scores)} and {len(y)}")
 
 
 def is_missing(entry: Any) -> bool:
@@ -266,10 +278,12 @@ def is_missing(entry: Any) -> bool:
 
 def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueError:
     """The error for missing entries."""
-    return InvalidValueError(
-        f"{name} must have no missing entries; got {kind} in row {row}, and {in_all(count)}: "
-        "remove or impute them before calibrating"
-    )
+    return InvalidValueError(name, "have no missing values", got=at_row(kind, row, count), advice=FIX_ROWS)
+
+
+def at_row(what: str, row: int, count: int) -> str:
+    """What was found, in which row first, and in how many rows."""
+    return f"{what} at row index {row:,}, and {in_all(count)}"
 
 
 def in_all(count: int) -> str:

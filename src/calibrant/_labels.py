@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -124,10 +125,17 @@ def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
         raise missing_entry(name, int(missing[0]), missing.size, repr(labels[missing[0]]))
     if all(isinstance(entry, str) for entry in labels) or all(isinstance(entry, bytes) for entry in labels):
         return labels
-    if all(isinstance(entry, bool | int | float | np.number | np.bool_) for entry in labels):
-        return _of_one_kind(np.array(labels.tolist()), name)
+    if all(isinstance(entry, bool | int | float | Decimal | np.number | np.bool_) for entry in labels):
+        return _of_one_kind(np.array([plain_number(entry) for entry in labels.tolist()]), name)
     names = sorted({type(entry).__name__ for entry in labels})
     raise InvalidTypeError(name, "hold one kind of entry, numbers, bools or text", ", ".join(names))
+
+
+def plain_number(entry: Any) -> Any:
+    """Decimals, which databases give for large whole numbers, as plain numbers; anything else as it is."""
+    if not isinstance(entry, Decimal) or not entry.is_finite():
+        return entry
+    return int(entry) if entry == entry.to_integral_value() else float(entry)
 
 
 def _too_many(kinds: NDArray[Any]) -> UnexpectedLabelsError:

@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from decimal import Decimal
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
+from calibrant._input import EXACT_INTEGERS, LARGEST_WEIGHT
+from calibrant._labels import plain_number
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.draw import Keys, id_keys, position_keys
 from calibrant.rows.faults import Fault, Faults, Place
 
-_LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
-_EXACT_INTEGERS = 2**53
 _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 
@@ -211,7 +210,7 @@ def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
         return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float32)
     if pa.types.is_integer(kind):
         whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
-        if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > _EXACT_INTEGERS:
+        if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT_INTEGERS:
             raise InvalidValueError(
                 f"{part} column {name!r} must be numbers that doubles can tell apart; got whole numbers beyond 2**53"
             )
@@ -233,12 +232,12 @@ def _scores(column: Any, name: str, place: Place) -> tuple[NDArray[Any], Faults]
 
 
 def _usable(weights: FloatArray) -> NDArray[np.bool_]:
-    return np.asarray((weights >= 0.0) & (weights <= _LARGEST_WEIGHT))
+    return np.asarray((weights >= 0.0) & (weights <= LARGEST_WEIGHT))
 
 
 def _weights(column: Any, name: str, place: Place) -> tuple[FloatArray, Faults]:
     weights = numbers(column, name, "weight").astype(np.float64)
-    fault = Fault("weight", name, f"be finite, >= 0 and at most {_LARGEST_WEIGHT:g}")
+    fault = Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}")
     present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
     return weights, Faults.of(fault, ~_usable(weights) & present, place)
 
@@ -279,15 +278,8 @@ def _encoded(column: Any) -> tuple[tuple[Any, ...], IndexArray]:
     number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
     rows = np.bincount(number, minlength=len(encoded.dictionary))
     used = np.flatnonzero(rows)  # a dictionary from elsewhere may hold entries that no row has, or repeat itself
-    kinds = [_plain(entry) for entry in encoded.dictionary.take(used).to_pylist()]
+    kinds = [plain_number(entry) for entry in encoded.dictionary.take(used).to_pylist()]
     names = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
     codes = np.zeros(rows.size, dtype=np.intp)
     codes[used] = [names[kind] for kind in kinds]
     return tuple(names), codes[number]
-
-
-def _plain(entry: Any) -> Any:
-    """Decimals, which is how some engines give large whole numbers, as plain numbers."""
-    if not isinstance(entry, Decimal):
-        return entry
-    return int(entry) if entry == entry.to_integral_value() else float(entry)

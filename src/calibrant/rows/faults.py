@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from calibrant._input import FIX_ROWS
 from calibrant._numbers import counted
 from calibrant._typing import BoolArray
 from calibrant.errors import InvalidValueError
 from calibrant.rows.draw import partition_start
-
-FIX_ROWS = "fix or remove these rows; calibrant never drops rows silently"
 
 
 @dataclass(frozen=True, slots=True, order=True)
