@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_scores, check_same_length, column_count
-from calibrant._labels import Classes, encode_labels
+from calibrant._input import as_scores
+from calibrant._labels import Classes
 from calibrant._params import (
     CheckedParameters,
     Choice,
@@ -28,6 +28,7 @@ from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
+from calibrant.rows import ScoredData, read_rows
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
@@ -168,30 +169,27 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.random_state = random_state
 
-    def fit(self, scores: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None) -> Self:
         """Rank the oddness of the calibration rows.
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-            Scores of rows the model was not trained on.
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
+            whose rows are brought into memory.
         y : array-like of shape (n,)
-            Their labels, of two kinds.
+            Their labels, of two classes.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        codes, classes = encode_labels(
-            y, classes=self.classes, pos_label=self.pos_label, score_columns=column_count(scores)
-        )
-        checked = as_scores(scores, positive_column=classes.positive_index)
-        check_same_length(checked, codes)
-        per_code = [np.sort(self._odd(checked[codes == code], code)) for code in (0, 1)]
+        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
+        per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
-        self._take((per_code[0], per_code[1]), classes)
+        self._take((per_code[0], per_code[1]), rows.known)
         return self
 
     def _odd(self, scores: NDArray[Any], code: int) -> FloatArray:

@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from calibrant._input import check_same_length
-from calibrant._labels import encode_labels, name_classes
+from calibrant._labels import name_classes
 from calibrant._params import Number, check_open_unit, check_state
 from calibrant._state import check_schema, read_count, read_counts
 from calibrant._text import shown
@@ -16,6 +15,7 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
+from calibrant.rows import read_rows
 from calibrant.sequences.base import by_region
 
 _SCHEMA = "calibrant.drift/1"
@@ -127,10 +127,10 @@ class DriftMonitor:
     def update(self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None) -> Self:
         """Take a batch of scores and labels, in the order in which they came."""
         known = self._classes
-        codes, _ = encode_labels(y, classes=known.labels, pos_label=known.positive, score_columns=1)
-        prepared = self.partition.prepare(scores, segments)
-        check_same_length(prepared, codes)
-        for region, labels in by_region(self.partition.membership(prepared), codes):
+        rows = read_rows(
+            scores, y, classes=known.labels, pos_label=known.positive, segments=segments, partition=self.partition
+        ).collect()
+        for region, labels in by_region(self.partition.membership(rows.scores), rows.codes):
             self._histories[region].extend(labels)
         return self
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_array, as_scores, check_same_length, column_count
-from calibrant._labels import Classes, encode_labels
+from calibrant._input import as_array, as_scores
+from calibrant._labels import Classes
 from calibrant._params import Choice, Rule, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
@@ -15,6 +15,7 @@ from calibrant.calibrators.claims import WeakerGuarantee
 from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
+from calibrant.rows import ScoredData, read_rows
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
@@ -81,7 +82,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self.pos_label = pos_label
         self.classes = classes
 
-    def fit(self, scores: ArrayLike, y: ArrayLike, *, folds: ArrayLike) -> Self:
+    def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, folds: ArrayLike) -> Self:
         """Fit one Venn-Abers calibrator on each fold's rows.
 
         Parameters
@@ -98,19 +99,13 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        codes, classes = encode_labels(
-            y, classes=self.classes, pos_label=self.pos_label, score_columns=column_count(scores)
-        )
-        checked = as_scores(scores, positive_column=classes.positive_index)
-        check_same_length(checked, codes)
+        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
         _, fold = segment_kinds(folds)
-        if fold.shape != checked.shape:
-            raise InvalidValueError(f"folds must have one entry per score, {checked.size}; got {fold.size}")
-        fitted = [
-            VennAbersCalibrator(loss=self.loss, classes=(0, 1)).fit(checked[fold == number], codes[fold == number])
-            for number in range(int(fold.max()) + 1)
-        ]
-        self._take(tuple(fitted), classes)
+        if fold.shape != rows.codes.shape:
+            raise InvalidValueError("folds", f"have one entry per score, {len(rows)}", got=f"{fold.size}")
+        parts = [rows.take(fold == number) for number in range(int(fold.max()) + 1)]
+        fitted = [VennAbersCalibrator(loss=self.loss, classes=(0, 1)).fit(part.scores, part.codes) for part in parts]
+        self._take(tuple(fitted), rows.known)
         return self
 
     @classmethod

@@ -14,9 +14,10 @@ from calibrant._labels import Classes
 from calibrant._params import check_real, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.calibrators.distinct import DistinctScores, gather
+from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
+from calibrant.rows import ScoredData, read_rows
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
@@ -56,15 +57,22 @@ class CurveCalibrator(ScoreCalibrator):
     def _check_scores(self, scores: NDArray[Any]) -> None:
         """Refuse scores the curve has no value for."""
 
-    def fit(self, scores: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn the curve.
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-            Scores of rows the model was not trained on.
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
+            whose rows are brought into memory.
         y : array-like of shape (n,)
-            Their labels, of two kinds.
+            Their labels, of two classes.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
 
@@ -73,11 +81,14 @@ class CurveCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        rows, classes = gather(scores, y, sample_weight, classes=self.classes, pos_label=self.pos_label)
-        self._check_scores(rows.scores)
+        rows = read_rows(
+            scores, y, classes=self.classes, pos_label=self.pos_label, sample_weight=sample_weight
+        ).collect()
+        distinct = DistinctScores.of(rows.scores, rows.codes, rows.repeats)
+        self._check_scores(distinct.scores)
         with np.errstate(all="ignore"):
-            state = self._learn(rows)
-        self._restore(state, classes)
+            state = self._learn(distinct)
+        self._restore(state, rows.known)
         return self
 
     def predict(self, scores: ArrayLike) -> FloatArray:

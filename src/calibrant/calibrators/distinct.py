@@ -6,9 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._input import as_frequencies, as_scores, check_same_length, column_count
-from calibrant._labels import Classes, encode_labels
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +71,3 @@ class DistinctScores:
 def _starts(ordered: FloatArray) -> IntArray:
     """Where each distinct value of a sorted array begins."""
     return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-
-
-def gather(
-    scores: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Any
-) -> tuple[DistinctScores, Classes]:
-    """Check what a caller brought to `fit`, and gather it."""
-    codes, known = encode_labels(y, classes=classes, pos_label=pos_label, score_columns=column_count(scores))
-    repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
-    checked = as_scores(scores, positive_column=known.positive_index)
-    check_same_length(checked, codes)
-    return DistinctScores.of(checked, codes, repeats), known

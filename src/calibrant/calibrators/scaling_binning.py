@@ -9,16 +9,17 @@ from sklearn.base import clone
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_scores, check_same_length, column_count
-from calibrant._labels import Classes, encode_labels
-from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, as_generator, check_state
+from calibrant._input import as_scores
+from calibrant._labels import Classes
+from calibrant._numbers import counted
+from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.rows import ScoredData
+from calibrant.rows import ScoredData, read_rows
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which is counted in no bin"
 
@@ -118,7 +119,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
         value: str = "mean",
         pos_label: Any = None,
         classes: ArrayLike | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.base = base
@@ -133,15 +134,22 @@ class ScalingBinningCalibrator(RegionCalibrator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, scores: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
 
         Parameters
         ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-            Scores of rows the model was not trained on.
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
+            whose rows are brought into memory.
         y : array-like of shape (n,)
-            Their labels, of two kinds.
+            Their labels, of two classes.
         sample_weight : None
             Refused: which copies of a row would fit the map, and which be counted, is not for us to guess.
 
@@ -152,28 +160,16 @@ class ScalingBinningCalibrator(RegionCalibrator):
         self._check_parameters()
         if sample_weight is not None:
             raise InvalidValueError("sample_weight must be None, as rows are split; got weights: repeat rows instead")
-        codes, classes = encode_labels(
-            y, classes=self.classes, pos_label=self.pos_label, score_columns=column_count(scores)
-        )
-        checked = as_scores(scores, positive_column=classes.positive_index)
-        check_same_length(checked, codes)
-        fits = self._draw(len(codes))
+        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
+        fits = rows.chosen(rows.draw(self.split, self.random_state))
+        if not 0 < (n_fit := np.count_nonzero(fits)) < len(rows):
+            got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {n_fit:,}"
+            raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
-        base.fit(checked[fits], codes[fits])
-        binned = self._binning().fit(base.predict(checked[~fits]), codes[~fits])
-        self._take(base, binned, classes)
+        base.fit(rows.scores[fits], rows.codes[fits])
+        binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits])
+        self._take(base, binned, rows.known)
         return self
-
-    def _draw(self, n_rows: int) -> BoolArray:
-        """Which rows fit the base map."""
-        n_fit = round(self.split * n_rows) if isinstance(self.split, float | np.floating) else int(self.split)
-        if not 1 <= n_fit < n_rows:
-            raise InvalidValueError(
-                f"split must leave rows to fit the base map and to count; got split={self.split!r} of {n_rows} rows"
-            )
-        fits = np.zeros(n_rows, dtype=bool)
-        fits[as_generator(self.random_state).choice(n_rows, n_fit, replace=False, shuffle=False)] = True
-        return fits
 
     def _binning(self) -> BinningCalibrator:
         """Bins of the base map's output, where classes are coded as 0 and 1."""

@@ -15,6 +15,7 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, VENN_KNOWN, merged
 from calibrant.guarantee import Guarantee
 from calibrant.partition import Partition
+from calibrant.rows import ScoredData
 from calibrant.tally import Tally
 
 
@@ -87,7 +88,7 @@ class VennBinningCalibrator(RegionCalibrator):
         score_range: tuple[float, float] | None = None,
         pos_label: Any = None,
         classes: ArrayLike | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.n_bins = n_bins
@@ -109,8 +110,8 @@ class VennBinningCalibrator(RegionCalibrator):
 
     def fit(
         self,
-        scores: ArrayLike,
-        y: ArrayLike,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
         *,
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,

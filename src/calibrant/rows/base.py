@@ -107,10 +107,14 @@ class ScoredData(ABC):
 
     def split(self, split: float, random_state: Any) -> Split:
         """Draw a random part of the rows, chosen by position or id: a fraction, or an exact number of rows."""
+        return self.split_by(self.draw(split, random_state))
+
+    def draw(self, split: float, random_state: Any) -> Draw:
+        """The draw of a fraction, which keeps each row with that probability, or of an exact number of rows."""
         seed = seed_of(random_state)
         if isinstance(split, float | np.floating):
-            return self.split_by(Draw.of_share(seed, float(split)))
-        return self.split_by(Draw(seed, self.hash_limit(seed, int(split))))
+            return Draw.of_share(seed, float(split))
+        return Draw(seed, self.hash_limit(seed, int(split)))
 
     def hash_limit(self, seed: int, rows: int) -> int:
         """The limit of the draw of exactly so many rows."""

@@ -138,6 +138,10 @@ class MemoryRows(ScoredData):
         """The limit of the draw of exactly so many rows."""
         return int(smallest(Draw(seed, 0).hashes(position_keys(0, len(self))), rows).max()) + 1
 
+    def chosen(self, draw: Draw) -> BoolArray:
+        """Which rows are drawn."""
+        return draw.chosen(position_keys(0, len(self)))
+
     def split_by(self, draw: Draw) -> Split:
         """The drawn rows, and the others."""
         if self.repeats is not None:
@@ -147,7 +151,7 @@ class MemoryRows(ScoredData):
                 got="weights",
                 advice="repeat the rows instead",
             )
-        chosen = draw.chosen(position_keys(0, len(self)))
+        chosen = self.chosen(draw)
         drawn = self.take(chosen)
         return Split(drawn._by_segment(), self.sizes(), self.take(~chosen))
 
@@ -176,7 +180,7 @@ class MemoryRows(ScoredData):
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """These rows; with a draw, a random part of them."""
-        return self if draw is None else self.take(draw.chosen(position_keys(0, len(self))))
+        return self if draw is None else self.take(self.chosen(draw))
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on these rows as Arrow batches."""
