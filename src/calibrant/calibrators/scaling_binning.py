@@ -52,7 +52,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
         The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
-    random_state : int, Generator, RandomState or None, default=None
+    random_state : int, Generator, RandomState or None, default=0
         Draws the split.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
