@@ -117,9 +117,8 @@ def test_given_edges_are_counted_the_same_everywhere(engine, n, seed, n_parts) -
     table = table_of(n, seed)
     with tempfile.TemporaryDirectory() as folder:
         source = ENGINES[engine](pieces_of(table, n_parts, seed + 1), Path(folder))
-        counted, _ = scored(source, score="p", label="y", progress=False).tally(
-            Partition.from_edges(EDGES), classes=(0, 1), pos_label=1
-        )
+        data = scored(source, score="p", label="y", progress=False).with_classes((0, 1), 1)
+        counted, _ = data.tally(Partition.from_edges(EDGES))
     assert (counted.counts.tolist(), counted.positives.tolist()) == counts_by_hand(table)
 
 
