@@ -291,7 +291,7 @@ def test_sure_scores_that_are_wrong_are_proved_wrong() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scores": [0.1, -0.5]}, r"scores must be probabilities in \[0, 1\]; got -0.5 in row 1"),
+        ({"scores": [0.1, -0.5]}, r"scores must be probabilities in \[0, 1\]; got -0.5 at row index 1"),
         ({"segments": [1]}, "segments must have one entry per score, 2; got 1"),
         ({"n_bins": 0}, "n_bins must be an int >= 1"),
         ({"confidence_level": 0}, "confidence_level must be"),

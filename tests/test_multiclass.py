@@ -97,7 +97,7 @@ def test_frames_lists_and_clones(kind):
         (lambda s, y: (np.where(s == s.max(), np.nan, s), y), ValueError, "scores must be finite"),
         (lambda s, y: (s.astype(str), y), TypeError, "scores must be real numbers"),
         (lambda s, y: (s[:0], y[:0]), ValueError, "at least one row"),
-        (lambda s, y: (s, np.where(y == 2, np.nan, y)), ValueError, "y must have no missing entries"),
+        (lambda s, y: (s, np.where(y == 2, np.nan, y)), ValueError, "y must have no missing values"),
     ],
 )
 def test_bad_data_are_refused(kind, change, error, message):

@@ -96,7 +96,7 @@ def test_fixed_width_edges_belong_to_the_bin_on_their_right_and_the_last_bin_is_
 
 
 def test_scores_outside_the_range_are_refused_and_open_ends_take_any() -> None:
-    with pytest.raises(ValueError, match=r"score_range=\(0, 1\); got 1\.5 in row 1"):
+    with pytest.raises(ValueError, match=r"lie between 0 and 1; got 1\.5 at row index 1"):
         Partition.fixed_width(10).assign([0.2, 1.5])
     assert Partition.from_edges([0.0]).assign([-1e300, 1e300]).tolist() == [0, 1]
 

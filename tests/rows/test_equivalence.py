@@ -170,13 +170,21 @@ def test_without_an_id_two_passes_draw_the_same_rows(engine, tmp_path) -> None:
 
 
 FAULTS = {
-    "null score": ("p", pa.array([None], pa.float64()), "column 'p' must have no missing entries: 1 row does not, row"),
-    "nan score": ("p", pa.array([np.nan]), "column 'p' must be finite, and hold no NaN: 1 row does not, row"),
-    "infinite score": ("p", pa.array([-np.inf]), "column 'p' must be finite, and hold no infinity: 1 row"),
-    "null label": ("y", pa.array([None], pa.int64()), "column 'y' must have no missing entries: 1 row does not, row"),
+    "null score": (
+        "p",
+        pa.array([None], pa.float64()),
+        "column 'p' must have no missing values; got 1 faulty row, row",
+    ),
+    "nan score": ("p", pa.array([np.nan]), "column 'p' must hold no NaN; got 1 faulty row, row"),
+    "infinite score": ("p", pa.array([-np.inf]), "column 'p' must hold no infinity; got 1 faulty row"),
+    "null label": ("y", pa.array([None], pa.int64()), "column 'y' must have no missing values; got 1 faulty row, row"),
     "third label": ("y", pa.array([2], pa.int64()), r"got 3: 0, 1, 2.*\(label 2: 1 row, row"),
-    "null segment": ("g", pa.array([None], pa.string()), "column 'g' must have no missing entries: 1 row"),
-    "unknown segment": ("g", pa.array(["z"]), "column 'g' must hold a segment that the bins were cut for, not 'z': 1"),
+    "null segment": ("g", pa.array([None], pa.string()), "column 'g' must have no missing values; got 1 faulty row"),
+    "unknown segment": (
+        "g",
+        pa.array(["z"]),
+        "column 'g' must hold a segment that the bins were cut for, not 'z'; got 1",
+    ),
     "negative weight": ("w", pa.array([-1.0]), "column 'w' must be finite, >= 0"),
 }
 
@@ -202,7 +210,7 @@ def test_one_faulty_row_is_told_with_its_place(engine, fault, tmp_path) -> None:
             assert f"{long % 3}.parquet" in str(told.value)
             assert f"row {before:,} of" in str(told.value)
         return
-    assert f"row {before:,}" in str(told.value)
+    assert f"row index {before - 1:,}" in str(told.value)
 
 
 def test_pandas_columns_of_every_kind_count_the_same() -> None:
@@ -231,5 +239,5 @@ def test_pandas_columns_of_every_kind_count_the_same() -> None:
         assert counted == expected, name
         assert classes.labels.tolist() == ["no", "yes"]
     missing = frame.assign(p=frame["p"].astype("Float64").mask(frame.index == 41))
-    with pytest.raises(ValueError, match="column 'p' must have no missing entries: 1 row does not, row 42"):
+    with pytest.raises(ValueError, match="column 'p' must have no missing values; got 1 faulty row, row index 41"):
         scored(missing, score="p", label="y").tally(Partition.from_edges(EDGES))

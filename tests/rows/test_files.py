@@ -83,7 +83,7 @@ def test_a_missing_score_is_told_with_the_file_and_its_row(name, tmp_path) -> No
     WRITERS[name](ROWS, tmp_path / f"a{name}")
     WRITERS[name](bad, tmp_path / f"b{name}")
     with pytest.raises(
-        ValueError, match=rf"column 'p' must have no missing entries: 1 row does not, row 641 of b{name}"
+        ValueError, match=rf"column 'p' must have no missing values; got 1 faulty row, row 641 of b{name}"
     ):
         scored(tmp_path, score="p", label="y", progress=False).tally(EDGES)
 

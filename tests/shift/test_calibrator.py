@@ -289,8 +289,8 @@ def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
     ("weights", "words"),
     [
         (lambda w: np.where(np.arange(len(w)) == 7, -1.0, w), "importance_weight must be finite, >= 0"),
-        (lambda w: np.where(np.arange(len(w)) == 7, np.nan, w), "got nan in row 7"),
-        (lambda w: np.where(np.arange(len(w)) == 7, np.inf, w), "got inf in row 7"),
+        (lambda w: np.where(np.arange(len(w)) == 7, np.nan, w), "got nan at row index 7"),
+        (lambda w: np.where(np.arange(len(w)) == 7, np.inf, w), "got inf at row index 7"),
         (
             lambda w: np.where(np.arange(len(w)) == 7, 9.0, w),
             "importance_weight must be at most weight_bound=8; got 9 in row 7",

@@ -85,11 +85,14 @@ class MemoryRows(ScoredData):
 
     def take(self, index: IndexArray | BoolArray) -> Self:
         """The rows at `index`."""
-        repeats, weights, segment = (
-            None if part is None else part[index] for part in (self.repeats, self.weights, self.segment)
+        return replace(
+            self,
+            scores=self.scores[index],
+            codes=self.codes[index],
+            repeats=None if self.repeats is None else self.repeats[index],
+            weights=None if self.weights is None else self.weights[index],
+            segment=None if self.segment is None else self.segment[index],
         )
-        scores, codes = self.scores[index], self.codes[index]
-        return replace(self, scores=scores, codes=codes, repeats=repeats, weights=weights, segment=segment)
 
     def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
         """The rows with their segments."""
