@@ -104,7 +104,7 @@ def test_a_null_and_a_nan_are_told_apart_and_placed() -> None:
     )
     with pytest.raises(
         ValueError,
-        match=r"no missing values; got 1 faulty row, row index 3; .*no NaN; got 9 faulty rows, the first row index 1,991",
+        match=r"got 1 faulty row, row index 3; .*no NaN; got 9 faulty rows, the first row index 1,991",
     ):
         scored(bad, score="p", label="y").tally(EDGES)
 
