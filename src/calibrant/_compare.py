@@ -20,7 +20,7 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.metrics import brier_score, ece, log_loss
-from calibrant.rows.reader import read_rows
+from calibrant.rows import ScoredData, read_rows
 
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
@@ -86,8 +86,8 @@ class Comparison:
 
 def compare(
     calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap],
-    scores: ArrayLike,
-    y: ArrayLike,
+    scores: ArrayLike | ScoredData,
+    y: ArrayLike | None = None,
     cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
     *,
     pos_label: Hashable | None = None,

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._input import in_all
+from calibrant._input import at_row
 from calibrant._params import check_bins, check_choice
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
+from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.memory import MemoryRows
-from calibrant.rows.reader import read_rows
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
@@ -25,14 +25,15 @@ def read_forecasts(
     segments: ArrayLike | None = None,
 ) -> MemoryRows:
     """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1]."""
-    rows = read_rows(scores, y, pos_label=pos_label, classes=classes, segments=segments).collect()
+    data = (y, scores) if isinstance(y, ScoredData) else (scores, y)
+    rows = read_rows(*data, pos_label=pos_label, classes=classes, segments=segments).collect()
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     bad = np.flatnonzero((probabilities < 0.0) | (probabilities > 1.0))
     if bad.size:
         raise InvalidValueError(
             "scores",
             "be probabilities in [0, 1]",
-            got=f"{float(probabilities[bad[0]])!r} in row {int(bad[0])}, and {in_all(bad.size)}",
+            got=at_row(repr(float(probabilities[bad[0]])), int(bad[0]), bad.size),
             advice="turn scores into probabilities first, for example with BinningCalibrator",
         )
     return replace(rows, scores=probabilities)
