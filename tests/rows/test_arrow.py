@@ -156,7 +156,7 @@ def test_no_rows_are_told() -> None:
 def test_a_column_that_is_missing_or_there_twice_is_told() -> None:
     table = pa.table({"score": SCORES, "Label": LABELS})
     with pytest.raises(
-        ValueError, match=r"label column 'label' is not in the data, which has 'score', 'Label': did you"
+        ValueError, match=r"label column 'label' must be in the data; got columns 'score', 'Label': did you"
     ):
         scored(table, label="label")
     twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(LABELS)], names=["p", "y", "y"])

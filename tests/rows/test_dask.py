@@ -149,7 +149,7 @@ def test_entries_of_several_kinds_are_refused(client) -> None:
 
 
 def test_an_unknown_column_is_refused_before_anything_is_read() -> None:
-    with pytest.raises(InvalidValueError, match=r"score column 'P' is not in the data.*did you mean 'p'"):
+    with pytest.raises(InvalidValueError, match=r"score column 'P' must be in the data.*did you mean 'p'"):
         split_into(2)(rows_of(10), Columns("P"))
 
 

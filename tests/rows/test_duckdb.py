@@ -87,7 +87,7 @@ def test_odd_names_are_quoted(connection) -> None:
 
 
 def test_a_missing_column_is_told_at_once(connection) -> None:
-    with pytest.raises(ValueError, match=r"score column 'P' is not in the data.*did you mean 'p'"):
+    with pytest.raises(ValueError, match=r"score column 'P' must be in the data.*did you mean 'p'"):
         scored(connection.table("held"), score="P")
 
 

@@ -79,7 +79,7 @@ def test_versions_without_batches_collect_once(monkeypatch) -> None:
 
 
 def test_a_missing_column_is_told_at_once() -> None:
-    with pytest.raises(ValueError, match=r"label column 'yy' is not in the data.*did you mean 'y'"):
+    with pytest.raises(ValueError, match=r"label column 'yy' must be in the data.*did you mean 'y'"):
         scored(ROWS.lazy(), score="p", label="yy")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from calibrant import scored
 from calibrant.rows import ranks
-from calibrant.rows.ranks import Seen, from_ordered_bits, ordered_bits
+from calibrant.rows.ranks import BitCounts, from_ordered_bits, ordered_bits
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -98,9 +98,9 @@ def test_counts_add_in_any_grouping(lists) -> None:
     pieces = []
     for values in lists:
         cells, rows = np.unique(np.array(values, dtype=np.uint64), return_counts=True)
-        pieces.append(Seen({(None, 0): ((cells, rows.astype(np.int64)),)}))
+        pieces.append(BitCounts({(None, 0): ((cells, rows.astype(np.int64)),)}))
     one_by_one = sum(pieces[1:], pieces[0])
-    halves = [sum(half, Seen()) for half in (pieces[::2], pieces[1::2])]
+    halves = [sum(half, BitCounts()) for half in (pieces[::2], pieces[1::2])]
     cells, rows = np.unique(np.concatenate([np.array(values) for values in lists]), return_counts=True)
     for total in (one_by_one, halves[0] + halves[1]):
         np.testing.assert_array_equal(total.counts[None, 0][0], cells)
@@ -108,10 +108,10 @@ def test_counts_add_in_any_grouping(lists) -> None:
 
 
 def test_many_batches_are_not_merged_one_by_one() -> None:
-    total = Seen()
+    total = BitCounts()
     for number in range(1_000):
         keys = np.arange(number * 10, number * 10 + 10, dtype=np.uint64)
-        total = total + Seen({(None, 0): ((keys, np.ones(10, np.int64)),)})
+        total = total + BitCounts({(None, 0): ((keys, np.ones(10, np.int64)),)})
     assert len(total.pieces[None, 0]) <= 12  # log2 of how many came
     assert total.counts[None, 0][0].size == 10_000
 

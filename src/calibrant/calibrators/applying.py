@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import CalibrantError
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.batch import Columns, Segments
+from calibrant.rows.batch import Coded, Columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +36,11 @@ class Predict(AddColumns):
         more = ("lower", "upper", "set") if hasattr(self.calibrator, "predict_interval") else ()
         return tuple(self.prefix + name for name in ("calibrated", *more))
 
-    def usable(self, scores: NDArray[Any], segments: Segments | None) -> NDArray[np.bool_]:
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Scores in the range that the calibrator takes."""
         return np.asarray((scores >= self.low) & (scores <= self.high))
 
-    def values(self, scores: NDArray[Any], segments: Segments | None) -> Sequence[Any]:
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """What the calibrator predicts."""
         import pyarrow as pa
 

@@ -81,7 +81,7 @@ def command(**options: Any) -> int:
 def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     from calibrant import audit
     from calibrant.errors import InvalidValueError
-    from calibrant.rows.overview import reach_of
+    from calibrant.rows.fingerprint import reach_of
 
     try:
         return audit(data, confidence_level=options["confidence"], n_bins=options["bins"], **labels)

@@ -149,10 +149,9 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
 def _provenance(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:
     """Where the model comes from, without a word about the machine; and the range of the scores."""
     from calibrant._version import __version__
-    from calibrant.rows.overview import look
+    from calibrant.rows.fingerprint import fingerprint
 
-    found = look(data)
-    seen, name = found.fingerprint, data.columns.id
+    seen, name = fingerprint(data), data.columns.id
     facts = {
         "rows": seen.rows,
         "fingerprint": str(seen),
@@ -162,4 +161,4 @@ def _provenance(source: Any, data: Any, settings: Settings) -> tuple[dict[str, A
         "settings": settings.saved(),
         **({} if name is None else {"id_type": str(data.schema.field(name).type)}),
     }
-    return facts, found.reach
+    return facts, seen.reach

@@ -12,7 +12,7 @@ from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores
-from calibrant.rows.batch import Columns, Segments, numbers, plain_column, segments_of
+from calibrant.rows.batch import Coded, Columns, numbers, plain_column, segments_of
 from calibrant.rows.counts import segment_numbers
 
 
@@ -37,18 +37,18 @@ class AddColumns(ABC):
         """Names of the columns to add."""
 
     @abstractmethod
-    def usable(self, scores: NDArray[Any], segments: Segments | None) -> NDArray[np.bool_]:
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Which rows the calibrator takes, among those with a finite score."""
 
     @abstractmethod
-    def values(self, scores: NDArray[Any], segments: Segments | None) -> Sequence[Any]:
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """What the columns hold, as arrays (of numbers, or Arrow's of text), for rows that it takes."""
 
     def fields(self) -> list[Any]:
         """The Arrow fields of the columns to add."""
         import pyarrow as pa
 
-        no_segments = None if self.columns.segment is None else Segments((), np.empty(0, dtype=np.intp))
+        no_segments = None if self.columns.segment is None else Coded((), np.empty(0, dtype=np.intp))
         empty = self.values(np.empty(0), no_segments)
         return [pa.field(name, pa.array(value).type) for name, value in zip(self.names, empty, strict=True)]
 
@@ -90,7 +90,7 @@ class AddColumns(ABC):
         fit = self.usable(taken, groups)
         if not fit.all():
             rows, taken = rows[fit], taken[fit]
-            groups = None if groups is None else Segments(groups.names, groups.number[fit])
+            groups = None if groups is None else groups.take(fit)
         added = [pa.array(value) for value in self.values(taken, groups)]
         if rows.size < len(batch):
             where = np.full(len(batch), -1)
@@ -123,7 +123,7 @@ class LookUp(AddColumns):
         """Names of the columns to add."""
         return tuple(self.table)
 
-    def usable(self, scores: NDArray[Any], segments: Segments | None) -> NDArray[np.bool_]:
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Rows within the score range, of a known segment."""
         doubles = scores.astype(np.float64, copy=False)
         if isinstance(self.partition, ScorePartition):
@@ -132,7 +132,7 @@ class LookUp(AddColumns):
         low, high = np.array([(part.low, part.high) for part in self.partition.parts]).T
         return np.asarray((number >= 0) & (doubles >= low[number]) & (doubles <= high[number]))
 
-    def values(self, scores: NDArray[Any], segments: Segments | None) -> Sequence[Any]:
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """The entries of each row's region."""
         import pyarrow as pa
 

@@ -57,7 +57,7 @@ class ArrowData(ScoredData):
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """Rows before each part, by its number; where these are not needed they may be wrong."""
-        if self._part_rows is None and work.by_position and len(self._parts) > 1:
+        if self._part_rows is None and work.drawn is not None and self.columns.id is None and len(self._parts) > 1:
             counts = self.fold(CountParts(self.columns))
             self._part_rows = [counts[number] for number in range(len(self._parts))]
         return [0, *accumulate(self._part_rows or [0] * len(self._parts))]
@@ -119,13 +119,6 @@ class ArrowData(ScoredData):
 @dataclass(frozen=True, slots=True)
 class CountParts(Work[Counter[int]]):
     """Count the rows of each part."""
-
-    data_columns: Columns
-
-    @property
-    def columns(self) -> Columns:
-        """The score alone."""
-        return self.data_columns.only()
 
     def __call__(self, batch: Any, place: Place) -> Counter[int]:
         """Count one batch."""

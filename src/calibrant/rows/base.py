@@ -141,7 +141,7 @@ class ScoredData(ABC):
 
         self._check_has_labels()
         batches = self.fold(Collect(self.columns, draw, limit)).in_order()
-        labels = [(rows.labels.kinds, rows.labels.number) for rows in batches if rows.labels is not None]
+        labels = [(rows.labels.names, rows.labels.number) for rows in batches if rows.labels is not None]
         seen = dict.fromkeys(kind for kinds, number in labels for kind in np.array(kinds, object)[np.unique(number)])
         known = settle_classes(list(seen), classes=self._classes, pos_label=self._pos_label)
         rows = MemoryRows(

@@ -47,28 +47,24 @@ class Columns:
             if count == 1:
                 continue
             if count > 1:
-                raise InvalidValueError(f"{part} column {name!r} must be there once; got {count} columns of that name")
+                raise InvalidValueError(part, "be there once", got=f"{count} columns of that name", column=name)
             near = get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
             hint = next((known for known in names if near and known.lower() == near[0]), None)
             shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
-            advice = f": did you mean {hint!r}?" if hint is not None else ""
-            raise InvalidValueError(f"{part} column {name!r} is not in the data, which has {shown}{advice}")
+            advice = f"did you mean {hint!r}?" if hint is not None else None
+            raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labels:
-    """The kinds of label in a batch, and for each row the number of its kind."""
-
-    kinds: tuple[Any, ...]
-    number: IndexArray | CodeArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Segments:
-    """The segments in a batch, and for each row the number of its segment."""
+class Coded:
+    """The distinct labels or segments of a batch, and for each row the number of its own."""
 
     names: tuple[Any, ...]
-    number: IndexArray
+    number: IndexArray | CodeArray
+
+    def take(self, index: Any) -> "Coded":
+        """The rows at `index`."""
+        return Coded(self.names, self.number[index])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,8 +72,8 @@ class BatchRows:
     """The rows of a batch that can be used: finite scores, and what else was asked for."""
 
     scores: NDArray[Any]
-    labels: Labels | None = None
-    segments: Segments | None = None
+    labels: Coded | None = None
+    segments: Coded | None = None
     weights: FloatArray | None = None
     keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # filled where they were asked for
     origin: IndexArray | None = None  # which rows of the batch these are; None is all of them, in order
@@ -90,8 +86,8 @@ class BatchRows:
         return replace(
             self,
             scores=self.scores[index],
-            labels=None if self.labels is None else replace(self.labels, number=self.labels.number[index]),
-            segments=None if self.segments is None else replace(self.segments, number=self.segments.number[index]),
+            labels=None if self.labels is None else self.labels.take(index),
+            segments=None if self.segments is None else self.segments.take(index),
             weights=None if self.weights is None else self.weights[index],
             keys=self.keys[index] if self.keys.size else self.keys,
             origin=(np.arange(len(self)) if self.origin is None else self.origin)[index],
@@ -211,15 +207,14 @@ def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
     if pa.types.is_integer(kind):
         whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
         if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT_INTEGERS:
-            raise InvalidValueError(
-                f"{part} column {name!r} must be numbers that doubles can tell apart; got whole numbers beyond 2**53"
-            )
+            got = "whole numbers beyond 2**53"
+            raise InvalidValueError(part, "be numbers that doubles can tell apart", got=got, column=name)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     text = next((value for value in column.to_pylist() if value is not None), None)
-    raise InvalidTypeError(f"{part} column {name!r} must hold real numbers; got {kind}, such as {text!r}")
+    raise InvalidTypeError(part, "hold real numbers", got=f"{kind}, such as {text!r}", column=name)
 
 
 def _scores(column: Any, name: str, place: Place) -> tuple[NDArray[Any], Faults]:
@@ -242,7 +237,7 @@ def _weights(column: Any, name: str, place: Place) -> tuple[FloatArray, Faults]:
     return weights, Faults.of(fault, ~_usable(weights) & present, place)
 
 
-def _labels(column: Any, name: str) -> Labels:
+def _labels(column: Any, name: str) -> Coded:
     import pyarrow as pa
 
     kind = column.type
@@ -250,27 +245,18 @@ def _labels(column: Any, name: str) -> Labels:
         values = np.asarray(column.to_numpy(zero_copy_only=False))
         codes, bad = kernels.encode(values, 0, 1)
         if bad < 0:
-            return Labels((False, True) if pa.types.is_boolean(kind) else (0, 1), codes)
-        distinct, place = np.unique(values, return_inverse=True)
-        return Labels(tuple(distinct.tolist()), place)
-    kinds, number = _encoded(column)
-    if not all(isinstance(entry, str | bytes | int | float) for entry in kinds):
-        raise InvalidTypeError(f"label column {name!r} must hold numbers, bools or text; got {kind}")
-    return Labels(kinds, number)
+            return Coded((False, True) if pa.types.is_boolean(kind) else (0, 1), codes)
+        distinct, number = np.unique(values, return_inverse=True)
+        return Coded(tuple(distinct.tolist()), number)
+    return _encoded(column, "label", name)
 
 
-def segments_of(column: Any, name: str) -> Segments:
+def segments_of(column: Any, name: str) -> Coded:
     """A column of segments, which may be text, numbers or bools."""
-    names, number = _encoded(column)
-    strange = next((entry for entry in names if not isinstance(entry, str | int | float)), None)
-    if strange is not None:
-        raise InvalidTypeError(
-            f"segment column {name!r} must hold text, numbers or bools; got {column.type}, such as {strange!r}"
-        )
-    return Segments(names, number)
+    return _encoded(column, "segment", name)
 
 
-def _encoded(column: Any) -> tuple[tuple[Any, ...], IndexArray]:
+def _encoded(column: Any, role: str, name: str) -> Coded:
     """The distinct entries of a column without nulls, and the number of each row's entry among them."""
     import pyarrow as pa
 
@@ -280,6 +266,11 @@ def _encoded(column: Any) -> tuple[tuple[Any, ...], IndexArray]:
     used = np.flatnonzero(rows)  # a dictionary from elsewhere may hold entries that no row has, or repeat itself
     kinds = [plain_number(entry) for entry in encoded.dictionary.take(used).to_pylist()]
     names = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+    plain = str | int | float | bytes if role == "label" else str | int | float
+    strange = next((kind for kind in kinds if not isinstance(kind, plain)), None)
+    if strange is not None:
+        got = f"{column.type}, such as {strange!r}"
+        raise InvalidTypeError(role, "hold numbers, bools or text", got=got, column=name)
     codes = np.zeros(rows.size, dtype=np.intp)
     codes[used] = [names[kind] for kind in kinds]
-    return tuple(names), codes[number]
+    return Coded(tuple(names), codes[number])

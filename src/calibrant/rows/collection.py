@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._typing import CodeArray, IndexArray
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import BatchRows, Columns, read_batch
+from calibrant.rows.batch import BatchRows, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
@@ -46,14 +46,14 @@ class Collected:
 class Collect(Work[Collected]):
     """Keep the rows; with a draw, a random part of them."""
 
-    columns: Columns
+    roles = ("label", "segment", "weight", "id")
     draw: Draw | None = None
     limit: int = COLLECT_LIMIT
 
     @property
-    def by_position(self) -> bool:
-        """A draw without ids goes by position."""
-        return self.draw is not None and self.columns.id is None
+    def drawn(self) -> Draw | None:
+        """The draw."""
+        return self.draw
 
     def __call__(self, batch: Any, place: Place) -> Collected:
         """Keep those of one batch."""

@@ -11,7 +11,7 @@ from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores
-from calibrant.rows.batch import BatchRows, Columns, Segments, read_batch
+from calibrant.rows.batch import BatchRows, Coded, Columns, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Fault, Faults, Place
 from calibrant.rows.sample import Seal
@@ -96,7 +96,6 @@ class Counted:
 class Count(Work[Counted]):
     """Count rows by region and kind of label, without the drawn rows; with a weight column, sum weights too."""
 
-    data_columns: Columns
     partition: ScorePartition | SegmentedPartition
     draw: Draw | None = None
     weighted: bool = False
@@ -105,19 +104,13 @@ class Count(Work[Counted]):
     @property
     def columns(self) -> Columns:
         """Score and label, and what else is needed."""
-        parts = ["label"]
-        if isinstance(self.partition, SegmentedPartition):
-            parts.append("segment")
-        if self.weighted:
-            parts.append("weight")
-        if self.draw is not None:
-            parts.append("id")
-        return self.data_columns.only(*parts)
+        wanted = {"label": True, "segment": self.partition.has_segments, "weight": self.weighted, "id": bool(self.draw)}
+        return self.data_columns.only(*(role for role, needed in wanted.items() if needed))
 
     @property
-    def by_position(self) -> bool:
-        """A draw without ids goes by position."""
-        return self.draw is not None and self.data_columns.id is None
+    def drawn(self) -> Draw | None:
+        """The draw of the rows that are left out."""
+        return self.draw
 
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
@@ -128,7 +121,7 @@ class Count(Work[Counted]):
             left_out = Seal.of(rows.scores[drawn], rows.keys[drawn])
             rows = rows.take(np.flatnonzero(~drawn))
         rows, outside = self._inside(rows, place)
-        kinds = {} if rows.labels is None else self._count(rows, rows.labels.kinds, place)
+        kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
         return Counted(kinds, left_out, faults + outside)
 
     def nothing(self) -> Counted:
@@ -192,7 +185,7 @@ class Count(Work[Counted]):
         return SegmentedScores(rows.scores, segment_numbers(rows.segments, self.partition))
 
 
-def segment_numbers(segments: Segments | None, partition: SegmentedPartition) -> Any:
+def segment_numbers(segments: Coded | None, partition: SegmentedPartition) -> Any:
     """For each row the number of its segment in the partition, -1 where it has none."""
     if segments is None:
         raise InvalidValueError("segment must name the column of segments, for the partition has segments; got None")

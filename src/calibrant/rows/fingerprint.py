@@ -1,6 +1,7 @@
-"""A fingerprint of scored rows, the same in whatever order, parts, format and engine they come."""
+"""A fingerprint of scored rows, the same in whatever order, parts, format and engine they come; and their range."""
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import BatchRows, Columns, read_batch
-from calibrant.rows.draw import mixed
+from calibrant.rows.batch import BatchRows, Coded, read_batch
+from calibrant.rows.draw import Keys, mixed
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
 
@@ -18,21 +19,47 @@ _STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains t
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """The smallest and the largest score; those of two parts of the data add."""
+
+    low: float = math.inf
+    high: float = -math.inf
+
+    def __add__(self, other: "Reach") -> "Reach":
+        return Reach(min(self.low, other.low), max(self.high, other.high))
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether all scores lie between 0 and 1."""
+        return self.low >= 0.0 and self.high <= 1.0
+
+    @property
+    def is_percentage(self) -> bool:
+        """Whether scores look like percentages."""
+        return self.low >= 0.0 and 1.0 < self.high <= 100.0
+
+    def __str__(self) -> str:
+        return f"from {self.low:.4g} to {self.high:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """How many rows, and two sums over numbers that stand for them; those of two parts of the data add.
 
-    It tells rows that were changed, lost or doubled by accident. It is no seal against someone who wants two data sets
-    to look alike.
+    It tells rows that were changed, lost or doubled by accident. It does not protect against someone who makes two data
+    sets look alike on purpose.
     """
 
     rows: int = 0
     first: int = 0
     second: int = 0
+    reach: Reach = field(default_factory=Reach, compare=False)
     faults: Faults = field(default_factory=Faults, compare=False)
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
         first, second = (self.first + other.first) % _WORD, (self.second + other.second) % _WORD
-        return Fingerprint(self.rows + other.rows, first, second, self.faults + other.faults)
+        reach, faults = self.reach + other.reach, self.faults + other.faults
+        return Fingerprint(self.rows + other.rows, first, second, reach, faults)
 
     def __str__(self) -> str:
         return f"{self.first:016x}{self.second:016x}"
@@ -40,20 +67,16 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class TakeFingerprint(Work[Fingerprint]):
-    """Sum up a number for each row, made of its score, label, segment and weight."""
+    """Sum up a number for each row, made of its score, label, segment and weight; not of its id."""
 
-    data_columns: Columns
-
-    @property
-    def columns(self) -> Columns:
-        """All but the id, which says nothing of what is counted."""
-        return self.data_columns.only("label", "segment", "weight")
+    roles = ("label", "segment", "weight")
 
     def __call__(self, batch: Any, place: Place) -> Fingerprint:
         """The fingerprint of one batch."""
         rows, faults = read_batch(batch, self.columns, place)
         first, second = (int(_chain(rows, start).sum(dtype=np.uint64)) for start in _STARTS)
-        return Fingerprint(len(rows), first, second, faults)
+        reach = Reach(float(rows.scores.min()), float(rows.scores.max())) if len(rows) else Reach()
+        return Fingerprint(len(rows), first, second, reach, faults)
 
     def nothing(self) -> Fingerprint:
         """No rows."""
@@ -61,7 +84,7 @@ class TakeFingerprint(Work[Fingerprint]):
 
 
 def fingerprint(data: ScoredData) -> Fingerprint:
-    """Read the data once; refuse rows that can not be used.
+    """Read the data once; raise an error for rows that cannot be used.
 
     Scores and weights are taken as doubles; labels and segments as text, whole numbers and bools alike, so that a
     label 1 read from CSV is the true of a Parquet file.
@@ -78,29 +101,31 @@ def fingerprint(data: ScoredData) -> Fingerprint:
     return found
 
 
-def _chain(rows: BatchRows, start: int) -> NDArray[np.uint64]:
+def reach_of(data: ScoredData) -> Reach:
+    """The smallest and the largest score of the rows that can be used."""
+    return data.fold(TakeFingerprint(data.columns.only())).reach
+
+
+def _chain(rows: BatchRows, start: int) -> Keys:
     state = mixed(_bits(rows.scores) ^ np.uint64(start))
-    if rows.labels is not None:
-        state = mixed(state ^ _named(rows.labels.kinds, "label")[rows.labels.number])
-    if rows.segments is not None:
-        state = mixed(state ^ _named(rows.segments.names, "segment")[rows.segments.number])
-    if rows.weights is not None:
-        state = mixed(state ^ _bits(rows.weights))
-    return state
+    for role, coded in (("label", rows.labels), ("segment", rows.segments)):
+        if coded is not None:
+            state = mixed(state ^ _numbers(coded, role)[coded.number])
+    return state if rows.weights is None else mixed(state ^ _bits(rows.weights))
 
 
-def _bits(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _bits(values: NDArray[Any]) -> Keys:
     doubles: NDArray[np.float64] = values.astype(np.float64) + 0.0  # minus zero is zero
     return doubles.view(np.uint64)
 
 
-def _named(kinds: tuple[Any, ...], part: str) -> NDArray[np.uint64]:
-    """A number for each kind of label or segment."""
-    digests = [hashlib.blake2b(f"{part}:{_text(kind)}".encode(), digest_size=8).digest() for kind in kinds]
+def _numbers(coded: Coded, role: str) -> Keys:
+    """A number for each distinct label or segment."""
+    digests = [hashlib.blake2b(f"{role}:{_text(name)}".encode(), digest_size=8).digest() for name in coded.names]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
-def _text(kind: Any) -> str:
-    if isinstance(kind, bool) or (isinstance(kind, float) and kind.is_integer()):
-        kind = int(kind)
-    return repr(kind) if isinstance(kind, float | bytes) else str(kind)
+def _text(name: Any) -> str:
+    if isinstance(name, bool) or (isinstance(name, float) and name.is_integer()):
+        name = int(name)
+    return repr(name) if isinstance(name, float | bytes) else str(name)

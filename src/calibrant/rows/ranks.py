@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import Columns, read_batch
+from calibrant.rows.batch import read_batch
 from calibrant.rows.draw import Keys
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
@@ -50,7 +50,7 @@ Counts = tuple[Keys, IntArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class BitCounts:
     """For each segment and run the rows in each cell, or the values themselves with their counts.
 
     Counts that do not overlap much are kept side by side and merged when as many have come as there are, so that a long
@@ -60,11 +60,11 @@ class Seen:
     pieces: Mapping[tuple[Any, int], tuple[Counts, ...]] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
 
-    def __add__(self, other: "Seen") -> "Seen":
+    def __add__(self, other: "BitCounts") -> "BitCounts":
         pieces = dict(self.pieces)
         for key, more in other.pieces.items():
             pieces[key] = _compact((*pieces.get(key, ()), *more))
-        return Seen(pieces, self.faults + other.faults)
+        return BitCounts(pieces, self.faults + other.faults)
 
     @property
     def counts(self) -> dict[tuple[Any, int], Counts]:
@@ -82,18 +82,13 @@ def _compact(pieces: tuple[Counts, ...]) -> tuple[Counts, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CountBits(Work[Seen]):
+class CountBits(Work[BitCounts]):
     """Count rows in the cells of the given runs of each segment."""
 
-    data_columns: Columns
+    roles = ("segment",)
     runs: Mapping[Any, tuple[Run, ...]]
 
-    @property
-    def columns(self) -> Columns:
-        """Score and segment."""
-        return self.data_columns.only("segment")
-
-    def __call__(self, batch: Any, place: Place) -> Seen:
+    def __call__(self, batch: Any, place: Place) -> BitCounts:
         """Count one batch."""
         rows, faults = read_batch(batch, self.columns, place)
         counts = {}
@@ -102,11 +97,11 @@ class CountBits(Work[Seen]):
             for number, keys in _keys_by_run(rows.scores[index], runs):
                 cells = (keys - np.uint64(runs[number].start)) >> np.uint64(runs[number].bits)
                 counts[name, number] = (_counted(cells, runs[number].cells),)
-        return Seen(counts, faults)
+        return BitCounts(counts, faults)
 
-    def nothing(self) -> Seen:
+    def nothing(self) -> BitCounts:
         """No rows."""
-        return Seen()
+        return BitCounts()
 
 
 def _keys_by_run(scores: NDArray[Any], runs: tuple[Run, ...]) -> list[tuple[int, Keys]]:
@@ -168,8 +163,10 @@ def refine(
         number = max((n for n, run in enumerate(runs) if run.before < rank and n in seen), default=-1)
         if number < 0 or rank > totals[number][-1]:
             raise InvalidValueError(
-                "the data must give the same rows each time they are read; got others the second time: write them "
-                "to a file, or to a table"
+                "the data",
+                "give the same rows each time they are read",
+                got="other rows the second time",
+                advice="write them to a file or a table",
             )
         run, (cells, counts), total = runs[number], seen[number], totals[number]
         at = int(np.searchsorted(total, rank))

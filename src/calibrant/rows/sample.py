@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import BatchRows, Columns, read_batch
+from calibrant.rows.batch import BatchRows, read_batch
 from calibrant.rows.draw import Draw, Keys, SmallestHashes, mixed, smallest
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
@@ -47,14 +47,9 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class CountSegments(Work[Sizes]):
-    """Count rows by segment."""
+    """Count rows by segment. The score is read too, so that faults are reported at once."""
 
-    data_columns: Columns
-
-    @property
-    def columns(self) -> Columns:
-        """The segment's column; the score's is read too, so that faults are told at once."""
-        return self.data_columns.only("segment")
+    roles = ("segment",)
 
     def __call__(self, batch: Any, place: Place) -> Sizes:
         """Count the rows of one batch."""
@@ -103,20 +98,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class TakeSample(Work[Sample]):
-    """Take the scores of the drawn rows."""
+    """Take the scores of the drawn rows. No label is read, so that the cut cannot depend on one."""
 
-    data_columns: Columns
+    roles = ("segment", "id")
     draw: Draw
 
     @property
-    def columns(self) -> Columns:
-        """Score, segment and id; no label, so that the cut cannot depend on one."""
-        return self.data_columns.only("segment", "id")
-
-    @property
-    def by_position(self) -> bool:
-        """A draw without ids goes by position."""
-        return self.data_columns.id is None
+    def drawn(self) -> Draw:
+        """The draw."""
+        return self.draw
 
     def __call__(self, batch: Any, place: Place) -> Sample:
         """Take them from one batch."""
@@ -135,24 +125,19 @@ class TakeSample(Work[Sample]):
 class FindSmallest(Work[SmallestHashes]):
     """Find the smallest hashes, for a draw of an exact number of rows."""
 
-    data_columns: Columns
+    roles = ("id",)
     seed: int
     most: int
 
     @property
-    def columns(self) -> Columns:
-        """The id, and the score, whose faulty rows are left out."""
-        return self.data_columns.only("id")
-
-    @property
-    def by_position(self) -> bool:
-        """A draw without ids goes by position."""
-        return self.data_columns.id is None
+    def drawn(self) -> Draw:
+        """No row yet: the limit is what is looked for."""
+        return Draw(self.seed, 0)
 
     def __call__(self, batch: Any, place: Place) -> SmallestHashes:
         """The smallest hashes of one batch."""
         rows, _ = read_batch(batch, self.columns, place, keys=True)
-        return SmallestHashes(self.most, smallest(Draw(self.seed, 0).hashes(rows.keys), self.most))
+        return SmallestHashes(self.most, smallest(self.drawn.hashes(rows.keys), self.most))
 
     def nothing(self) -> SmallestHashes:
         """No rows."""

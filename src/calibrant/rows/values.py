@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import FloatArray
-from calibrant.rows.batch import Columns, read_batch
+from calibrant.rows.batch import read_batch
 from calibrant.rows.faults import Fault, Faults, Place
 from calibrant.rows.work import Work
 
@@ -48,13 +48,8 @@ class SeenValues:
 class FindValues(Work[SeenValues]):
     """Find the distinct scores, up to `most`, of probabilities in [0, 1]."""
 
-    data_columns: Columns
+    roles = ("segment",)
     most: int
-
-    @property
-    def columns(self) -> Columns:
-        """Score and segment."""
-        return self.data_columns.only("segment")
 
     def __call__(self, batch: Any, place: Place) -> SeenValues:
         """Find those of one batch."""

@@ -1,9 +1,11 @@
 """What is done to every batch, on whichever machine it is: a record batch in, a small result out, results add up."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from calibrant.rows.batch import Columns
+from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Place
 
 
@@ -16,18 +18,23 @@ class Addable(Protocol):
 Result = TypeVar("Result", bound=Addable)
 
 
+@dataclass(frozen=True, slots=True)
 class Work(ABC, Generic[Result]):
     """A function of one batch. It is sent to where the data are, so it holds plain values only."""
 
-    @property
-    @abstractmethod
-    def columns(self) -> Columns:
-        """The columns it reads."""
+    data_columns: Columns
+    roles: ClassVar[tuple[str, ...]] = ()
+    """Roles of the columns that it reads, besides the score."""
 
     @property
-    def by_position(self) -> bool:
-        """Whether it must know each row's position among all rows, as a draw without ids must."""
-        return False
+    def columns(self) -> Columns:
+        """The columns it reads."""
+        return self.data_columns.only(*self.roles)
+
+    @property
+    def drawn(self) -> Draw | None:
+        """The draw that it makes, where it makes one. Without ids, a draw needs each row's position among all rows."""
+        return None
 
     @abstractmethod
     def __call__(self, batch: Any, place: Place) -> Result:
