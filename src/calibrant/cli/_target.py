@@ -30,7 +30,7 @@ def check_target(output: str, *, overwrite: bool, inputs: list[str] | None = Non
 
 def kind_of(output: str) -> tuple[str, str | None]:
     """Format and compression that a name asks for; - is CSV."""
-    from calibrant.rows.files import COMPRESSIONS, format_of
+    from calibrant.rows.file_kind import COMPRESSIONS, format_of
 
     if output == "-":
         return "csv", None

@@ -92,9 +92,8 @@ def scored(
         return from_dataset(source, columns, threads=threads, progress=progress)
     if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
         return from_arrow(source, columns, threads=threads, progress=progress)
-    raise InvalidTypeError(
-        f"source must be files, a table, a frame, a relation or a stream; got {type(source).__name__}"
-    )
+    rule = "be files, a table, a frame, a relation or a stream"
+    raise InvalidTypeError("source", rule, got=type(source).__name__)
 
 
 def _is_pandas(source: Any) -> bool:

@@ -57,10 +57,8 @@ class AddColumns(ABC):
         held = {name.lower() if ignore_case else name for name in names}
         taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
         if taken:
-            raise InvalidValueError(
-                f"column {taken[0]!r} must not be in the data already, for it is one that is added: rename it, or "
-                "give another prefix"
-            )
+            rule = "not be in the data already, for it is one that is added"
+            raise InvalidValueError(f"column {taken[0]!r}", rule, advice="rename it, or give another prefix")
 
     def schema(self, schema: Any) -> Any:
         """The schema of a batch with the columns added."""

@@ -1,10 +1,12 @@
 """Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything that speaks the Arrow C stream."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Protocol
 
@@ -129,6 +131,45 @@ class CountParts(Work[Counter[int]]):
         return Counter()
 
 
+def placed(
+    batches: Iterable[Any], columns: Sequence[str] | None, number: int, first_row: int = 0, name: str = ""
+) -> Iterator[tuple[Any, Place]]:
+    """Batches that follow each other with these columns (None is all), each with its place."""
+    for batch in batches:
+        yield (batch if columns is None else batch.select(list(columns))), Place(number, first_row, name)
+        first_row += batch.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart(ABC):
+    """A part of a file, or all of it.
+
+    Attributes
+    ----------
+    path, number : Path, int
+        The file, and its number among all files.
+    first_row : int
+        The part's first row in the file.
+    order : tuple of str, optional
+        All columns in the order of the first file, where this file has another order.
+    """
+
+    path: Path
+    number: int
+    first_row: int = 0
+    order: tuple[str, ...] | None = None
+
+    @abstractmethod
+    def read(self, columns: list[str] | None) -> Iterator[Any]:
+        """Record batches that hold these columns (None is all), none longer than the limit."""
+
+    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+        """The part's batches."""
+        names = self.order if columns is None else columns
+        batches = self.read(None if names is None else list(names))
+        return placed(batches, names, self.number, self.first_row, self.path.name)
+
+
 @dataclass(frozen=True, slots=True)
 class TablePart:
     """Some batches of a table in memory."""
@@ -138,12 +179,10 @@ class TablePart:
 
     def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
         """The batches, none longer than the limit."""
-        row = self.first_row
-        for chunk in self.chunks:
-            chosen = chunk if columns is None else chunk.select(list(columns))
-            for start in range(0, chosen.num_rows, BATCH_ROWS):
-                yield chosen.slice(start, BATCH_ROWS), Place(0, row + start)
-            row += chunk.num_rows
+        short = (
+            chunk.slice(start, BATCH_ROWS) for chunk in self.chunks for start in range(0, chunk.num_rows, BATCH_ROWS)
+        )
+        return placed(short, columns, 0, self.first_row)
 
 
 class StreamPart:
@@ -159,14 +198,13 @@ class StreamPart:
         with self._lock:
             if self._read:
                 raise InvalidValueError(
-                    "the data must be readable more than once here, to cut bins and then to count; got a stream that "
-                    "has been read: give a table or files, or a partition, which takes one pass"
+                    "the data",
+                    "be readable more than once here, to cut bins and then to count",
+                    got="a stream that has been read",
+                    advice="give a table or files, or a partition, which takes one pass",
                 )
             self._read = True
-        row = 0
-        for batch in self._reader:
-            yield (batch if columns is None else batch.select(list(columns))), Place(0, row)
-            row += batch.num_rows
+        yield from placed(self._reader, columns, 0)
 
 
 def as_in(batch: Any, schema: Any) -> Any:
@@ -229,13 +267,9 @@ class FragmentPart:
 
     def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
         """The fragment's batches in their order."""
-        row, name = 0, str(getattr(self.fragment, "path", ""))
         chosen = None if columns is None else list(columns)
-        for batch in self.fragment.to_batches(
-            schema=self.schema, columns=chosen, batch_size=BATCH_ROWS, use_threads=False
-        ):
-            yield batch, Place(self.number, row, name)
-            row += batch.num_rows
+        batches = self.fragment.to_batches(schema=self.schema, columns=chosen, batch_size=BATCH_ROWS, use_threads=False)
+        return placed(batches, None, self.number, name=str(getattr(self.fragment, "path", "")))
 
 
 def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
@@ -247,6 +281,6 @@ def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
     for name, values in columns:
         array = np.asarray(values)
         if array.ndim != 1:
-            raise InvalidTypeError(f"{name} must have shape (n,); got shape {array.shape}")
+            raise InvalidTypeError(name, "have shape (n,)", got=f"shape {array.shape}")
         arrays[name] = pa.array(array)
     return pa.table(arrays)

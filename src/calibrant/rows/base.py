@@ -25,7 +25,7 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.batch import Columns
+from calibrant.rows.batch import Columns, missing_column
 from calibrant.rows.collection import COLLECT_LIMIT, Collect, joined_codes
 from calibrant.rows.counts import Count, Counted, KindSums
 from calibrant.rows.draw import Draw, seed_of
@@ -202,19 +202,17 @@ class ScoredData(ABC):
     def _countable(self, partition: Partition, weighted: bool) -> ScorePartition | SegmentedPartition:
         """Refuse a partition that these data can not be counted over."""
         if not isinstance(partition, ScorePartition | SegmentedPartition):
-            raise InvalidTypeError(
-                f"partition must be bins of a score, or of a score within segments; got {type(partition).__name__}"
-            )
+            raise InvalidTypeError("partition", "be bins of a score", got=type(partition).__name__)
         self._check_has_labels()
         if isinstance(partition, SegmentedPartition) and self.columns.segment is None:
-            raise InvalidValueError("segment must name the column of segments; got None: scored(..., segment=...)")
+            raise missing_column("segment")
         if weighted and self.columns.weight is None:
-            raise InvalidValueError("weight must name the column of weights; got None: scored(..., weight=...)")
+            raise missing_column("weight")
         return partition
 
     def _check_has_labels(self) -> None:
         if self.columns.label is None:
-            raise InvalidValueError("label must name the column of labels; got None: scored(..., label=...)")
+            raise missing_column("label")
 
 
 def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
@@ -223,9 +221,8 @@ def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
         return sorted(known)
     except TypeError:
         kinds = sorted({type(name).__name__ for name in known})
-        raise InvalidTypeError(
-            f"segment column {columns.segment!r} must hold one kind of entry; got {', '.join(kinds)}"
-        ) from None
+        got = ", ".join(kinds)
+        raise InvalidTypeError("segment", "hold one kind of entry", got=got, column=columns.segment) from None
 
 
 def settle(

@@ -55,6 +55,11 @@ class Columns:
             raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
 
 
+def missing_column(role: str) -> InvalidValueError:
+    """The error where a column is needed that was not named."""
+    return InvalidValueError(role, f"name the column of {role}s", got="None", advice=f"use scored(..., {role}=...)")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
     """The distinct labels or segments of a batch, and for each row the number of its own."""

@@ -8,10 +8,9 @@ import numpy as np
 
 from calibrant._exact import ExactSums
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.partition.segments import SegmentedScores
-from calibrant.rows.batch import BatchRows, Coded, Columns, read_batch
+from calibrant.rows.batch import BatchRows, Coded, Columns, missing_column, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Fault, Faults, Place
 from calibrant.rows.sample import Seal
@@ -188,7 +187,7 @@ class Count(Work[Counted]):
 def segment_numbers(segments: Coded | None, partition: SegmentedPartition) -> Any:
     """For each row the number of its segment in the partition, -1 where it has none."""
     if segments is None:
-        raise InvalidValueError("segment must name the column of segments, for the partition has segments; got None")
+        raise missing_column("segment")
     numbers = {name: number for number, name in enumerate(partition.segments)}
     return np.array([numbers.get(name, -1) for name in segments.names], dtype=np.intp)[segments.number]
 

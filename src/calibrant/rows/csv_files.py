@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows.arrow import FilePart
 from calibrant.rows.batch import Columns
-from calibrant.rows.faults import Place
-from calibrant.rows.file_kind import unreadable
+from calibrant.rows.file_kind import beginning, unreadable
 
 _DELIMITERS = ",;\t|"
 _NOT_A_NUMBER = re.compile(
@@ -18,12 +18,10 @@ _NOT_A_NUMBER = re.compile(
 _RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class CsvFile:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvFile(FilePart):
     """A CSV file; its score and weight columns are read as numbers, other columns as what they look like."""
 
-    path: Path
-    number: int
     columns: Columns
     delimiter: str
     types: Mapping[str, Any] = field(default_factory=dict)
@@ -35,15 +33,12 @@ class CsvFile:
         self._check_text(schema)
         return schema
 
-    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
+    def read(self, columns: list[str] | None) -> Iterator[Any]:
         """The file's batches, as it is read."""
         import pyarrow as pa
 
-        row = 0
         try:
-            for batch in self._open(columns, threads=True):
-                yield batch, Place(self.number, row, self.path.name)
-                row += batch.num_rows
+            yield from self._open(columns, threads=True)
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(error, columns, again=True) from None
 
@@ -80,10 +75,8 @@ class CsvFile:
 
         for part, name in self.columns.named.items():
             if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
-                raise InvalidValueError(
-                    f"{part} column {name!r} of {self.path.name!r} must be UTF-8 text; got other bytes: save the file "
-                    "as UTF-8"
-                )
+                got = f"other bytes in {self.path.name!r}"
+                raise InvalidValueError(part, "be UTF-8 text", got=got, advice="save the file as UTF-8", column=name)
 
     def _unreadable(
         self, error: Exception, columns: Sequence[str] | None, *, again: bool
@@ -99,7 +92,7 @@ class CsvFile:
                 error = with_row
         if isinstance(error, InvalidValueError | InvalidTypeError):
             return error
-        return self._explained(str(error)) or unreadable(self.path, "CSV", error)
+        return self._explained(str(error)) or unreadable(self.path, "csv", error)
 
     def _explained(self, message: str) -> InvalidValueError | InvalidTypeError | None:
         """What Arrow's message means, with rows numbered as everywhere: from 1, without the header."""
@@ -110,28 +103,26 @@ class CsvFile:
             text = found[4] if len(found[4]) <= 40 else found[4][:37] + "..."
             part = next((part for part, name in self.columns.named.items() if name == column), None)
             if part in ("score", "weight"):
-                return InvalidTypeError(
-                    f"{part} column {column!r} must hold real numbers; got {text!r} in {where}{_number_hint(text)}"
-                )
-            title = f"{part} column {column!r}" if part is not None else f"column {column!r}"
-            return InvalidTypeError(
-                f"{title} must hold one kind of entry; got {text!r} in {where}, and only {found[3]} in its first rows"
-            )
+                got = f"{text!r} in {where}"
+                return InvalidTypeError(part, "hold real numbers", got=got, advice=_number_hint(text), column=column)
+            got = f"{text!r} in {where}, and only {found[3]} in its first rows"
+            if part is None:
+                return InvalidTypeError(f"column {column!r}", "hold one kind of entry", got=got)
+            return InvalidTypeError(part, "hold one kind of entry", got=got, column=column)
         if found := _RAGGED.search(message):
             line = found[4] if len(found[4]) <= 60 else found[4][:57] + "..."
-            return InvalidValueError(
-                f"row {int(found[1]) - 1:,} of {self.path.name} must have {found[2]} fields, as the header has; got "
-                f"{found[3]}: {line!r}"
-            )
+            where = f"row {int(found[1]) - 1:,} of {self.path.name}"
+            rule = f"have {found[2]} fields, as the header has"
+            return InvalidValueError(where, rule, got=f"{found[3]}: {line!r}")
         return None
 
 
-def _number_hint(text: str) -> str:
+def _number_hint(text: str) -> str | None:
     if re.fullmatch(r"\s*-?\d*,\d+\s*", text):
-        return ": write decimals with a point, not with a comma"
+        return "write decimals with a point, not with a comma"
     if re.fullmatch(r"\s*-?[\d.]+\s*%\s*", text):
-        return ": write it without the per cent sign, divided by 100"
-    return ""
+        return "write it without the per cent sign, divided by 100"
+    return None
 
 
 def header_of(path: Path, delimiter: str) -> list[str]:
@@ -142,15 +133,9 @@ def header_of(path: Path, delimiter: str) -> list[str]:
 
 
 def _first_line(path: Path) -> str:
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(str(path), compression="detect") as stream:
-            start = bytes(stream.read(1 << 16))
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, "CSV", error) from None
+    start = beginning(path, 1 << 16)
     if not start.strip():
-        raise InvalidValueError(f"{path.name!r} must hold a header line and rows; got an empty file")
+        raise InvalidValueError(f"the file {path.name!r}", "hold a header line and rows", got="an empty file")
     return start.lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip("\r")
 
 
@@ -164,14 +149,12 @@ def delimiter_of(path: Path, columns: Columns) -> str:
     best = max(_DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ","))
     if not wanted & set(held[best]):
         if any(map(_is_number, held[best])):
-            raise InvalidValueError(
-                f"{path.name!r} must begin with a header line that names the columns; got numbers: {header[:60]!r}"
-            )
+            rule = "begin with a header line that names the columns"
+            raise InvalidValueError(f"the file {path.name!r}", rule, got=f"numbers: {header[:60]!r}")
         if len(held[best]) == 1 and len(wanted) > 1:
-            raise InvalidValueError(
-                f"fields of {path.name!r} must be separated by a comma, semicolon, tab or |; got a header without "
-                f"any: {header[:60]!r}"
-            )
+            rule = "be separated by a comma, semicolon, tab or |"
+            got = f"a header without any: {header[:60]!r}"
+            raise InvalidValueError(f"fields of the file {path.name!r}", rule, got=got)
     return best
 
 

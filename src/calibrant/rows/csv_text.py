@@ -33,10 +33,9 @@ class TextData(ArrowData):
             mark = delimiter_of(path, columns)
             own = header_of(path, mark)
             if own != header:
-                raise InvalidValueError(
-                    f"files must all have the same columns in the same order; {path.name!r} has {own[:8]}"
-                )
-            parts.append(CsvFile(path, number, columns, mark, as_text=True))
+                rule = "all have the same columns in the same order"
+                raise InvalidValueError("the files", rule, got=f"{own[:8]} in {path.name!r}")
+            parts.append(CsvFile(path, number, columns=columns, delimiter=mark, as_text=True))
         schema = pa.schema([pa.field(name, pa.string()) for name in header])
         super().__init__(parts, schema, columns, progress=progress)
         self._types = {columns.score: pa.float64(), **{name: types[name] for name in types if name in header}}
@@ -82,7 +81,6 @@ class TextData(ArrowData):
                 except pa.ArrowInvalid:
                     what = "real numbers" if kind == pa.float64() else str(kind)
                     part = "score" if name == self.columns.score else "segment"
-                    raise InvalidTypeError(
-                        f"{part} column {name!r} must hold {what}; got {text!r} in {place.after(row)}"
-                    ) from None
+                    got = f"{text!r} in {place.after(row)}"
+                    raise InvalidTypeError(part, f"hold {what}", got=got, column=name) from None
             raise

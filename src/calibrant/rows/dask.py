@@ -202,4 +202,4 @@ def _batch(pa: Any, frame: Any, number: int | None) -> Any:
         return pa.RecordBatch.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         where = "" if number is None else f" in partition {number}"
-        raise InvalidTypeError(f"columns must hold one kind of entry each{where}; got {error}") from None
+        raise InvalidTypeError("columns", f"hold one kind of entry each{where}", got=str(error)) from None

@@ -137,7 +137,7 @@ def id_keys(ids: Any, name: str) -> Keys:
         texts = ids.cast(pa.large_binary())
         parts = [_text_keys(texts.slice(start, _TEXT_ROWS)) for start in range(0, len(texts), _TEXT_ROWS)]
         return np.concatenate([np.empty(0, np.uint64), *parts])
-    raise InvalidTypeError(f"id column {name!r} must hold whole numbers, dates or text; got {kind}")
+    raise InvalidTypeError("id", "hold whole numbers, dates or text", got=str(kind), column=name)
 
 
 def _whole_keys(ids: Any, name: str) -> Keys:
@@ -146,9 +146,8 @@ def _whole_keys(ids: Any, name: str) -> Keys:
     try:
         return np.asarray(ids.cast(pa.int64()).to_numpy()).view("u8")
     except pa.ArrowInvalid:
-        raise InvalidTypeError(
-            f"id column {name!r} must hold whole numbers that fit 64 bits, dates or text; got {ids.type}"
-        ) from None
+        rule = "hold whole numbers that fit 64 bits, dates or text"
+        raise InvalidTypeError("id", rule, got=str(ids.type), column=name) from None
 
 
 def _time_keys(ids: Any) -> Keys:

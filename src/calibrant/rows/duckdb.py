@@ -55,8 +55,10 @@ class DuckDBData(ScoredData):
         """A relation with the columns added: not run yet, the rows in their order, and no Python when it runs."""
         if not isinstance(added, LookUp):
             raise InvalidTypeError(
-                f"columns must come from a table of regions to be added by SQL; got {type(added).__name__}: "
-                "read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)"
+                "columns",
+                "come from a table of regions to be added by SQL",
+                got=type(added).__name__,
+                advice="read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)",
             )
         added.check_free(self._relation.columns, ignore_case=True)
         with _reader(self._relation.project(_names(added.columns.named.values())).limit(0)) as reader:

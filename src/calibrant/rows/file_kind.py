@@ -1,12 +1,29 @@
-"""What a file is, by how it begins; and which line of JSON is at fault."""
+"""The formats of files: told by name or by first bytes, and what is wrong with a file that cannot be read."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InvalidValueError
 
-_NAMES = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "ipc": "Arrow IPC"}
+FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "ipc": "Arrow IPC"}
+"""The formats that are read, and their names in sentences."""
+
+_SUFFIXES = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".txt"),
+    "json": (".jsonl", ".ndjson", ".json"),
+    "ipc": (".arrow", ".feather", ".ipc"),
+}
+SUFFIXES = sorted(suffix for suffixes in _SUFFIXES.values() for suffix in suffixes)
+"""How names of files end."""
+
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""How names of compressed files end, and Arrow's names of the compressions."""
+
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _FOREIGN = {
     b"PK\x03\x04": "a zip file or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
@@ -19,7 +36,15 @@ _FOREIGN = {
     b"\x80\x05\x95": "a pickle",
 }
 _DAMAGE = ("runcated", "Unexpected end", "smaller than", "magic bytes", "thrift", "xpected to read", "orrupt")
-_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
+_BINARY = ("parquet", "ipc")
+
+
+def format_of(path: Path) -> str | None:
+    """The format that a file's name tells; None where it tells none."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return next((kind for kind, known in _SUFFIXES.items() if suffixes and suffixes[-1] in known), None)
 
 
 def beginning(path: Path, size: int = 4096) -> bytes:
@@ -30,11 +55,12 @@ def beginning(path: Path, size: int = 4096) -> bytes:
         with pa.input_stream(str(path), compression="detect") as stream:
             return bytes(stream.read(size))
     except PermissionError:
-        raise InvalidValueError(f"{path.name!r} may not be read: permission denied") from None
+        raise _not_allowed(path) from None
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InvalidValueError(
-            f"{path.name!r} can not be decompressed ({reason}): it is cut short, damaged, or not compressed at all"
+            None,
+            f"{path.name!r} cannot be decompressed ({reason}): it is cut short, damaged, or not compressed at all",
         ) from None
 
 
@@ -57,40 +83,31 @@ def sniff(path: Path) -> str | None:
 
 
 def check_kind(path: Path, format: str) -> None:
-    """Refuse a file that is empty, or plainly of another kind than `format`."""
-    if path.stat().st_size == 0:
-        raise InvalidValueError(f"{path.name!r} is empty: it must hold rows of data")
-    start = beginning(path)
-    name = _NAMES[format]
+    """Raise an error for a file that is empty, or plainly of another kind than `format`."""
+    start = beginning(path) if path.stat().st_size else b""
     if not start:
-        raise InvalidValueError(f"{path.name!r} is empty: it must hold rows of data")
-    foreign = _foreign(start)
+        raise InvalidValueError(None, f"{path.name!r} is empty: it must hold rows of data")
+    reason = _strange(start, format)
+    if reason is not None:
+        raise InvalidValueError(None, f"{path.name!r} cannot be read as {FORMATS[format]}: it {reason}")
+
+
+def _strange(start: bytes, format: str) -> str | None:
+    """Why a file that begins like this is not of the format; None where nothing speaks against it."""
+    foreign, found, few = _foreign(start), sniff_bytes(start), start[:64]
     if foreign is not None:
-        raise InvalidValueError(f"{path.name!r} can not be read as {name}: it is {foreign}; save it as CSV or Parquet")
-    found = sniff_bytes(start)
-    binary = ("parquet", "ipc")
-    if found is not None and found != format and (found in binary or format in binary):
-        raise InvalidValueError(
-            f"{path.name!r} can not be read as {name}: it looks like {_NAMES[found]}; rename it, or give its format "
-            f"as {found}"
-        )
-    if _is_utf16(start, format):
-        raise InvalidValueError(f"{path.name!r} can not be read as {name}: it is in UTF-16; save it as UTF-8")
-    if format in ("csv", "json") and start.startswith(_COMPRESSED):
-        raise InvalidValueError(
-            f"{path.name!r} can not be read as {name}: it is compressed; let its name end in .gz, .bz2, .zst or .lz4"
-        )
+        return f"is {foreign}; save it as CSV or Parquet"
+    if found is not None and found != format and (found in _BINARY or format in _BINARY):
+        return f"looks like {FORMATS[found]}; rename it, or give its format as {found}"
+    if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format not in _BINARY and few.count(0) > len(few) // 4):
+        return "is in UTF-16; save it as UTF-8"
+    if format not in _BINARY and start.startswith(_COMPRESSED):
+        return "is compressed; let its name end in .gz, .bz2, .zst or .lz4"
     if format == "json" and start.lstrip()[:1] == b"[":
-        raise InvalidValueError(
-            f"{path.name!r} must hold one JSON object on each line; got a JSON array, which must be read as a whole"
-        )
+        return "must hold one JSON object on each line, not a JSON array"
     if format == "csv" and start.lstrip()[:1] == b"<":
-        raise InvalidValueError(f"{path.name!r} can not be read as CSV: it looks like a web page")
-
-
-def _is_utf16(start: bytes, format: str) -> bool:
-    few = start[:64]
-    return few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format in ("csv", "json") and few.count(0) > len(few) // 4)
+        return "looks like a web page"
+    return None
 
 
 def _foreign(start: bytes) -> str | None:
@@ -98,49 +115,59 @@ def _foreign(start: bytes) -> str | None:
 
 
 def first_bad_line(path: Path, score: str) -> str | None:
-    """Why a file of JSON lines can not be read, with the row; None where every line is well."""
+    """Why a file of JSON lines cannot be read, with the row; None where every line is well."""
     import io
 
     import pyarrow as pa
 
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
-            row = 0
-            for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace"):
-                if not line.strip():
-                    continue
-                row += 1
-                reason = _bad_object(line, score)
-                if reason is not None:
+            lines = (line for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace") if line.strip())
+            for row, line in enumerate(lines, start=1):
+                if (reason := _bad_object(line, score)) is not None:
                     return f"{reason} in row {row:,} of {path.name}"
     except (pa.ArrowException, OSError):
-        return None
+        pass
     return None
 
 
 def _bad_object(line: str, score: str) -> str | None:
-    shown = repr(line.strip() if len(line) <= 60 else line[:57] + "...")
     try:
         entry: Any = json.loads(line)
     except ValueError:
-        return f"each line must be a JSON object; got {shown}"
+        entry = None
     if not isinstance(entry, dict):
-        return f"each line must be a JSON object; got {shown}"
+        return f"each line must be a JSON object; got {(line.strip() if len(line) <= 60 else line[:57] + '...')!r}"
     value = entry.get(score)
     if isinstance(value, str | list | dict):
         return f"score column {score!r} must hold real numbers; got {value!r}"
     return None
 
 
-def unreadable(path: Path, kind: str, error: Exception) -> InvalidValueError:
+@contextmanager
+def reading(path: Path, format: str) -> Iterator[None]:
+    """Turn the errors of Arrow into our own."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(path, format, error) from None
+
+
+def _not_allowed(path: Path) -> InvalidValueError:
+    return InvalidValueError(None, f"{path.name!r} may not be read: permission denied")
+
+
+def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
     """What to say of a file that Arrow could not read."""
-    reason = " ".join(str(error).split())
     if isinstance(error, PermissionError):
-        return InvalidValueError(f"{path.name!r} may not be read: permission denied")
+        return _not_allowed(path)
+    reason = " ".join(str(error).split())
     if any(sign in reason for sign in _DAMAGE):
         reason = f"it is cut short or damaged ({reason[:160]}): get it again from where it was made"
     elif "zlib" in reason or "decompress" in reason or "inflate" in reason:
         reason = f"its compression is damaged ({reason[:160]}): get it again from where it was made"
     elif "Empty CSV" in reason:
         reason = "it is empty, and must hold a header line and rows"
-    return InvalidValueError(f"{path.name!r} can not be read as {kind}: {reason}")
+    return InvalidValueError(None, f"{path.name!r} cannot be read as {FORMATS[format]}: {reason}")
