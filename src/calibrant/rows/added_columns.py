@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import ScorePartition, SegmentedPartition
@@ -58,7 +59,7 @@ class AddColumns(ABC):
         taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
         if taken:
             rule = "not be in the data already, for it is one that is added"
-            raise InvalidValueError(f"column {taken[0]!r}", rule, advice="rename it, or give another prefix")
+            raise InvalidValueError(f"column {taken[0]!r}", rule, advice=("rename it, or give another ", Setting("prefix")))
 
     def schema(self, schema: Any) -> Any:
         """The schema of a batch with the columns added."""
