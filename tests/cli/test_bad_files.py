@@ -184,11 +184,11 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
         parquet({"p": [0.1, 0.2], "y": [0, 1], "region": [[0], [1]]}), ("--segment", "region"), ("segment column 'region'",)),
     "id of fractions": (text(GOOD), ("--id", "w", "--split", "0.2"), ("id column 'w'", "whole numbers, dates or text")),
     "truncated parquet": (truncated_parquet, (), ("x.parquet", "cut short or damaged")),
-    "scrambled parquet": (scrambled_parquet, (), ("x.parquet", "can not be read")),
+    "scrambled parquet": (scrambled_parquet, (), ("x.parquet", "cannot be read")),
     "truncated gzip": (truncated_gzip, (), ("x.csv.gz", "cut short")),
     "not gzip at all": (raw(GOOD.encode(), "x.csv.gz"), (), ("x.csv.gz", "not compressed")),
     "gzip without the name": (raw(gzip.compress(GOOD.encode()), "x.csv"), (), ("x.csv", "compressed", ".gz")),
-    "truncated arrow": (truncated_arrow, (), ("x.arrow", "can not be read")),
+    "truncated arrow": (truncated_arrow, (), ("x.arrow", "cannot be read")),
     "utf-16": (text(GOOD, encoding="utf-16"), (), ("x.csv", "UTF-16", "UTF-8")),
     "utf-16 without a mark": (text(GOOD, encoding="utf-16-le"), (), ("x.csv", "UTF-16", "UTF-8")),
     "latin-1 labels": (

@@ -59,7 +59,8 @@ class AddColumns(ABC):
         taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
         if taken:
             rule = "not be in the data already, for it is one that is added"
-            raise InvalidValueError(f"column {taken[0]!r}", rule, advice=("rename it, or give another ", Setting("prefix")))
+            advice = ("rename it, or give another ", Setting("prefix"))
+            raise InvalidValueError(f"column {taken[0]!r}", rule, advice=advice)
 
     def schema(self, schema: Any) -> Any:
         """The schema of a batch with the columns added."""

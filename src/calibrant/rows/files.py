@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from calibrant._text import Setting
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.arrow import BATCH_ROWS, ArrowData, FilePart
 from calibrant.rows.batch import Columns
@@ -99,8 +100,9 @@ def common_format(paths: Sequence[Path], format: str | None = None) -> str:
     for path in paths:
         kind = format or format_of(path) or sniff(path)
         if kind is None:
-            rule = f"end in one of {', '.join(SUFFIXES)}, or its format must be given as one of {', '.join(FORMATS)}"
-            raise InvalidValueError(f"the file {path.name!r}", rule)
+            advice = ("give its format, ", Setting("format"), f", as one of {', '.join(FORMATS)}")
+            rule = f"end in one of {', '.join(SUFFIXES)}"
+            raise InvalidValueError(f"the name of the file {path.name!r}", rule, advice=advice)
         formats.setdefault(kind, path)
     if len(formats) > 1:
         got = ", ".join(f"{kind} ({path.name!r})" for kind, path in sorted(formats.items()))
