@@ -1,10 +1,10 @@
-"""A conformal set beside an interval cut down to {0, 1}: two kinds of sets that are easily taken for each other.
+"""A conformal set, and an interval intersected with {0, 1}: two kinds of sets that are easily confused.
 
-Theorem 2 of the paper (thm:PS-CI-equivalence) says that a distribution-free confidence interval with respect to a
-score without atoms, cut down to {0, 1}, is a prediction set. Read the other way round, such an interval has to reach
-0 or 1 nearly everywhere, and so says little. Bins escape: their score has atoms, their intervals are short, and hardly
-one of them touches 0 or 1. So cutting *those* down to {0, 1} gives empty sets, which cover next to nothing. What bins
-give instead is `predict_set`: in every bin, a bound on how often the label falls outside.
+Theorem 2 of the paper (thm:PS-CI-equivalence): take a distribution-free confidence interval for a score without
+atoms. Its intersection with {0, 1} is a prediction set. So such an interval must contain 0 or 1 almost everywhere,
+and says little. This does not apply to bins: a binned score has atoms, its intervals are short, and almost none of
+them contains 0 or 1. Intersected with {0, 1} they give empty sets, which cover almost nothing. For bins use
+`predict_set`, which bounds in every bin how often the label is outside the set.
 
     python examples/conformal_and_intervals.py
 """
@@ -40,16 +40,16 @@ def main():
     by_label = ConformalSets(conditional="label").fit(scores, y)
     lower, upper = bins.predict_interval(new_scores).T
 
-    print(f"Asked for: {COVERAGE:.0%} coverage, 5,000 calibration rows\n")
+    print(f"Required: {COVERAGE:.0%} coverage, 5,000 calibration rows\n")
     print(f"{'':34}{'covered':>6} {'label 0':>7} {'label 1':>7}   {'empty':>5}   {'one':>5}   {'both':>5}")
     describe("conformal, marginal", marginal.predict_set(new_scores, coverage=COVERAGE), new_y)
     describe("conformal, within each label", by_label.predict_set(new_scores, coverage=COVERAGE), new_y)
     describe("bins: interval and {0, 1}", interval_to_set(Interval(lower, upper)), new_y)
     describe("bins: predict_set", bins.predict_set(new_scores, coverage=COVERAGE), new_y)
     print(
-        "\nThe conformal sets cover on average over all scores. The sets of the bins hold more: with 90% confidence,\n"
-        "in every bin the label falls outside the set at most 10% of the time. The interval cut down to {0, 1} is no\n"
-        "prediction set for a binned score, as the theorem's condition, no atoms, says."
+        "\nThe conformal sets cover the label on average over all scores. The guarantee of the bins is stronger: with\n"
+        "90% confidence, in every bin the label is outside the set at most 10% of the time. An interval intersected with\n"
+        "{0, 1} is not a prediction set here: the theorem needs a score without atoms, and a binned score has atoms."
     )
 
 

@@ -1,9 +1,9 @@
-"""How many labels choosing saves: asking for the label of the widest region, instead of whatever comes along.
+"""How many labels active labelling saves.
 
-Rows come without labels; a label costs. Passive sampling labels rows as they come; active labelling asks each time
-for a row in the region whose interval is widest. Both stop as soon as every interval is within epsilon, and both
-promises hold, for the rule looks only at the past. Prints the labels each needed, on three distributions of scores,
-and how often either promise was ever broken.
+Rows come without labels, and each label has a cost. Passive sampling labels rows in the order in which they come.
+Active labelling always asks for a row in the region with the widest interval. Both stop as soon as every interval is
+within epsilon. Both guarantees hold, because the rule uses only the past. The script prints the number of labels that
+each needed, on three distributions of scores, and how often a guarantee was broken.
 
     python experiments/active_labelling.py                 # about two minutes
     python experiments/active_labelling.py --runs 20
@@ -21,7 +21,7 @@ from calibrant import OnlineCalibrator, Partition
 
 ALPHA = 0.1
 N_BINS = 10
-BATCH = 10  # labels asked for between two looks
+BATCH = 10  # labels between two looks at the intervals
 MIDDLES = (np.arange(N_BINS) + 0.5) / N_BINS
 WORLDS = {
     "uniform scores": (np.full(N_BINS, 1 / N_BINS), MIDDLES),
@@ -33,7 +33,7 @@ WORLDS = {
 def labels_needed(
     mass: np.ndarray, rates: np.ndarray, epsilon: float, active: bool, rng: np.random.Generator
 ) -> tuple[int, bool]:
-    """Labels until every interval is within epsilon, and whether any interval ever missed on the way."""
+    """Labels until every interval is within epsilon, and whether any interval missed the true rate at any time."""
     online = OnlineCalibrator(Partition.fixed_width(N_BINS), confidence_level=1 - ALPHA)
     online.partial_fit(MIDDLES, rng.uniform(size=N_BINS) < rates)
     broken = False

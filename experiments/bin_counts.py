@@ -1,10 +1,11 @@
-"""How many rows the smallest uniform-mass bin holds, against `thm:data_dep_partition`.
+"""How many rows the smallest uniform-mass bin holds, compared with `thm:data_dep_partition`.
 
-The theorem: with edges from enough other rows, every bin of n rows holds at least n/2B - sqrt(n ln(2B/alpha) / 2) of
-them. Prints the bound next to what happens, from how many rows on it says anything, how many cutting rows are needed
-for every bin to have half its share of the population, and what a constant score does to the claim.
+The theorem: if the edges come from enough other rows, every bin holds at least n/2B - sqrt(n ln(2B/alpha) / 2) of n
+rows. The script prints the bound and the observed counts, the number of rows from which the bound is positive, the
+number of rows that must cut the bins so that every bin has half its share of the population, and what happens for a
+constant score.
 
-    python experiments/bin_counts.py                       # some seconds
+    python experiments/bin_counts.py                       # a few seconds
 """
 
 import argparse
@@ -58,7 +59,7 @@ def main() -> None:
     console.print(table)
     needed = n_bins * log_term / (np.log(2) - 0.5)
     console.print(f"c B ln(2B/alpha) with c = 1/(ln 2 - 1/2) asks for {needed:,.0f}; 174 are enough for B = 10.")
-    console.print("A constant score puts all rows into one bin: the smallest of the others holds 0, whatever n is.")
+    console.print("A constant score puts all rows into one bin. The smallest bin then holds 0 rows, for every n.")
 
 
 if __name__ == "__main__":

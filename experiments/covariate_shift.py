@@ -1,9 +1,10 @@
 """The paper's simulation of calibration under covariate shift, with every number of its description, over many seeds.
 
-Prints the ECE on the target population (mean and standard deviation over seeds) of the forest as it is, of binning that
-ignores the shift, of binning weighted by uLSIF and by the true weights, and of the alternative that counts the relative
-mass of bins, next to the paper's printed figures, which come from one run. Then says what is robust across seeds and
-what is not. Draws the paper's three reliability diagrams, of the first seed, to out/covariate_shift.png.
+Prints the ECE on the target population, as mean and standard deviation over seeds, for five methods: the forest
+without calibration, binning that ignores the shift, binning weighted by uLSIF, binning weighted by the true weights,
+and the alternative that counts the relative mass of bins. The paper's figures, which come from one run, are printed
+beside them. Then the script says which differences are robust across seeds. It draws the paper's three reliability
+diagrams, for the first seed, to out/covariate_shift.png.
 
     python experiments/covariate_shift.py                  # 40 seeds, about ten minutes
     python experiments/covariate_shift.py --seeds 3

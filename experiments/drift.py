@@ -1,12 +1,11 @@
-"""Whether a rate has moved: calibrant's drift monitor beside probcal's, on the same streams.
+"""Has a rate changed? The drift monitors of calibrant and probcal, on the same streams.
 
-They ask different questions. probcal's null is that labels are drawn with the very probabilities that were forecast;
-ours is that each region keeps one rate, whatever it is. So streams are run twice: with forecasts that are exactly
-right before the change, and with forecasts calibrated on 2,000 labels, which are right only as far as 2,000 labels
-can tell. Prints the share of false alarms before the change, and the delay in days of those alarms that came after
-it.
+They test different hypotheses. probcal's null hypothesis is that labels are drawn with exactly the forecast
+probabilities. Ours is that the rate of each region does not change. So each stream is run twice: with forecasts that
+are exactly right before the change, and with forecasts calibrated on 2,000 labels, which are only estimates. The
+script prints the share of false alarms before the change, and the delay in days of the alarms after it.
 
-    pip install probcal                       # beside the project; without it only our own column is printed
+    pip install probcal                       # optional; without it only calibrant's column is printed
     python experiments/drift.py
     python experiments/drift.py --runs 10
 """

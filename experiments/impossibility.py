@@ -1,8 +1,7 @@
-"""The impossibility result as something to see: Platt scaling against a world built from its own proof.
+"""The impossibility result in numbers: Platt scaling on the distribution of its proof.
 
-Prints what is shown, claimed and real for 10^2 to 10^6 rows, on coin flips and on a world that a fitted Platt map
-describes perfectly, then the widths of `cor:CI-PS-diameter`; draws out/impossibility.png.
-"""
+Prints the shown, claimed and real error for 10^2 to 10^6 rows, on coin flips and on a distribution that looks exactly
+as a fitted Platt map predicts. Then prints the widths of `cor:CI-PS-diameter`, and draws out/impossibility.png."""
 
 from pathlib import Path
 
@@ -24,10 +23,12 @@ def fitted_platt() -> PlattCalibrator:
 
 def main() -> None:
     coins = confront(PlattCalibrator())
-    print("Labels are fair coins to every sample, and fixed by the score in truth\n")
+    print("In every sample the labels look like fair coin flips; in fact the score determines the label\n")
     print(coins)
     tailored = confront(fitted_platt())
-    print("\nLabels come at the very rates that a fitted Platt map predicts, and are fixed by the score in truth\n")
+    print(
+        "\nIn every sample the labels have the rates that a fitted Platt map predicts; in fact the score determines them\n"
+    )
     print(tailored)
     print("\nIntervals centred on Platt's prediction (cor:CI-PS-diameter)\n")
     print(width_demonstration(PlattCalibrator()))

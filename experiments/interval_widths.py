@@ -1,7 +1,7 @@
-"""How the intervals of one population narrow with the number of rows, for ten bins at 90 % confidence.
+"""How the width of intervals decreases with the number of rows, for ten bins at 90 % confidence.
 
-Prints, for several rates, the half-width of each method against n, how many times wider than the exact interval it is,
-and the slope of the last step on a log-log scale: -1/2 is the paper's rate.
+Prints, for several rates, the half-width of each method for each n, its ratio to the half-width of the exact
+interval, and the slope of the last step on a log-log scale. The paper's rate is -1/2.
 
     python experiments/interval_widths.py
 """

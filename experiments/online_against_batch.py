@@ -1,8 +1,8 @@
-"""The price of looking at every moment: half-widths for a stream beside those for one look at a fixed sample.
+"""The cost of looking at any time: half-widths for a stream, compared with those for one look at a fixed sample.
 
-The paper says that "only a small price is paid for not knowing beforehand how many examples will be used". Prints,
-for ten regions with equal counts, the half-width of one region: the paper's bounds for both settings, and calibrant's
-defaults.
+The paper says that "only a small price is paid for not knowing beforehand how many examples will be used". The script
+prints the half-width of one of ten regions with equal counts: for the paper's bounds in both settings, and for
+calibrant's defaults.
 
     python experiments/online_against_batch.py
 """

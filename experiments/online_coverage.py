@@ -1,10 +1,10 @@
-"""A look after every label: how often limits ever miss, over streams of 100,000 labels.
+"""A look after every label: how often the limits miss at any time, over streams of 100,000 labels.
 
-Confidence sequences promise at most alpha over all looks together. The exact interval for a fixed sample promises
-alpha for one look, and is shown to fail when it is looked at again and again. Prints the table, and writes the
-picture of misses against the number of looks.
+For a confidence sequence the probability of any miss is at most alpha over all looks together. For the exact interval
+of a fixed sample it is at most alpha for one look. The script shows that this interval fails under repeated looks. It
+prints a table, and draws the share of misses against the number of looks.
 
-    python experiments/online_coverage.py                  # 2,000 runs for each rate: some minutes on one core
+    python experiments/online_coverage.py                  # 2,000 runs for each rate: several minutes on one core
     python experiments/online_coverage.py --runs 50 --labels 5000
 """
 
@@ -20,7 +20,7 @@ from scipy import special, stats
 from calibrant.sequences import SEQUENCES
 
 RATES = (0.5, 0.2, 0.05, 0.01)
-NAIVE_RUNS = 200  # enough to show that the naive way fails, and its tails are slow
+NAIVE_RUNS = 200  # enough to show that the fixed-sample interval fails; its tails are slow to compute
 ALPHA = 0.1
 
 

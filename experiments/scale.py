@@ -1,8 +1,9 @@
-"""A trillion rows on a thousand workers: what a fit would take, from costs measured here and a discrete-event model.
+"""A trillion rows on a thousand workers: how long a fit would take, from measured costs and a simulated cluster.
 
-Measures, on one core, what it takes to decode and count a batch of Parquet, to add two partial results, and how large
-one is; then plays a cluster that reads from object storage: a scheduler that hands out one task at a time, workers of
-uneven speed, stragglers and deaths, copies of late tasks, and a reduction that is flat or a tree.
+The script measures three things on one core: the time to decode and count a batch of Parquet, the time to add two
+partial results, and the size of a result. Then it simulates a cluster that reads from object storage, event by event.
+The scheduler starts one task at a time, workers differ in speed, some tasks are slow, workers can die, late tasks are
+started again, and results are added at one place or in a tree.
 
     python experiments/scale.py                            # half a minute
 """
@@ -50,7 +51,7 @@ class Cluster:
     straggling: float = 0.01  # share of tasks that are slow
     slowness: float = 8.0  # how much longer they take
     deaths: float = 0.0  # of a worker, each hour
-    copies: bool = True  # whether late tasks are begun a second time
+    copies: bool = True  # whether late tasks are started a second time
     fan_in: int = 16  # of the reduction; 0 adds everything up at the driver
 
 
@@ -101,7 +102,7 @@ def play(rows: float, cluster: Cluster, costs: Costs, seed: int = 0) -> dict[str
         done_at[task] = end
         running[task] = end
         heapq.heappush(free, (end, worker))
-    if cluster.copies:  # near the end idle workers begin late tasks anew; the first result of the two counts
+    if cluster.copies:  # near the end, idle workers start late tasks again; the first result counts
         late = 1.5 * base
         for task, end in sorted(running.items(), key=lambda pair: -pair[1]):
             begun = end - own[task]

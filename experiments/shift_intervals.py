@@ -1,8 +1,9 @@
-"""Intervals under covariate shift on the paper's example: how often they hold, how wide they are, and how width falls.
+"""Intervals under covariate shift on the paper's example: coverage, width, and how width decreases with n.
 
-First, calibration rows of the paper's number, 7,840, are drawn again and again with known weights; printed are, for
-each interval, the share of draws in which all bins' intervals hold at once, and the mean half-width. Then half-widths
-for growing numbers of rows. The population is a finite pool scored by the paper's forest, so that the truth is exact.
+First, 7,840 calibration rows, as in the paper, are drawn many times with known weights. The script prints, for each
+method, the share of draws in which the intervals of all bins hold at once, and the mean half-width. Then it prints
+half-widths for growing numbers of rows. The population is a finite pool scored by the paper's forest, so the truth is
+known exactly.
 
     python experiments/shift_intervals.py                  # 1,000 draws, about a minute
     python experiments/shift_intervals.py --draws 100

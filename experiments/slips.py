@@ -1,4 +1,4 @@
-"""Where the paper slips, each shown by a run: what is printed, what it promises, what happens, and what calibrant does.
+"""Errors in the paper, each shown by a simulation: what is printed, what it claims, what happens, what calibrant does.
 
 python experiments/slips.py                            # about a minute
 """
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 
 
 def corollary_of_fewest_rows() -> list[tuple[str, str, str]]:
-    """`cor:calibration-fixed-partition`: epsilon at the region with the fewest rows; the largest may sit elsewhere."""
+    """`cor:calibration-fixed-partition`: epsilon at the region with the fewest rows; another one may be wider."""
     found = []
     for counts in ([900, 1000], [100_000, 100_100]):
         draws, n = 2_000, np.array(counts)

@@ -200,6 +200,3 @@ class Audit:
             bound = _numbers.upper(self.upper_bound)
             lines.append(f"  no score value that was seen is off by more than {bound}; {unseen}")
         return "\n".join(lines)
-
-
-rounded_down, rounded_up = _numbers.lower, _numbers.upper
