@@ -49,7 +49,7 @@ def main():
     print(
         "\nThe conformal sets cover the label on average over all scores. The guarantee of the bins is stronger: with\n"
         "90% confidence, in every bin the label is outside the set at most 10% of the time. An interval intersected\n"
-        "with {0, 1} is not a prediction set here: the theorem needs a score without atoms, and a binned score has some."
+        "with {0, 1} is not a prediction set here: the theorem needs a score without atoms."
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import fft, special, stats
 
-from calibrant import Partition
+from calibrant import Partition, scored
 from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import bounded_mean
 from calibrant.intervals.non_identical import non_identical
@@ -231,6 +231,17 @@ def test_higher_confidence_contains_lower() -> None:
     for metric in (ece, debiased_ece, brier_score, log_loss, smooth_ece):
         wide, narrow = metric(y, scores, confidence_level=0.99), metric(y, scores, confidence_level=0.8)
         assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
+
+
+@pytest.mark.parametrize("metric", [ece, debiased_ece, smooth_ece, brier_score, log_loss, sweep_bins])
+def test_scored_data_give_the_numbers_of_arrays(metric) -> None:
+    scores, y = peer_data()["continuous"]
+    data = scored({"p": scores, "y": y}, score="p", label="y")
+    assert metric(data) == metric(y, scores)
+    with pytest.raises(TypeError, match="scores must be None beside scored data"):
+        metric(data, scores)
+    with pytest.raises(TypeError, match="scores must be an array; got None"):
+        metric(y)
 
 
 def test_estimate_as_text_rounds_its_limits_outwards() -> None:

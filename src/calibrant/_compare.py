@@ -104,8 +104,8 @@ def compare(
     ----------
     calibrators : mapping from name to calibrator, or sequence of calibrators
         Each has `fit(scores, y)` and `predict(scores)`. In a sequence, they are named after their classes.
-    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
-        Scores of rows that the model was not trained on.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
     y : array-like of shape (n,)
         Labels of two classes. The calibrators get them as 0 and 1.
     cv : int or splitter, default=5

@@ -14,7 +14,6 @@ from calibrant._input import shown
 from calibrant._numbers import counted
 from calibrant._params import Integer, Only, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.errors import InvalidTypeError
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, read_forecasts
 from calibrant.rows import ScoredData
@@ -127,8 +126,6 @@ def audit(
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, segments=segments)
         groups = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
-    elif scores is None:
-        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     else:
         groups = _groups(read_forecasts(y, scores, pos_label, classes, segments))
     share = alpha * _INTERVALS / len(groups)

@@ -6,11 +6,16 @@ import numpy as np
 
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.metrics.bins import Bins, equal_mass, middle_ranks, read_forecasts
+from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 
 
 def sweep_bins(
-    y: ArrayLike, scores: ArrayLike, *, pos_label: Hashable | None = None, classes: ArrayLike | None = None
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
+    *,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
 ) -> int:
     """Return the largest number of equal-mass bins for which the rate of positives never falls from bin to bin.
 
@@ -20,8 +25,8 @@ def sweep_bins(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of two classes.
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.
     pos_label, classes

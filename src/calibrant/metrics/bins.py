@@ -8,9 +8,10 @@ import numpy as np
 from calibrant._input import at_row
 from calibrant._params import check_bins, check_choice
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.memory import MemoryRows
+from calibrant.rows.reader import check_nothing_beside
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
@@ -18,15 +19,20 @@ MOST_VALUES = 1000
 
 
 def read_forecasts(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
     segments: ArrayLike | None = None,
 ) -> MemoryRows:
     """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1]."""
-    data = (y, scores) if isinstance(y, ScoredData) else (scores, y)
-    rows = read_rows(*data, pos_label=pos_label, classes=classes, segments=segments).collect()
+    if isinstance(y, ScoredData):
+        check_nothing_beside(scores=scores, segments=segments)
+        rows = y.with_classes(classes, pos_label).collect()
+    elif scores is None:
+        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
+    else:
+        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, segments=segments).collect()
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     bad = np.flatnonzero((probabilities < 0.0) | (probabilities > 1.0))
     if bad.size:

@@ -12,6 +12,7 @@ from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_t
 from calibrant.metrics.adaptive import sweep_binned
 from calibrant.metrics.bins import Bins, binned, read_forecasts
 from calibrant.metrics.estimate import Estimate
+from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 
 NORMS = ("l1", "l2", "max")
@@ -24,8 +25,8 @@ _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
 def ece(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     norm: str = "l1",
     n_bins: int | str = 10,
@@ -45,8 +46,8 @@ def ece(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of two classes.
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.
     norm : {"l1", "l2", "max"}, default="l1"
@@ -101,8 +102,8 @@ is at most the error without bins)
 
 
 def debiased_ece(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     n_bins: int | str = 10,
     strategy: str = "auto",

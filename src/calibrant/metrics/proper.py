@@ -13,6 +13,7 @@ from calibrant.intervals.bounded_mean import bounded_mean
 from calibrant.metrics.bins import binned, read_forecasts
 from calibrant.metrics.ece import debiased_square
 from calibrant.metrics.estimate import Estimate
+from calibrant.rows import ScoredData
 
 _CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
 _BOUNDED = "Chernoff's and the empirical Bernstein bound for the mean of a bounded loss"
@@ -49,8 +50,8 @@ class BrierScore(Estimate):
 
 
 def brier_score(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     n_bins: int = 10,
     strategy: str = "auto",
@@ -119,8 +120,8 @@ def brier_score(
 
 
 def log_loss(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     clip: float | None = None,
     confidence_level: float = 0.95,

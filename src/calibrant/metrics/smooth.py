@@ -10,6 +10,7 @@ from calibrant._params import check_int, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.metrics.bins import read_forecasts
 from calibrant.metrics.estimate import Estimate
+from calibrant.rows import ScoredData
 
 _NARROWINGS = 10  # each divides the range by 17: a precision of 5e-13 in the end
 _SECTIONS = np.arange(1, 17) / 17.0
@@ -18,8 +19,8 @@ _NARROWEST = 1e-3
 
 
 def smooth_ece(
-    y: ArrayLike,
-    scores: ArrayLike,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     n_cells: int = 4096,
     confidence_level: float = 0.95,
@@ -35,8 +36,8 @@ def smooth_ece(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of two classes.
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Predicted probabilities of the positive class.
     n_cells : int, default=4096
