@@ -212,6 +212,8 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
 
 def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
     """Refuse scores outside [low, high]."""
+    if low == -np.inf and high == np.inf:
+        return
     # as doubles: numpy would round the limits to float32 to compare them with float32 scores
     if scores.size and (float(scores.min()) < low or float(scores.max()) > high):
         doubles = scores.astype(np.float64)

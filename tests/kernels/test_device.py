@@ -118,14 +118,21 @@ def test_zeros_of_both_signs_are_equal(to: Any, kind: Any, cut: float) -> None:
     assert device.to_host(device.look_up(to(scores), cuts, np.arange(4))).tolist() == [2, 2, 0]
 
 
-@pytest.mark.usefixtures("small_chunks")
 @pytest.mark.parametrize("bad_score", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_scores_that_are_not_finite_are_found(to: Any, bad_score: float, kind: Any) -> None:
+def test_scores_that_are_not_finite_are_among_the_extremes(to: Any, bad_score: float, kind: Any) -> None:
     scores = np.linspace(0.0, 1.0, 200, dtype=kind)
-    assert device.all_finite(to(scores))
-    scores[199] = bad_score
-    assert not device.all_finite(to(scores))
+    assert device.extremes(to(scores)) == (0.0, 1.0)
+    scores[150] = bad_score
+    assert not np.isfinite(device.extremes(to(scores))).all()
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_whether_a_test_holds_for_every_row(to: Any) -> None:
+    labels = np.arange(200) % 2
+    assert device.every(lambda part: part <= 1, to(labels))
+    labels[150] = 2
+    assert not device.every(lambda part: part <= 1, to(labels))
 
 
 def test_the_first_row_of_a_kind(to: Any) -> None:
@@ -148,7 +155,6 @@ def test_strides_are_followed(to: Any, step: int) -> None:
 def test_no_rows(to: Any) -> None:
     nothing, cuts = to(np.empty(0)), np.array([0.5])
     assert device.count(nothing, to(np.empty(0, np.uint8)), cuts)[0].tolist() == [0, 0]
-    assert device.all_finite(nothing)
     assert device.order_statistics(nothing, np.empty(0, np.int64)).shape == (0,)
     assert tuple(device.look_up(nothing, cuts, np.zeros(2)).shape) == (0,)
 
@@ -188,7 +194,7 @@ def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> No
     cuts = np.array([0.25, 0.5])
     device.count(scores, codes, cuts)
     device.look_up(scores, cuts, np.zeros(3))
-    device.all_finite(scores)
+    device.extremes(scores)
     device.first(codes)
     assert max(brought) == 6
     device.order_statistics(scores, np.array([5000]))

@@ -121,7 +121,8 @@ def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray
 
 def _histogram(scores: NDArray[Any], grid: Grid, passes: Any, threads: int) -> IntArray:
     parts = over_threads(scores.shape[0], threads, lambda part: passes.histogram(scores[part], grid))
-    return np.sum(parts, axis=0, dtype=np.int64)
+    total: IntArray = np.sum(parts, axis=0, dtype=np.int64)
+    return total
 
 
 def _extract(

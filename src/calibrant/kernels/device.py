@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IntArray
 
 __all__ = [
-    "all_finite",
     "count",
     "dtype",
     "every",
+    "extremes",
     "first",
     "in_own_library",
     "is_device_array",
@@ -223,9 +223,10 @@ def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> boo
         return all(bool(test(array[part]).all()) for part in _parts(array.shape[0]))
 
 
-def all_finite(array: DeviceArray) -> bool:
-    """Whether no entry is NaN or infinite."""
-    return every(_library(array).isfinite, array)
+def extremes(array: DeviceArray) -> tuple[Any, Any]:
+    """The smallest and the largest entry, as plain Python values; both NaN where an entry is NaN."""
+    with _device(array):
+        return array.min().item(), array.max().item()
 
 
 def first(mask: DeviceArray) -> int:

@@ -4,9 +4,10 @@ On a GPU, bins are cut, counted and looked up there. All other work, and all rep
 on the host, as for every other source: so the answers and the errors are the same.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,7 @@ class DeviceData(ScoredData):
             and self._rows > 0
             and device.on_gpu(scores)
             and device.dtype(scores) in _SCORES
-            and device.all_finite(scores)
+            and all(map(math.isfinite, device.extremes(scores)))
         )
 
     def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
@@ -88,9 +89,11 @@ class DeviceData(ScoredData):
         scores, labels = self._arrays[self.columns.score], self._arrays[self.columns.label]
         if not device.same_place(scores, labels) or device.dtype(labels) not in _LABELS:
             return None
-        low, high = labels.min().item(), labels.max().item()
-        known = low != high and device.every(lambda part: (part == low) | (part == high), labels)
-        return (low, high) if known else None
+        low, high = device.extremes(labels)
+        whole = not device.dtype(labels).startswith("float")
+        if low != high and ((whole and high - low == 1) or device.every(lambda y: (y == low) | (y == high), labels)):
+            return low, high
+        return None
 
     def _count_on_gpu(self, partition: Partition) -> Counted | None:
         """Count where the rows are; None where the host has to."""
@@ -155,10 +158,11 @@ def look_up(
 
 
 def _inside(scores: Any, partition: ScorePartition) -> bool:
-    return partition.low <= float(scores.min()) and float(scores.max()) <= partition.high
+    low, high = device.extremes(scores)
+    return bool(partition.low <= low and high <= partition.high)
 
 
-def _is_plain(scores: ArrayLike) -> bool:
+def _is_plain(scores: ArrayLike) -> TypeGuard[NDArray[Any]]:
     """Whether these are scores in numpy that no one has to convert."""
     return type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype in (np.float64, np.float32)
 
