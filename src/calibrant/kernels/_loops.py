@@ -32,25 +32,25 @@ def _compiled(function: Callable[..., Any]) -> Any:
         return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-def _fill(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) -> Any:
+def _fill(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
     """Keys of a block of scores. The type of the parameters says which kind of grid, so that loops do not ask."""
     raise NotImplementedError
 
 
 @overload(_fill)
-def _fill_by_kind(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) -> Any:
+def _fill_by_kind(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
     if len(parameters) == 2:
 
-        def positive_bits(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) -> Any:
+        def positive_bits(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
             # Without the mask the compiler has to guard against shifts of 64 bits and more.
-            shift, offset = parameters[0] & 63, parameters[1]
+            bits, shift, offset = scores.view(np.int64), parameters[0] & 63, parameters[1]
             for row in range(bits.shape[0]):
                 keys[row] = min(max((bits[row] >> shift) - offset, 0), top)
 
         return positive_bits
     if len(parameters) == 3:
 
-        def linear(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) -> Any:
+        def linear(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
             low, high, scale = parameters
             for row in range(scores.shape[0]):
                 clipped = min(max(scores[row], low), high)
@@ -58,8 +58,8 @@ def _fill_by_kind(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) 
 
         return linear
 
-    def signed_bits(scores: Any, bits: Any, parameters: Any, top: Any, keys: Any) -> Any:
-        shift, offset = parameters[0] & 63, parameters[1]
+    def signed_bits(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
+        bits, shift, offset = scores.view(np.int64), parameters[0] & 63, parameters[1]
         for row in range(scores.shape[0]):
             # Negative zero equals zero, so it must have zero's key.
             ordered = 0 if scores[row] == 0.0 else bits[row] ^ ((bits[row] >> 63) & LOWEST_BITS)
@@ -127,7 +127,7 @@ def count(scores: Any, labels: Any, parameters: Any, table: Any, first: Any, pad
         block = _load(scores, start, buffer)
         rows = block.shape[0]
         part = labels[start : start + rows]
-        _fill(block, block.view(np.int64), parameters, top, keys)
+        _fill(block, parameters, top, keys)
         for row in range(np.uint64(rows)):
             cell = np.uint64(table[np.uint64(keys[row])])
             if cell == mark:
@@ -147,7 +147,7 @@ def count_compared(scores: Any, labels: Any, parameters: Any, table: Any, first:
         block = _load(scores, start, buffer)
         rows = block.shape[0]
         part = labels[start : start + rows]
-        _fill(block, block.view(np.int64), parameters, top, keys)
+        _fill(block, parameters, top, keys)
         _compare(block, rows, table, padded, keys)
         for row in range(np.uint64(rows)):
             lane = (row & np.uint64(LANES - 1)) * n_codes
@@ -166,7 +166,7 @@ def look_up(
         block = _load(scores, start, buffer)
         rows = block.shape[0]
         part = out[start : start + rows]
-        _fill(block, block.view(np.int64), parameters, top, keys)
+        _fill(block, parameters, top, keys)
         if comparing:
             _compare(block, rows, table, padded, keys)
             for row in range(np.uint64(rows)):
@@ -187,7 +187,7 @@ def histogram(scores: Any, parameters: Any, totals: Any) -> None:
     for start in range(0, scores.shape[0], BLOCK):
         block = _load(scores, start, buffer)
         rows = block.shape[0]
-        _fill(block, block.view(np.int64), parameters, top, keys)
+        _fill(block, parameters, top, keys)
         for row in range(np.uint64(rows)):
             totals[np.uint64(keys[row])] += np.uint32(1)
 
@@ -202,7 +202,7 @@ def extract(scores: Any, parameters: Any, marks: Any, kept: Any, found: Any) -> 
     for start in range(0, scores.shape[0], BLOCK):
         block = _load(scores, start, buffer)
         rows = block.shape[0]
-        _fill(block, block.view(np.int64), parameters, top, keys)
+        _fill(block, parameters, top, keys)
         n_places = np.uint64(0)
         for row in range(np.uint64(rows)):
             places[n_places] = row

@@ -23,8 +23,8 @@ CHUNK_ROWS = 1 << 17
 """Rows at a time where something has to be checked, converted or copied out: a call costs 5 microseconds."""
 LARGEST_PIECE = 1 << 20
 """Rows at a time otherwise: enough that a call costs nothing, few enough that their counts fit 32 bits."""
-GOOD_SHARE = 1 / 256
-"""For `build`: all kinds of keys are computed equally fast here, so the finest is the best."""
+GOOD_SHARE = 1 / 96
+"""For `build`: a branch that is foreseen wrongly costs more here than a slower key."""
 COMPARED_SHARE = 1 / 32
 """With more rows than this to be compared, comparing all is faster than a branch that cannot be foreseen."""
 
