@@ -80,8 +80,9 @@ def batches(rows: int) -> None:
     )
     print(f"\nA batch of {rows:,} rows, ns a row")
     print(render(list(times), [[f"{value:.2f}" for value in times.values()]]))
-    one = OnlineCalibrator(bins).update(0.5, 1)
-    print(f"update of one label: {once(lambda: [one.update(0.5, 1) for _ in range(2000)]) / 2000 * 1e6:.0f} us")
+    one = OnlineCalibrator(bins).partial_fit([0.5], [1])
+    seconds = once(lambda: [one.partial_fit([0.5], [1]) for _ in range(2000)]) / 2000
+    print(f"partial_fit of one label: {seconds * 1e6:.0f} us")
 
 
 def memory(batch: int) -> None:

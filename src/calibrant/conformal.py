@@ -175,10 +175,10 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
+            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
             whose rows are brought into memory.
         y : array-like of shape (n,)
-            Their labels, of two classes.
+            Labels of two classes.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
-        self._take((per_code[0], per_code[1]), rows.known)
+        self._set_ranks((per_code[0], per_code[1]), rows.known)
         return self
 
     def _odd(self, scores: NDArray[Any], code: int) -> FloatArray:
@@ -199,7 +199,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             off = scores.astype(np.float64) - center
         return -off if code else off
 
-    def _take(self, oddness: tuple[FloatArray, FloatArray], classes: Classes) -> None:
+    def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes) -> None:
         self._oddness = oddness
         self._positive_index = classes.positive_index
         self.classes_ = classes.labels
@@ -283,5 +283,5 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if sets.conditional == "marginal" and not np.array_equal(negative, positive):
             rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
             raise InvalidValueError("oddness", rule, got=shown(saved))
-        sets._take((negative, positive), classes)
+        sets._set_ranks((negative, positive), classes)
         return sets

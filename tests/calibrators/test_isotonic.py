@@ -62,6 +62,6 @@ def test_one_class():
 def test_says_what_is_known_and_why_there_is_no_epsilon():
     promise = IsotonicCalibrator().fit([0.1, 0.2, 0.3], [0, 1, 1]).guarantee_
     assert promise.epsilon is None
-    assert "not injective" in promise.reason
-    assert str(promise).startswith("No epsilon is promised")
+    assert "chooses its steps by the labels" in promise.reason
+    assert str(promise).startswith("No bound on the calibration error is proved")
     assert "ScalingBinningCalibrator" in str(promise)

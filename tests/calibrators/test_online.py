@@ -57,7 +57,7 @@ def test_merging_two_streams_equals_one_stream(first, second) -> None:
 def test_one_by_one_equals_a_batch(data) -> None:
     online = OnlineCalibrator(BINS)
     for score, label in data:
-        online.update(score, label)
+        online.partial_fit([score], [label])
     assert as_json(online) == as_json(stream(data))
     assert online.tally_ == Tally.from_data(BINS, *zip(*data, strict=True))
 
@@ -79,7 +79,7 @@ def test_running_intervals_never_widen_and_others_may() -> None:
         online = OnlineCalibrator(Partition.fixed_width(1), running=running)
         seen = []
         for _ in range(300):
-            online.update(0.5, int(rng.uniform() < 0.3))
+            online.partial_fit([0.5], [int(rng.uniform() < 0.3)])
             seen.append(online.predict_interval([0.5])[0])
         return np.array(seen)
 
@@ -105,7 +105,7 @@ def test_start_up_window_cuts_the_bins_and_is_discarded() -> None:
     online.partial_fit(scores[:300], labels[:300])
     assert online.phase_ == "warming up"
     np.testing.assert_array_equal(online.predict_interval([0.2]), [[0.0, 1.0]])
-    assert "still warming up: 300 of 400 rows" in online.guarantee_.remarks[0]
+    assert "warming up: 300 of 400 rows" in online.guarantee_.remarks[0]
     online.partial_fit(scores[300:], labels[300:])
     assert online.phase_ == "counting"
     assert online.tally_.n_rows == 600
@@ -121,7 +121,7 @@ def test_stopping_rule_and_next_region() -> None:
     assert not online.enough(0.05)
     assert online.enough(0.5)
     assert online.next_region() == int(online.guarantee_.radius.argmax())
-    fresh = OnlineCalibrator(Partition.fixed_width(4)).update(0.1, 1)
+    fresh = OnlineCalibrator(Partition.fixed_width(4)).partial_fit([0.1], [1])
     assert fresh.next_region() in (0, 1, 2, 3)
     assert "at every moment of the stream" in str(online.guarantee_)
 
@@ -136,10 +136,10 @@ def test_merging_what_depends_on_order_is_refused_with_the_reason(sequence: str)
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (OnlineCalibrator(Partition.from_edges([0.5])).update(0.1, 1), "same partition"),
-        (OnlineCalibrator(BINS, confidence_level=0.8).update(0.1, 1), "same confidence_level"),
-        (OnlineCalibrator(BINS, running=True).update(0.1, 1), "running=True"),
-        (OnlineCalibrator(n_bins=2, warmup=10).update(0.1, 1), "start-up window"),
+        (OnlineCalibrator(Partition.from_edges([0.5])).partial_fit([0.1], [1]), "same partition"),
+        (OnlineCalibrator(BINS, confidence_level=0.8).partial_fit([0.1], [1]), "same confidence_level"),
+        (OnlineCalibrator(BINS, running=True).partial_fit([0.1], [1]), "running=True"),
+        (OnlineCalibrator(n_bins=2, warmup=10).partial_fit([0.1], [1]), "start-up window"),
         ("a stream", "must be an OnlineCalibrator"),
     ],
 )
@@ -199,7 +199,7 @@ def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
         missed = False
         for _ in range(200):
             region = online.next_region()
-            online.update(scores[region], int(rng.uniform() < rates[region]))
+            online.partial_fit([scores[region]], [int(rng.uniform() < rates[region])])
             guarantee = online.guarantee_
             missed |= bool(((guarantee.lower > rates) | (guarantee.upper < rates)).any())
             if online.enough(0.12):

@@ -62,7 +62,7 @@ def test_certain_probabilities_are_clipped_not_refused():
 @pytest.mark.parametrize("bad", [-0.1, 1.5])
 def test_scores_that_are_no_probabilities_are_refused(bad):
     message = (
-        f'scores must be probabilities in \\[0, 1\\]; got {bad}, and 1 such scores in all: for logits use scale="logit"'
+        rf"scores must be probabilities in \[0, 1\]; got {bad} in row 1, and in no other row: for logits use scale="
     )
     with pytest.raises(ValueError, match=message):
         TemperatureCalibrator().fit([0.2, bad, 0.7], [0, 1, 1])
@@ -76,4 +76,5 @@ def test_scale_must_be_known():
 
 
 def test_says_why_there_is_no_guarantee():
-    assert "Theorem 3" in str(TemperatureCalibrator(scale="logit").fit(*data()).guarantee_)
+    promise = TemperatureCalibrator(scale="logit").fit(*data()).guarantee_
+    assert "Theorem 3" in str(promise)

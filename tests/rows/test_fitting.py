@@ -5,19 +5,26 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from calibrant import (
+    BetaCalibrator,
     BinningCalibrator,
+    ConformalSets,
     IsotonicCalibrator,
+    LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
     ShiftCalibrator,
+    TemperatureCalibrator,
     VennAbersCalibrator,
+    VennBinningCalibrator,
     audit,
     scored,
 )
+from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.arrow import ArrowData, TablePart
 from calibrant.rows.batch import Columns
@@ -88,6 +95,38 @@ def test_weighted_sums_are_those_of_the_rows_in_memory(parameters) -> None:
     assert str(far.guarantee_) == str(near.guarantee_)
 
 
+IN_MEMORY = {
+    "platt": PlattCalibrator(),
+    "temperature": TemperatureCalibrator(),
+    "beta": BetaCalibrator(),
+    "isotonic": IsotonicCalibrator(),
+    "Venn-Abers": VennAbersCalibrator(),
+    "Venn bins": VennBinningCalibrator(5),
+    "Venn bins, split": VennBinningCalibrator(5, split=0.3),
+    "bins on a map": ScalingBinningCalibrator(n_bins=5),
+    "label shift": LabelShiftCalibrator(5, target_prior=0.4),
+    "stream with a start-up window": OnlineCalibrator(n_bins=4, warmup=500),
+    "stream of bets": OnlineCalibrator(Partition.fixed_width(3), sequence="betting"),
+}
+
+
+@pytest.mark.parametrize("calibrator", IN_MEMORY.values(), ids=IN_MEMORY)
+def test_every_calibrator_takes_scored_data(calibrator) -> None:
+    near = clone(calibrator).fit(DATA["p"], DATA["y"])
+    far = clone(calibrator).fit(data())
+    assert far.to_dict() == near.to_dict()
+    with pytest.raises(InvalidTypeError, match="y must be None beside scored data"):
+        clone(calibrator).fit(data(), DATA["y"])
+
+
+def test_conformal_sets_and_folds_take_scored_data() -> None:
+    near, far = ConformalSets().fit(DATA["p"], DATA["y"]), ConformalSets().fit(data())
+    assert far.to_dict() == near.to_dict()
+    folds = np.arange(ROWS) % 3
+    near, far = (CrossVennAbersCalibrator().fit(*rows, folds=folds) for rows in ((DATA["p"], DATA["y"]), (data(),)))
+    assert far.to_dict() == near.to_dict()
+
+
 def test_bets_bring_the_rows_into_memory() -> None:
     near = ShiftCalibrator(4, weight_bound=3.0).fit(DATA["p"], DATA["y"], importance_weight=DATA["w"])
     far = ShiftCalibrator(4, weight_bound=3.0).fit(data(weight="w"))
@@ -104,11 +143,13 @@ def test_a_stream_takes_counts_from_anywhere() -> None:
     assert str(far.guarantee_) == str(near.guarantee_)
 
 
-def test_a_stream_that_must_know_the_order_refuses() -> None:
-    with pytest.raises(InvalidValueError, match="sequence must be one that needs counts only"):
-        OnlineCalibrator(Partition.fixed_width(5), sequence="betting").partial_fit(data())
-    with pytest.raises(InvalidValueError, match="partition must be given"):
-        OnlineCalibrator().partial_fit(data())
+def test_a_stream_that_must_know_the_order_refuses_data_without_one() -> None:
+    unordered = data()
+    unordered.has_order = False
+    with pytest.raises(InvalidValueError, match="sequence must need counts only for data whose rows have no order"):
+        OnlineCalibrator(Partition.fixed_width(5), sequence="betting").partial_fit(unordered)
+    with pytest.raises(InvalidValueError, match="partition must be given for data whose rows have no order"):
+        OnlineCalibrator().partial_fit(unordered)
 
 
 def test_rows_that_cut_the_bins_are_not_counted() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
@@ -30,6 +31,10 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     A subclass implements `fit`, `predict`, `_state` and `_restore`. It sets everything that it learned at the end of
     `fit`, so that a `fit` that raises leaves the estimator as it was.
     """
+
+    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
+    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
 
     guarantee_: Guarantee | NoGuarantee
     classes_: NDArray[Any]

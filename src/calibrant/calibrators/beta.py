@@ -1,4 +1,4 @@
-"""Beta calibration: a family of increasing curves on [0, 1] that holds the identity, S-shapes and their inverses."""
+"""Beta calibration: increasing curves on [0, 1], among them the identity, S-shapes and their inverses."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._params import Choice, Rule
+from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.logistic import LogisticFit, fit_logistic
-from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 
 PARAMETERS = ("abm", "ab", "am")
@@ -22,8 +22,8 @@ PARAMETERS = ("abm", "ab", "am")
 class BetaCalibrator(CurveCalibrator):
     """Turn probabilities into better ones by a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
 
-    Claimed: nothing, and `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling of probabilities the
-    family holds the identity, so a calibrated score is left alone.
+    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). Unlike Platt scaling of probabilities the
+    family contains the identity, so calibrated scores stay as they are.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class BetaCalibrator(CurveCalibrator):
         "abm" learns all three; "ab" fixes the midpoint m at 1/2, where the curve keeps 1/2; "am" fixes a = b, which is
         Platt scaling of the logit. The midpoint is tied to c by c = b ln(1 - m) - a ln m.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class BetaCalibrator(CurveCalibrator):
     Notes
     -----
     This is logistic regression on ln p and -ln(1 - p). Scores of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16,
-    since their logarithms are infinite; scores outside [0, 1] are refused. Where the best a or b is negative the curve
-    would fall somewhere, and the best curve with a = 0 or b = 0 is taken instead; scores that point the wrong way
-    altogether get a = b = 0, the base rate for all. Separable labels get a finite curve, as in `PlattCalibrator`.
+    since their logarithms are infinite; scores outside [0, 1] raise. Where the best a or b is negative the curve would
+    decrease somewhere, and the best curve with a = 0 or b = 0 is taken instead; scores that rank the wrong way round
+    get a = b = 0, the base rate for all. Separable labels get a finite curve, as in `PlattCalibrator`.
 
     References
     ----------
@@ -71,7 +71,8 @@ class BetaCalibrator(CurveCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"parameters": Choice(PARAMETERS)}
-    _keys: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
+    _claim: ClassVar[NoGuarantee] = INJECTIVE
     a_: float
     b_: float
     c_: float
@@ -82,7 +83,9 @@ class BetaCalibrator(CurveCalibrator):
         self.classes = classes
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
-        check_probabilities(scores, "use PlattCalibrator, which takes any real score")
+        check_probabilities(
+            scores, ("use ", Setting("method", "platt", python="PlattCalibrator()"), " for other scores")
+        )
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         p = inside(rows.scores)
@@ -95,22 +98,14 @@ class BetaCalibrator(CurveCalibrator):
         (a, b), c = _increasing(features, rows, intercept=has_midpoint)
         return {"a": a, "b": b, "c": c if has_midpoint else float((a - b) * shift)}
 
-    def _state(self) -> dict[str, Any]:
-        return {"a": self.a_, "b": self.b_, "c": self.c_}
-
-    def _take(self, state: Mapping[str, Any]) -> None:
-        a, b, c = (read_number(state, name) for name in self._keys)
-        if a < 0.0 or b < 0.0:
-            raise InvalidValueError(f"a and b must not be negative; got {a!r} and {b!r}")
-        self.a_, self.b_, self.c_ = a, b, c
+    def _set_curve(self, state: Mapping[str, Any]) -> None:
+        self.a_, self.b_ = (read_number(state, name, low=0.0) for name in ("a", "b"))
+        self.c_ = read_number(state, "c")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         p = inside(scores)
         probabilities: FloatArray = expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_)
         return probabilities
-
-    def _promise(self) -> NoGuarantee:
-        return INJECTIVE
 
 
 def _increasing(features: FloatArray, rows: DistinctScores, *, intercept: bool) -> tuple[list[float], float]:

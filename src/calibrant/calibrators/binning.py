@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Self
 
-from sklearn.utils.metadata_routing import UNUSED
-
 from calibrant._labels import Classes, name_classes
 from calibrant._params import (
     FRACTION_OR_COUNT,
@@ -130,9 +128,6 @@ class BinningCalibrator(RegionCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = BINNING_RULES
-    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
-    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
-    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What is said of calibrators that promise no epsilon: why there is none, and what is known instead."""
+"""What is said of calibrators without a guarantee: why there is none, and what is known instead."""
 
 from dataclasses import dataclass
 
@@ -21,16 +21,17 @@ INJECTIVE = NoGuarantee(
     ),
     advice=BINNED_INSTEAD,
 )
+"""Of strictly increasing maps (`thm:f-must-be-coarse`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeakerGuarantee(NoGuarantee):
-    """What is said of a calibrator of which something is known, though not a bound on its calibration error.
+    """What is said where something is known, but no bound on the calibration error.
 
     Attributes
     ----------
     reason : Text
-        Why no epsilon is promised.
+        Why there is no bound.
     advice : Text
         What to use for one.
     known : Text
@@ -40,6 +41,6 @@ class WeakerGuarantee(NoGuarantee):
     known: Text
 
     def sentence(self, setting: PlainText = in_python) -> str:
-        """Why no epsilon is promised, what is known instead, and what to use for one."""
+        """Why there is no bound, what is known instead, and what to use for one."""
         reason, known, advice = (render(text, setting) for text in (self.reason, self.known, self.advice))
-        return f"No epsilon is promised: {reason}. What is known: {known}. {advice}."
+        return f"No bound on the calibration error is proved: {reason}. What is known: {known}. {advice}."

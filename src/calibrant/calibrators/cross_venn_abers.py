@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
 from calibrant._params import Choice, Rule, check_state
+from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.claims import WeakerGuarantee
@@ -21,10 +22,14 @@ _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
     reason="merging over folds has no proof of validity: the folds share their training rows",
     known=(
-        "before merging, in each fold, of its two probabilities the one for the label that comes true is perfectly "
+        "in each fold, before merging, of the two probabilities the one that belongs to the true label is perfectly "
         "calibrated, for every distribution, as the fold's model was not trained on the fold's rows"
     ),
-    advice="For a promise use a held-out part, cv=None, with BinningCalibrator or ScalingBinningCalibrator",
+    advice=(
+        "For a guarantee use a held-out part, ",
+        Setting("cv", None),
+        ", with BinningCalibrator or ScalingBinningCalibrator",
+    ),
 )
 
 
@@ -32,14 +37,14 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     """Venn-Abers calibrators of several models' scores, one column each, merged by least regret.
 
     `CalibratedClassifier(model, VennAbersCalibrator(), cv=k)` makes one; its rows are scores of the k fold models.
-    Claimed: no epsilon; `guarantee_` says what is known of the folds before merging.
+    Claimed: no bound; `guarantee_` says what is known of the folds before merging.
 
     Parameters
     ----------
     loss : {"log", "brier"}, default="log"
         The loss whose largest regret is made small.
     pos_label : object, default=None
-        The label that a high score speaks for.
+        The positive class.
     classes : pair of labels, default=None
         Both labels.
 
@@ -48,7 +53,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     calibrators_ : tuple of VennAbersCalibrator
         One per fold.
     guarantee_ : WeakerGuarantee
-        What is known, and why there is no epsilon.
+        What is known, and why there is no bound.
     classes_ : array of shape (2,)
         The labels, sorted.
 
@@ -87,10 +92,10 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
         Parameters
         ----------
-        scores : array-like of shape (n,)
+        scores : array-like of shape (n,); or ScoredData
             Out-of-fold scores: each from the model of the row's own fold, which was not trained on it.
         y : array-like of shape (n,)
-            Labels, of two kinds.
+            Labels of two classes.
         folds : array-like of shape (n,)
             The fold of each row; sorted, they are the columns that `predict` takes.
 
@@ -101,24 +106,26 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self._check_parameters()
         rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
         _, fold = segment_kinds(folds)
-        if fold.shape != rows.codes.shape:
-            raise InvalidValueError("folds", f"have one entry per score, {len(rows)}", got=f"{fold.size}")
-        parts = [rows.take(fold == number) for number in range(int(fold.max()) + 1)]
-        fitted = [VennAbersCalibrator(loss=self.loss, classes=(0, 1)).fit(part.scores, part.codes) for part in parts]
-        self._take(tuple(fitted), rows.known)
+        if len(fold) != len(rows):
+            raise InvalidValueError("folds", f"have one entry per score, {len(rows):,}", got=f"{len(fold):,}")
+        fitted = [
+            VennAbersCalibrator(loss=self.loss, classes=(0, 1)).fit(rows.scores[here], rows.codes[here])
+            for here in (fold == number for number in range(int(fold.max()) + 1))
+        ]
+        self._set_folds(tuple(fitted), rows.known)
         return self
 
     @classmethod
     def from_folds(cls, folds: Sequence[VennAbersCalibrator]) -> Self:
         """Merge calibrators that were fitted on their own fold's rows, all with the same classes."""
         if not folds:
-            raise InvalidValueError("folds must be at least one fitted VennAbersCalibrator; got none")
+            raise InvalidValueError("folds", "be at least one fitted VennAbersCalibrator", got="none")
         first = folds[0]
         merged = cls(loss=first.loss, pos_label=first.pos_label, classes=first.classes)
-        merged._take(tuple(folds), Classes(first.classes_, first._positive_index))
+        merged._set_folds(tuple(folds), Classes(first.classes_, first._positive_index))
         return merged
 
-    def _take(self, folds: tuple[VennAbersCalibrator, ...], classes: Classes) -> None:
+    def _set_folds(self, folds: tuple[VennAbersCalibrator, ...], classes: Classes) -> None:
         self._check_parameters()
         self.calibrators_ = folds
         self.guarantee_ = _KNOWN
@@ -126,13 +133,12 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self.n_features_in_ = len(folds)
 
     def predict(self, scores: ArrayLike) -> FloatArray:
-        """Return the merged probability of the positive label, shape (n,), from one column of scores per fold."""
+        """Return the merged probability of the positive class, shape (n,), from one column of scores per fold."""
         check_is_fitted(self)
         columns = as_array(scores, "scores")
         if columns.ndim != 2 or columns.shape[1] != len(self.calibrators_):
-            raise InvalidValueError(
-                f"scores must have one column per fold, {len(self.calibrators_)}; got shape {columns.shape}"
-            )
+            rule = f"have one column per fold, {len(self.calibrators_)}"
+            raise InvalidValueError("scores", rule, got=f"shape {columns.shape}")
         pairs = [
             calibrator.predict_multiprobability(as_scores(columns[:, fold]))
             for fold, calibrator in enumerate(self.calibrators_)
@@ -151,8 +157,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         check_state(state, ("folds",))
-        if not isinstance(state["folds"], list | tuple) or not 1 <= len(state["folds"]) <= _MOST_FOLDS:
-            raise InvalidValueError(
-                f"folds must be a list of 1 to {_MOST_FOLDS} saved VennAbersCalibrators; got another"
-            )
-        self._take(tuple(VennAbersCalibrator.from_dict(fold) for fold in state["folds"]), classes)
+        saved = state["folds"]
+        if not isinstance(saved, list | tuple) or not 1 <= len(saved) <= _MOST_FOLDS:
+            raise InvalidValueError("folds", f"be a list of 1 to {_MOST_FOLDS} saved calibrators", got=shown(saved))
+        self._set_folds(tuple(VennAbersCalibrator.from_dict(fold) for fold in saved), classes)

@@ -1,4 +1,4 @@
-"""Calibration rows gathered by score: how many rows, and how many positive, at each distinct value."""
+"""Calibration rows by distinct score: how many rows, and how many positive ones, at each value."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,8 +13,8 @@ from calibrant._typing import CodeArray, FloatArray, IntArray
 class DistinctScores:
     """Distinct scores, increasing, with the rows and the positive rows at each.
 
-    Gathering first makes every fit independent of the order of rows, makes a weight the same as repeated rows, and
-    merges ties before any pooling.
+    This makes every fit independent of the order of rows, makes a weight the same as repeated rows, and merges ties
+    before any pooling.
     """
 
     scores: FloatArray
@@ -33,14 +33,14 @@ class DistinctScores:
 
     @classmethod
     def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | None = None) -> Self:
-        """Gather checked scores and labels coded as 0 and 1."""
+        """Group checked scores and labels coded as 0 and 1."""
         if repeats is not None:
             return cls._of_repeated(scores, codes, repeats)
         values = scores.astype(np.float64) + 0.0  # -0.0 becomes 0.0
         if values.min() < 0.0:
             return cls._of_any_sign(values, codes)
-        # the bits of doubles >= 0 are in their order, and the first is free: it makes room for the label, so that one
-        # sort of numbers does what would else be a sort of positions
+        # the bits of doubles >= 0 sort like the doubles, and the first bit is 0: shifted out, it makes room for the
+        # label, so that sorting numbers replaces sorting positions
         keys = (values.view(np.uint64) << np.uint64(1)) | codes.astype(np.uint64)
         keys.sort()
         ordered = (keys >> np.uint64(1)).view(np.float64)
@@ -59,8 +59,7 @@ class DistinctScores:
 
     @classmethod
     def _of_repeated(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray) -> Self:
-        present = repeats > 0
-        scores, codes, repeats = scores[present].astype(np.float64) + 0.0, codes[present], repeats[present]
+        scores = scores.astype(np.float64) + 0.0  # rows that stand for none were left out when they were read
         order = np.argsort(scores, kind="stable")
         starts = _starts(scores[order])
         counts = np.add.reduceat(repeats[order], starts)

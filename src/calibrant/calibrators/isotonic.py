@@ -1,11 +1,12 @@
-"""Isotonic regression: the best curve among those that never fall."""
+"""Isotonic regression: the best curve among those that never decrease."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._input import as_numbers
+from calibrant._state import read_numbers
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curve import CurveCalibrator
@@ -15,13 +16,12 @@ from calibrant.guarantee import NoGuarantee
 
 _KNOWN = WeakerGuarantee(
     reason=(
-        "isotonic regression is not injective, so a guarantee is not impossible, but it chooses its "
-        "steps by looking at the labels, so the labels of a step are not independent draws and their interval would "
-        "not hold"
+        "isotonic regression chooses its steps by the labels, so the labels of a step are not independent draws and a "
+        "binomial interval for them would not hold"
     ),
     known=(
-        "on the rows it was fitted on, the rate of positives on each step equals the step's value; and where the true "
-        "rate never falls as the score rises, the curve converges to it as rows are added"
+        "on the rows it was fitted on, the rate of positives on each step equals the step's value; and if the true "
+        "rate never decreases in the score, the curve converges to it as rows are added"
     ),
     advice=BINNED_INSTEAD,
 )
@@ -30,22 +30,22 @@ _KNOWN = WeakerGuarantee(
 class IsotonicCalibrator(CurveCalibrator):
     """Turn any real scores into probabilities by the non-decreasing curve that fits the labels best.
 
-    Claimed: no epsilon; `guarantee_` says what is known instead. Assumed for the little that is known: calibration and
-    future rows are independent draws from one distribution, whose rate of positives never falls as the score rises.
+    Claimed: no bound; `guarantee_` says what is known instead. Assumed for that: calibration and future rows are
+    independent draws from one distribution, whose rate of positives never decreases in the score.
 
     Parameters
     ----------
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
     thresholds_, values_ : arrays of shape (m,)
         The curve's corners; straight in between, and flat outside.
     guarantee_ : WeakerGuarantee
-        What is known, and why there is no epsilon.
+        What is known, and why there is no bound.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -53,9 +53,9 @@ class IsotonicCalibrator(CurveCalibrator):
 
     Notes
     -----
-    Minimised is the sum of (y - g(score))^2 over non-decreasing g, by pooling adjacent violators, with tied scores
-    merged before pooling. As in scikit-learn the curve is interpolated between neighbouring distinct scores. Unlike
-    there, scores nearer to each other than 1e-15 stay apart: for scores that are tiny probabilities this matters.
+    The curve minimises the sum of (y - g(score))^2 over non-decreasing g, by pooling adjacent violators, with tied
+    scores merged before pooling. As in scikit-learn the curve is interpolated between neighbouring distinct scores.
+    Unlike there, scores closer to each other than 1e-15 stay apart, which matters for tiny probabilities.
 
     References
     ----------
@@ -70,7 +70,8 @@ class IsotonicCalibrator(CurveCalibrator):
     array([0. , 0.5, 0.5, 0.5, 1. ])
     """
 
-    _keys: ClassVar[tuple[str, ...]] = ("thresholds", "values")
+    _learned: ClassVar[tuple[str, ...]] = ("thresholds", "values")
+    _claim: ClassVar[NoGuarantee] = _KNOWN
     thresholds_: FloatArray
     values_: FloatArray
 
@@ -87,22 +88,17 @@ class IsotonicCalibrator(CurveCalibrator):
         corner = ~(np.append(flat, False) & np.append(False, flat))  # inside a flat stretch nothing turns
         return {"thresholds": rows.scores[corner].tolist(), "values": values[corner].tolist()}
 
-    def _state(self) -> dict[str, Any]:
-        return {"thresholds": self.thresholds_.tolist(), "values": self.values_.tolist()}
-
-    def _take(self, state: Mapping[str, Any]) -> None:
-        thresholds, values = (as_numbers(state[name], name) for name in self._keys)
-        if thresholds.shape != values.shape or not thresholds.size:
-            raise InvalidValueError(f"values must have one entry per threshold, {thresholds.size}; got {values.size}")
-        if (np.diff(thresholds) <= 0.0).any() or (np.diff(values, prepend=0.0, append=1.0) < 0.0).any():
-            raise InvalidValueError("thresholds must increase, and values must not fall, from 0 to 1; got others")
+    def _set_curve(self, state: Mapping[str, Any]) -> None:
+        thresholds = read_numbers(state["thresholds"], "thresholds")
+        values = read_numbers(state["values"], "values", size=thresholds.size, low=0.0, high=1.0)
+        if not thresholds.size or (np.diff(thresholds) <= 0.0).any():
+            raise InvalidValueError("thresholds", "increase", got=shown(state["thresholds"]))
+        if (np.diff(values) < 0.0).any():
+            raise InvalidValueError("values", "not fall", got=shown(state["values"]))
         self.thresholds_, self.values_ = thresholds, values
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return _interpolate(scores, self.thresholds_, self.values_)
-
-    def _promise(self) -> NoGuarantee:
-        return _KNOWN
 
 
 def _interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Calibration of a stream: intervals that hold at every moment, whatever rule decides to look, to stop or to go on."""
+"""Calibration of a stream: intervals that hold at every moment, however often you look at them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant._input import as_array, as_scores, check_same_length, column_count
-from calibrant._labels import Classes, encode_labels
+from calibrant._input import as_array
+from calibrant._labels import Classes
 from calibrant._params import (
     OPEN_UNIT,
     Choice,
@@ -17,16 +17,16 @@ from calibrant._params import (
     Jobs,
     Optional,
     Rule,
-    check_real,
     thread_count,
 )
-from calibrant._typing import ArrayLike, CodeArray
+from calibrant._text import Setting
+from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
-from calibrant.rows import ScoredData
+from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.base import settle
 from calibrant.rows.reader import check_nothing_beside
 from calibrant.sequences import SEQUENCES
@@ -39,10 +39,10 @@ class OnlineCalibrator(RegionCalibrator):
     """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label and in every region
-    at once, the true rate of the positive label lies in the region's interval. So one may look whenever one likes, stop
-    when the interval is narrow enough, and choose from what was seen which region to label next. Assumed: within a
-    region labels are independent draws with one rate (`calibrant.DriftMonitor` watches over that), and the regions do
-    not depend on the labels that are counted.
+    at once, the true rate of the positive class lies in the region's interval. So you may look at any time, stop when
+    the interval is narrow enough, and choose from past labels which region to label next. Assumed: within a region
+    labels are independent draws with one rate (`calibrant.DriftMonitor` watches that), and the regions do not depend on
+    the labels that are counted.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class OnlineCalibrator(RegionCalibrator):
         and streams can be merged.
     running : bool, default=False
         Intersect each interval with those after every earlier batch, so that it never widens. It then depends on when
-        the batches came, and such calibrators can not be merged.
+        the batches came, and such calibrators cannot be merged.
     n_bins : int, default=10
         Number of bins to cut, when no partition is given.
     warmup : int, default=1000
@@ -64,15 +64,15 @@ class OnlineCalibrator(RegionCalibrator):
     value : {"mean", "midpoint"}, default="mean"
         What is predicted in a region, as in `BinningCalibrator`.
     pos_label, classes : optional
-        The positive label, and both labels, as in `BinningCalibrator`. They are those of the first batch; if it may
-        hold one kind only, and that is neither 0 nor 1, name them.
+        The positive class, and both classes, as in `BinningCalibrator`. They are those of the first batch; set them if
+        it may have only one class that is neither 0 nor 1.
     n_jobs : int or None, default=None
         Threads for very large batches; results never depend on it.
 
     Attributes
     ----------
     guarantee_ : Guarantee
-        What is promised now.
+        What is guaranteed now.
     partition_, tally_, classes_ :
         As in `BinningCalibrator`.
     phase_ : str
@@ -92,7 +92,7 @@ class OnlineCalibrator(RegionCalibrator):
     >>> from calibrant import OnlineCalibrator, Partition
     >>> rng = np.random.default_rng(0)
     >>> online = OnlineCalibrator(Partition.fixed_width(5))
-    >>> while True:  # label until the promise is good enough; looking each time costs nothing
+    >>> while True:  # label until epsilon is small enough; looking each time is allowed
     ...     scores = rng.uniform(size=100)
     ...     _ = online.partial_fit(scores, rng.uniform(size=100) < scores)
     ...     if online.enough(epsilon=0.1):
@@ -142,7 +142,7 @@ class OnlineCalibrator(RegionCalibrator):
     def fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
     ) -> Self:
-        """Forget everything and take a first batch."""
+        """Forget everything, and take a first batch."""
         fresh = self._fresh()
         fresh.partial_fit(scores, y, segments=segments)
         self.__dict__.update(fresh.__dict__)
@@ -159,10 +159,11 @@ class OnlineCalibrator(RegionCalibrator):
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
-            for sequences that need no more than counts.
+            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`.
+            Where the sequence needs counts only and the regions are known, they are counted where they are; otherwise
+            their rows are brought into memory.
         y : array-like of shape (n,)
-            Their labels.
+            Labels of two classes.
         segments : array-like of shape (n,), optional
             For a partition with segments.
 
@@ -171,107 +172,90 @@ class OnlineCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
-        if isinstance(scores, ScoredData):
+        stream = self._stream if self.__sklearn_is_fitted__() else Stream.start(self)
+        stream.check_unchanged(self)
+        if isinstance(scores, ScoredData) and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments)
-            return self._take_counts(scores)
-        codes, known = self._encode(y, column_count(scores))
-        state = self._stream if self.__sklearn_is_fitted__() else Stream.start(self)
-        state.check_unchanged(self)
-        if state.partition is None:
-            checked = as_scores(scores, positive_column=known.positive_index)
-            check_same_length(checked, codes)
-            if segments is not None:
-                raise InvalidTypeError("segments must be None while bins are cut from the stream: give a partition")
-            used = state.warm_up(checked, self.n_bins, self.warmup)
-            scores, codes = checked[used:], codes[used:]
-        if state.partition is not None:
-            prepared = state.partition.prepare(scores, segments, positive_column=known.positive_index)
-            check_same_length(prepared, codes)
-            state.count(prepared, codes, thread_count(self.n_jobs))
-        self._stream = state
-        self._promise = None
+            known = self._add_counts(scores, stream, stream.partition)
+        else:
+            known = self._add_rows(scores, y, segments, stream)
+        self._stream, self._promise = stream, None
         self._set_classes(known)
         return self
 
-    def _take_counts(self, data: ScoredData) -> Self:
-        """Take a batch that is not in memory: what was counted in it, where order does not matter."""
-        state = self._stream if self.__sklearn_is_fitted__() else Stream.start(self)
-        state.check_unchanged(self)
-        if state.partition is None:
-            raise InvalidValueError(
-                "partition must be given for data that are not in memory, whose rows have no first ones to cut bins "
-                "from; got None"
-            )
-        if not state.sequence.order_free:
-            raise InvalidValueError(
-                "sequence must be one that needs counts only, for rows that are not in memory have no order; "
-                f"got {self.sequence!r}"
-            )
-        fitted = self.__sklearn_is_fitted__()
-        classes = self.classes_ if fitted else self.classes
-        label = Classes(self.classes_, self._positive_index).positive if fitted else self.pos_label
-        counted = data.count(state.partition)
+    def _add_counts(self, data: ScoredData, stream: Stream, partition: Partition) -> Classes:
+        """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
+        classes, pos_label = self._named_classes()
+        counted = data.count(partition)
         counted.faults.check()
         if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
             classes = _DEFAULT_CLASSES
-        tally, known = settle(counted, state.partition, classes, label, weighted=False)
-        state.add(tally.counts, tally.positives, tally.uncounted)
-        self._stream = state
-        self._promise = None
-        self._set_classes(known)
-        return self
+        tally, known = settle(counted, partition, classes, pos_label, weighted=False)
+        stream.add(tally.counts, tally.positives, tally.uncounted)
+        return known
 
-    def _encode(self, y: ArrayLike | None, score_columns: int) -> tuple[CodeArray, Classes]:
-        """Code labels by the classes of the first batch; zeros alone, or ones alone, are taken for labels 0 and 1."""
-        if self.__sklearn_is_fitted__():
-            known = Classes(self.classes_, self._positive_index)
-            return encode_labels(y, classes=known.labels, pos_label=known.positive, score_columns=1)
-        classes = self.classes
-        if classes is None:
+    def _add_rows(
+        self, scores: ArrayLike | ScoredData, y: ArrayLike | None, segments: ArrayLike | None, stream: Stream
+    ) -> Classes:
+        """Take a batch row by row: first into the start-up window, then into the regions."""
+        classes, pos_label = self._named_classes()
+        if isinstance(scores, ScoredData) and not scores.has_order:
+            name, rule = ("sequence", "need counts only") if stream.partition is not None else ("partition", "be given")
+            raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
+        if classes is None and y is not None:
             labels = as_array(y, "y")
             if labels.size and labels.dtype.kind in "biuf" and np.isin(labels, _DEFAULT_CLASSES).all():
-                classes = _DEFAULT_CLASSES
-        return encode_labels(y, classes=classes, pos_label=self.pos_label, score_columns=score_columns)
+                classes = _DEFAULT_CLASSES  # zeros alone, or ones alone, are labels 0 and 1
+        if stream.partition is None and segments is not None:
+            rule = "be None while bins are cut from the stream"
+            raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
+        rows = read_rows(
+            scores, y, classes=classes, pos_label=pos_label, segments=segments, partition=stream.partition
+        ).collect()
+        prepared, codes = rows.prepared, rows.codes
+        if stream.partition is None:
+            used = stream.warm_up(rows.scores, self.n_bins, self.warmup)
+            prepared, codes = rows.scores[used:], codes[used:]
+        stream.count(prepared, codes, thread_count(self.n_jobs))
+        return rows.known
 
-    def update(self, score: float, label: Any, *, segment: Any = None) -> Self:
-        """Take one score and its label."""
-        return self.partial_fit([score], [label], segments=None if segment is None else [segment])
+    def _named_classes(self) -> tuple[ArrayLike | None, Any]:
+        """The classes and the positive one: those of the first batch, or the parameters before it."""
+        if self.__sklearn_is_fitted__():
+            return self.classes_, Classes(self.classes_, self._positive_index).positive
+        return self.classes, self.pos_label
 
     def merge(self, other: "OnlineCalibrator") -> Self:
         """Take over what another stream over the same partition has counted; it stays as it was.
 
-        The promise then holds for both streams together, at every moment. Refused where limits depend on more than
+        The guarantee then holds for both streams together, at every moment. Raises where limits depend on more than
         counts.
         """
         if not isinstance(other, OnlineCalibrator):
-            raise InvalidTypeError(f"other must be an OnlineCalibrator; got {type(other).__name__}")
+            raise InvalidTypeError("other", "be an OnlineCalibrator", got=type(other).__name__)
         if other is self:
-            raise InvalidValueError("other must be another stream; got this one, whose labels would count twice")
+            raise InvalidValueError("other", "be another stream", got="this one, whose labels would count twice")
         for stream in (self, other):
             if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
-                raise InvalidValueError("other must have seen data beyond its start-up window, and so must this one")
+                raise InvalidValueError("both streams", "be past their start-up window", got="one that is not")
         mine, theirs = self._stream, other._stream
         if not mine.sequence.order_free:
-            raise InvalidTypeError(
-                f"streams with sequence={mine.sequence.name!r} can not be merged: {mine.sequence.why_not_mergeable}"
-            )
+            got = f"{mine.sequence.name!r}: {mine.sequence.why_not_mergeable}"
+            raise InvalidTypeError("sequence", "depend on counts only to be merged", got=got)
         if mine.lower is not None or theirs.lower is not None:
-            raise InvalidTypeError(
-                "streams with running=True can not be merged: they remember when they were looked at"
-            )
+            raise InvalidTypeError("running", "be False to be merged", got="running=True, which remembers each look")
         if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
-            raise InvalidValueError("other must be over the same partition, with the same sequence")
+            raise InvalidValueError("other", "have the same partition and sequence", got="different ones")
         if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
-            raise InvalidValueError("other must have the same confidence_level and classes")
+            raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
         mine.sequence.add_counts(theirs.sequence.counts, theirs.sequence.positives)
         mine.uncounted += theirs.uncounted
         self._promise = None
         return self
 
     def enough(self, epsilon: float) -> bool:
-        """Return whether the promise is as good as `epsilon` by now; stopping by this rule keeps it valid."""
-        target = check_real("epsilon", epsilon, rule="a number in (0, 1)")
-        return self.guarantee_.epsilon <= target
+        """Return whether the guarantee is as good as `epsilon` by now; stopping by this rule keeps it valid."""
+        return self.guarantee_.epsilon <= OPEN_UNIT.check("epsilon", epsilon)
 
     def next_region(self) -> int:
         """Return the region whose next label would shrink epsilon most: the one with the widest interval.
@@ -299,12 +283,12 @@ class OnlineCalibrator(RegionCalibrator):
 
     @property
     def guarantee_(self) -> Guarantee:  # type: ignore[override]
-        """What is promised now."""
+        """What is guaranteed now."""
         stream = self._fitted_stream()
         if self._promise is None:
             remarks = []
             if stream.partition is None:
-                remarks.append(f"still warming up: {stream.window.size} of {self.warmup} rows seen, none counted")
+                remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
             if stream.contradicts:
                 remarks.append("intervals of different moments contradict each other: a rate has changed")
             self._promise = Guarantee.from_limits(
@@ -330,7 +314,7 @@ class OnlineCalibrator(RegionCalibrator):
         if not self.__sklearn_is_fitted__():
             from sklearn.exceptions import NotFittedError
 
-            raise NotFittedError("this OnlineCalibrator has seen no data yet: call partial_fit or update first")
+            raise NotFittedError("this OnlineCalibrator is not fitted yet: call fit or partial_fit first")
         return self._stream
 
     def _check_parameters(self) -> None:
@@ -345,7 +329,8 @@ class OnlineCalibrator(RegionCalibrator):
         self._check_parameters()
         self._stream = Stream.from_dict(state, self)
         if self._stream.window.size > self.warmup:
-            raise InvalidValueError(f"window must hold at most warmup={self.warmup} scores; got more")
+            rule = f"have at most warmup={self.warmup:,} scores"
+            raise InvalidValueError("window", rule, got=f"{self._stream.window.size:,}")
         if self._stream.partition is not None:
             self.partition = self._stream.partition
         self.classes = tuple(classes.labels.tolist())

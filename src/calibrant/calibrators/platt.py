@@ -18,9 +18,9 @@ from calibrant.guarantee import NoGuarantee
 class PlattCalibrator(CurveCalibrator):
     """Turn any real scores into probabilities by a logistic curve, fitted by maximum likelihood.
 
-    Claimed: nothing, and `guarantee_` says why. The curve gives different scores different values, and no such map is
+    Claimed: nothing; `guarantee_` says why. The curve gives different scores different values, and no such map is
     calibrated for every distribution, however large the sample (`thm:f-must-be-coarse`). It is a good first map where
-    rows are few; `ScalingBinningCalibrator` puts guaranteed bins on top of it.
+    rows are few; `ScalingBinningCalibrator` puts bins with a guarantee on top of it.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class PlattCalibrator(CurveCalibrator):
         Fit to Platt's targets, (n1 + 1) / (n1 + 2) for positives and 1 / (n0 + 2) for negatives, rather than 1 and 0.
         This is what scikit-learn's "sigmoid" does.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
@@ -45,9 +45,10 @@ class PlattCalibrator(CurveCalibrator):
 
     Notes
     -----
-    Minimised is the mean of log(1 + exp(z)) - t z, z = intercept + slope * score, over targets t. A penalty of 1e-12
-    on the squared coefficients of the standardised score picks a finite curve where there would be none: labels that a
-    threshold separates, or of one class only, with `smoothing=False`. A score that never varies gets slope 0.
+    The curve minimises the mean of log(1 + exp(z)) - t z, z = intercept + slope * score, over targets t. A penalty of
+    1e-12 on the squared coefficients of the standardised score picks a finite curve where there would be none: with
+    `smoothing=False`, labels that a threshold separates, or of one class only. A score that never varies gets slope
+    0.
 
     References
     ----------
@@ -68,7 +69,8 @@ class PlattCalibrator(CurveCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"smoothing": Flag()}
-    _keys: ClassVar[tuple[str, ...]] = ("slope", "intercept")
+    _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
+    _claim: ClassVar[NoGuarantee] = INJECTIVE
     slope_: float
     intercept_: float
 
@@ -85,15 +87,9 @@ class PlattCalibrator(CurveCalibrator):
         fit = fit_logistic(rows.scores[:, None], targets, rows.counts.astype(np.float64))
         return {"slope": float(fit.coefficients[0]), "intercept": fit.intercept}
 
-    def _state(self) -> dict[str, Any]:
-        return {"slope": self.slope_, "intercept": self.intercept_}
-
-    def _take(self, state: Mapping[str, Any]) -> None:
+    def _set_curve(self, state: Mapping[str, Any]) -> None:
         self.slope_, self.intercept_ = read_number(state, "slope"), read_number(state, "intercept")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         probabilities: FloatArray = expit(self.slope_ * scores + self.intercept_)
         return probabilities
-
-    def _promise(self) -> NoGuarantee:
-        return INJECTIVE

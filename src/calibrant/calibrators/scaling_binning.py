@@ -1,4 +1,4 @@
-"""Any calibration map, followed by bins that carry a guarantee: the paper's advice, as one calibrator."""
+"""Any calibration map, followed by bins with a guarantee: the paper's advice, as one calibrator."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._numbers import counted
 from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state
+from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
@@ -21,14 +21,14 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.rows import ScoredData, read_rows
 
-_ASSUMED = "the base map was fitted on a random part of the rows, which is counted in no bin"
+_ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 
 
 class ScalingBinningCalibrator(RegionCalibrator):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
-    `confidence_level` over the rows that are counted, in every bin at once, the true rate of the positive label lies
+    `confidence_level` over the rows that are counted, in every bin at once, the true rate of the positive class lies
     in the bin's interval. It holds because the base map never sees the rows that are counted: given the first part it
     is a fixed function of the score, and bins of a fixed function are what `BinningCalibrator` is about. Assumed:
     calibration and future rows are independent draws from one distribution, and the model behind the scores was not
@@ -49,11 +49,11 @@ class ScalingBinningCalibrator(RegionCalibrator):
     confidence_level, interval, value
         As in `BinningCalibrator`.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the split.
+        Draws the split. None draws afresh each time.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -62,7 +62,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
     base_ : calibrator of scores
         The fitted map.
     guarantee_ : Guarantee
-        The promise, in numbers and in words.
+        What is guaranteed, in numbers and in words.
     partition_, tally_
         The regions of the base map's output, and what was seen in them.
     classes_ : array of shape (2,)
@@ -101,10 +101,6 @@ class ScalingBinningCalibrator(RegionCalibrator):
         **{name: rule for name, rule in BINNING_RULES.items() if name not in ("score_range", "partition")},
         "split": FRACTION_OR_COUNT,
     }
-    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
-    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
-    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
-
     base_: ScoreCalibrator
 
     def __init__(
@@ -135,23 +131,19 @@ class ScalingBinningCalibrator(RegionCalibrator):
         self.n_jobs = n_jobs
 
     def fit(
-        self,
-        scores: ArrayLike | ScoredData,
-        y: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
+        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
 
         Parameters
         ----------
         scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-            Scores of rows the model was not trained on; or data that hold scores and labels, see `calibrant.scored`,
+            Scores of rows that the model was not trained on; or data with scores and labels, see `calibrant.scored`,
             whose rows are brought into memory.
         y : array-like of shape (n,)
-            Their labels, of two classes.
+            Labels of two classes.
         sample_weight : None
-            Refused: which copies of a row would fit the map, and which be counted, is not for us to guess.
+            Must be None: nothing says which copies of a row fit the map and which are counted.
 
         Returns
         -------
@@ -159,16 +151,17 @@ class ScalingBinningCalibrator(RegionCalibrator):
         """
         self._check_parameters()
         if sample_weight is not None:
-            raise InvalidValueError("sample_weight must be None, as rows are split; got weights: repeat rows instead")
+            rule = ("be None where rows are split by ", Setting("split"))
+            raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
         rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))
-        if not 0 < (n_fit := np.count_nonzero(fits)) < len(rows):
-            got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {n_fit:,}"
+        if not 0 < np.count_nonzero(fits) < len(rows):
+            got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
             raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
         base.fit(rows.scores[fits], rows.codes[fits])
         binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits])
-        self._take(base, binned, rows.known)
+        self._set_parts(base, binned, rows.known)
         return self
 
     def _binning(self) -> BinningCalibrator:
@@ -183,33 +176,32 @@ class ScalingBinningCalibrator(RegionCalibrator):
             n_jobs=self.n_jobs,
         )
 
-    def _take(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes) -> None:
-        promise = binned.guarantee_
-        promise = replace(promise, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
+    def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes) -> None:
+        guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
         self.base_ = base
-        self._set_fitted(binned.partition_, binned.tally_, promise, classes)
+        self._set_fitted(binned.partition_, binned.tally_, guarantee, classes)
 
     def _mapped(self, scores: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         return self.base_.predict(as_scores(scores, positive_column=self._positive_index))
 
     def predict(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return the calibrated probability of the positive label, shape (n,)."""
+        """Return the calibrated probability of the positive class, shape (n,)."""
         return super().predict(self._mapped(scores))
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
+        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
         return self._both_columns(self.predict(scores))
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+        """Return confidence limits, shape (n, 2), for the true rate of the positive class in each score's region.
 
         They hold for all regions at once with probability `confidence_level` over the calibration data.
         """
         return super().predict_interval(self._mapped(scores))
 
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:  # type: ignore[override]
-        """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`.
+        """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`.
 
         With probability `confidence_level` over the calibration data, in every region at once, the label falls
         outside the set with probability at most 1 - coverage.
@@ -228,4 +220,4 @@ class ScalingBinningCalibrator(RegionCalibrator):
         check_state(state, ("base", "partition", "tally"))
         binned = self._binning()
         binned._restore(state, Classes(np.array([0, 1]), 1))
-        self._take(ScoreCalibrator.from_dict(state["base"]), binned, classes)
+        self._set_parts(ScoreCalibrator.from_dict(state["base"]), binned, classes)

@@ -1,4 +1,4 @@
-"""Temperature scaling: one number that makes probabilities bolder or more timid."""
+"""Temperature scaling: one number that makes probabilities more or less extreme."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from calibrant._params import Choice, Rule
+from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 
 SCALES = ("probability", "logit")
@@ -22,24 +22,25 @@ _LOWEST, _HIGHEST = np.exp(-10.0), np.exp(10.0)
 class TemperatureCalibrator(CurveCalibrator):
     """Divide the logit of each probability by one learned temperature.
 
-    Claimed: nothing, and `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a model whose
-    base rate is off stays off: this repairs over- and under-confidence only.
+    Claimed: nothing; `guarantee_` says why (`thm:f-must-be-coarse`). A score of 1/2 stays 1/2, so a wrong base rate
+    stays wrong: this corrects over- and under-confidence only.
 
     Parameters
     ----------
     scale : {"probability", "logit"}, default="probability"
         What the scores are. Probabilities of exactly 0 and 1 count as 2.2e-16 and 1 - 2.2e-16, since their logits are
-        infinite; those outside [0, 1] are refused. Logits may be any real numbers.
+        infinite; those outside [0, 1] raise. Logits may be any real numbers.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
     temperature_ : float
-        Above 1 the scores were too bold, below 1 too timid. Between exp(-10) and exp(10): the ends are reached where
-        no finite temperature is best, such as labels that the score 1/2 separates, or scores that point the wrong way.
+        Above 1 the scores were overconfident, below 1 underconfident. It lies between exp(-10) and exp(10). The ends
+        are reached where no finite temperature is best: labels that the score 1/2 separates, or scores that rank the
+        wrong way round.
     guarantee_ : NoGuarantee
         Why there is none.
     classes_ : array of shape (2,)
@@ -63,13 +64,14 @@ class TemperatureCalibrator(CurveCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.uniform(size=20_000)
     >>> y = rng.uniform(size=20_000) < truth
-    >>> bold = truth**2 / (truth**2 + (1 - truth) ** 2)
-    >>> round(TemperatureCalibrator().fit(bold, y).temperature_, 2)  # the logits were doubled
+    >>> overconfident = truth**2 / (truth**2 + (1 - truth) ** 2)
+    >>> round(TemperatureCalibrator().fit(overconfident, y).temperature_, 2)  # the logits were doubled
     1.96
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"scale": Choice(SCALES)}
-    _keys: ClassVar[tuple[str, ...]] = ("temperature",)
+    _learned: ClassVar[tuple[str, ...]] = ("temperature",)
+    _claim: ClassVar[NoGuarantee] = INJECTIVE
     temperature_: float
 
     def __init__(self, *, scale: str = "probability", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
@@ -79,7 +81,7 @@ class TemperatureCalibrator(CurveCalibrator):
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         if self.scale == "probability":
-            check_probabilities(scores, 'for logits use scale="logit"')
+            check_probabilities(scores, ("for logits use ", Setting("scale", "logit")))
 
     def _logits(self, scores: FloatArray) -> FloatArray:
         logits: FloatArray = logit(inside(scores)) if self.scale == "probability" else scores
@@ -106,18 +108,9 @@ class TemperatureCalibrator(CurveCalibrator):
             best = brentq(slope_at, low, high, xtol=1e-15, rtol=1e-14)
         return {"temperature": float(np.exp(-best))}
 
-    def _state(self) -> dict[str, Any]:
-        return {"temperature": self.temperature_}
-
-    def _take(self, state: Mapping[str, Any]) -> None:
-        temperature = read_number(state, "temperature")
-        if temperature <= 0.0:
-            raise InvalidValueError(f"temperature must be positive; got {temperature!r}")
-        self.temperature_ = temperature
+    def _set_curve(self, state: Mapping[str, Any]) -> None:
+        self.temperature_ = read_number(state, "temperature", low=0.0, open_low=True)
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         probabilities: FloatArray = expit(self._logits(scores) / self.temperature_)
         return probabilities
-
-    def _promise(self) -> NoGuarantee:
-        return INJECTIVE

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant import kernels
-from calibrant._input import as_numbers
 from calibrant._params import Choice, Rule
+from calibrant._state import read_numbers
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curve import CurveCalibrator
@@ -21,14 +22,14 @@ _MANY_SCORES = 100_000
 """From so many scores it pays to build a look-up table over the steps, which lie close together where rows do."""
 
 VENN_KNOWN = (
-    "of the two probabilities the one for the label that comes true is perfectly calibrated, E[Y | p_Y] = p_Y, for "
-    "every distribution, as long as the future row and the calibration rows are exchangeable (Vovk and Petej 2014), "
-    "though which one that is can not be known beforehand"
+    "of the two probabilities, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for "
+    "every distribution, if the future row and the calibration rows are exchangeable (Vovk and Petej 2014); which one "
+    "that is cannot be known beforehand"
 )
 _KNOWN = WeakerGuarantee(
     reason=(
-        "no bound on the calibration error of the one merged probability is known, and [p0, p1] is not a confidence "
-        "interval: where m rows are pooled its width is about 1/m, the error of any estimate about 1/sqrt(m)"
+        "no bound on the error of the one merged probability is known, and [p0, p1] is not a confidence interval: "
+        "where m rows are pooled its width is about 1/m, but the error of any estimate is about 1/sqrt(m)"
     ),
     known=VENN_KNOWN,
     advice=BINNED_INSTEAD,
@@ -38,11 +39,11 @@ _KNOWN = WeakerGuarantee(
 class VennAbersCalibrator(CurveCalibrator):
     """Inductive Venn-Abers: the isotonic fit at a score, once with the score added as a 0 and once as a 1.
 
-    Claimed, for every distribution, where the future row and the calibration rows are exchangeable: of the two
-    probabilities p0 and p1, the one that belongs to the label that comes true is perfectly calibrated. Which one that
-    is can not be known beforehand, so this is no bound on the error of `predict`, and [p0, p1] is **not** a confidence
-    interval for the true rate: at 100 rows it held the true rate in 8 of 100 draws. What p1 - p0 does show is how much
-    one single row could still move the fit.
+    Claimed, for every distribution, if the future row and the calibration rows are exchangeable: of the two
+    probabilities p0 and p1, the one that belongs to the true label is perfectly calibrated. Which one that is cannot be
+    known beforehand, so this is no bound on the error of `predict`, and [p0, p1] is **not** a confidence interval for
+    the true rate: with 100 rows it contained the true rate in 8 of 100 draws. p1 - p0 shows how much a single row could
+    still move the fit.
 
     Parameters
     ----------
@@ -50,9 +51,9 @@ class VennAbersCalibrator(CurveCalibrator):
         How `predict` merges the two into one probability: so that the largest regret over both labels is smallest, in
         log loss or in Brier score.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class VennAbersCalibrator(CurveCalibrator):
     p0_, p1_ : arrays of shape (m + 1,)
         The two probabilities between the cuts.
     guarantee_ : WeakerGuarantee
-        What is known, and why there is no epsilon.
+        What is known, and why there is no bound.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int
@@ -91,7 +92,8 @@ class VennAbersCalibrator(CurveCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
-    _keys: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
+    _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
+    _claim: ClassVar[NoGuarantee] = _KNOWN
     cuts_: FloatArray
     p0_: FloatArray
     p1_: FloatArray
@@ -115,26 +117,22 @@ class VennAbersCalibrator(CurveCalibrator):
             "p1": p1[np.searchsorted(z, starts, side="left")].tolist(),
         }
 
-    def _state(self) -> dict[str, Any]:
-        return {"cuts": self.cuts_.tolist(), "p0": self.p0_.tolist(), "p1": self.p1_.tolist()}
-
-    def _take(self, state: Mapping[str, Any]) -> None:
-        cuts, p0, p1 = (as_numbers(state[name], name) for name in self._keys)
-        if p0.size != cuts.size + 1 or p1.size != p0.size:
-            raise InvalidValueError(
-                f"p0 and p1 must have one entry more than cuts, {cuts.size + 1}; got {p0.size} and {p1.size}"
-            )
+    def _set_curve(self, state: Mapping[str, Any]) -> None:
+        cuts = read_numbers(state["cuts"], "cuts")
         if (np.diff(cuts) <= 0.0).any():
-            raise InvalidValueError("cuts must be strictly increasing; got others")
-        if not ((p0 >= 0.0) & (p0 < 1.0) & (p0 <= p1) & (p1 > 0.0) & (p1 <= 1.0)).all():
-            raise InvalidValueError("p0 and p1 must be probabilities, p0 <= p1, p0 below 1 and p1 above 0; got others")
+            raise InvalidValueError("cuts", "increase", got=shown(state["cuts"]))
+        p0, p1 = (read_numbers(state[name], name, size=cuts.size + 1, low=0.0, high=1.0) for name in ("p0", "p1"))
+        if not ((p0 < 1.0) & (p0 <= p1) & (p1 > 0.0)).all():
+            raise InvalidValueError(
+                "p0 and p1", "be probabilities with p0 <= p1, p0 < 1 and p1 > 0", shown(state["p0"])
+            )
         self.cuts_, self.p0_, self.p1_ = cuts, p0, p1
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         return self._step(scores, merged(self.p0_, self.p1_, self.loss))
 
     def predict_multiprobability(self, scores: ArrayLike) -> FloatArray:
-        """Return p0 and p1, shape (n, 2): the probability of the positive label if the row's own label is 0, or 1.
+        """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.
 
         They are not limits of a confidence interval.
         """
@@ -145,9 +143,6 @@ class VennAbersCalibrator(CurveCalibrator):
         if scores.size < _MANY_SCORES:
             return table[self.cuts_.searchsorted(scores, side="right")]
         return kernels.look_up(scores, self.cuts_, table)
-
-    def _promise(self) -> NoGuarantee:
-        return _KNOWN
 
 
 def merged(p0: FloatArray, p1: FloatArray, loss: str) -> FloatArray:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
@@ -13,8 +12,6 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, VENN_KNOWN, merged
-from calibrant.guarantee import Guarantee
-from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.tally import Tally
 
@@ -22,11 +19,12 @@ from calibrant.tally import Tally
 class VennBinningCalibrator(RegionCalibrator):
     """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N rows, k positive.
 
-    Claimed, beside what every Venn predictor has (`VennAbersCalibrator`): the guarantee of `BinningCalibrator`. A bin
-    taxonomy is histogram binning, so the bin's exact interval holds here too, with probability at least
-    `confidence_level`, in all bins at once, for every distribution; epsilon is measured from the value predicted here.
-    `predict_interval` is that interval, and never [p0, p1], which is no confidence interval. Assumed: calibration and
-    future rows are independent draws from one distribution, and the model was not trained on the calibration rows.
+    Claimed, besides what holds for every Venn predictor (see `VennAbersCalibrator`): the guarantee of
+    `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact interval holds here too, with
+    probability at least `confidence_level`, in all bins at once, for every distribution; epsilon is measured from the
+    value predicted here. `predict_interval` is that interval, not [p0, p1], which is no confidence interval. Assumed:
+    calibration and future rows are independent draws from one distribution, and the model was not trained on the
+    calibration rows.
 
     Parameters
     ----------
@@ -35,14 +33,14 @@ class VennBinningCalibrator(RegionCalibrator):
     loss : {"log", "brier"}, default="log"
         How `predict` merges p0 and p1. For log loss the result is Laplace's rule of succession, (k + 1) / (N + 2).
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
-        Both labels, needed where the data may hold one of them only.
+        Both labels, needed where the data may have only one of them.
 
     Attributes
     ----------
     guarantee_ : Guarantee
-        The promise, in numbers and in words.
+        What is guaranteed, in numbers and in words.
     partition_, tally_
         The regions, and what was seen in them.
     classes_ : array of shape (2,)
@@ -72,9 +70,6 @@ class VennBinningCalibrator(RegionCalibrator):
         "loss": Choice(LOSSES),
         **{name: rule for name, rule in BINNING_RULES.items() if name not in ("value", "partition")},
     }
-    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
-    __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
-    __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
@@ -119,18 +114,17 @@ class VennBinningCalibrator(RegionCalibrator):
         """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`."""
         self._check_parameters()
         binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
-        self._take(
-            binned.partition_, binned.tally_, binned.guarantee_, Classes(binned.classes_, binned._positive_index)
-        )
+        self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
         return self
 
-    def _take(self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes) -> None:
-        value = merged(*_multiprobability(tally), self.loss)
-        notes = (*guarantee.statement.notes, f"also, as of every Venn predictor: {VENN_KNOWN}")
-        self._set_fitted(partition, tally, guarantee.with_values(value).with_facts(notes=notes), classes)
+    def _set_bins(self, binned: BinningCalibrator, classes: Classes) -> None:
+        value = merged(*_multiprobability(binned.tally_), self.loss)
+        notes = (*binned.guarantee_.statement.notes, f"as for every Venn predictor, {VENN_KNOWN}")
+        guarantee = binned.guarantee_.with_values(value).with_facts(notes=notes)
+        self._set_fitted(binned.partition_, binned.tally_, guarantee, classes)
 
     def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return p0 and p1, shape (n, 2): the probability of the positive label if the row's own label is 0, or 1.
+        """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.
 
         They are not limits of a confidence interval; `predict_interval` gives those.
         """
@@ -142,7 +136,7 @@ class VennBinningCalibrator(RegionCalibrator):
         check_state(state, ("partition", "tally"))
         binned = self._binning()
         binned._restore(state, classes)
-        self._take(binned.partition_, binned.tally_, binned.guarantee_, classes)
+        self._set_bins(binned, classes)
 
 
 def _multiprobability(tally: Tally) -> tuple[FloatArray, FloatArray]:

@@ -129,13 +129,13 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         for column in range(classes.size):
             codes: CodeArray = (label == column).astype(np.uint8)
             fitted.append(self._binning(level).fit(columns[:, column], codes))
-        self._take(tuple(fitted), classes)
+        self._set_calibrators(tuple(fitted), classes)
         return self
 
     def _level(self, n_classes: int) -> float:
         return 1.0 - error_budget(self.confidence_level) / n_classes
 
-    def _take(self, calibrators: tuple[BinningCalibrator, ...], classes: NDArray[Any]) -> None:
+    def _set_calibrators(self, calibrators: tuple[BinningCalibrator, ...], classes: NDArray[Any]) -> None:
         for calibrator, label in zip(calibrators, classes.tolist(), strict=True):
             calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
         guarantees = {
@@ -184,5 +184,5 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
             restored.append(binned)
-        calibrator._take(tuple(restored), classes)
+        calibrator._set_calibrators(tuple(restored), classes)
         return calibrator

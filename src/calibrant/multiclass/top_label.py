@@ -109,11 +109,11 @@ class TopLabelCalibrator(ColumnsCalibrator):
         never = ScorePartition(np.empty(0))
         whole = SegmentedPartition({name: seen.get(name, never) for name in classes.tolist()})
         tally = Tally.from_data(whole, largest, hits, segments=classes[top])
-        self._take(whole, tally)
+        self._set_bins(whole, tally)
         self._set_classes(classes)
         return self
 
-    def _take(self, partition: SegmentedPartition, tally: Tally) -> None:
+    def _set_bins(self, partition: SegmentedPartition, tally: Tally) -> None:
         names = ("confidence_level", "interval", "value")
         calibrator = BinningCalibrator.from_tally(partition, tally, **{name: getattr(self, name) for name in names})
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
@@ -150,5 +150,5 @@ class TopLabelCalibrator(ColumnsCalibrator):
         partition = Partition.from_dict(state["calibrator"]["partition"])
         if not isinstance(partition, SegmentedPartition) or set(partition.bins_by_segment) != set(state["classes"]):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
-        calibrator._take(partition, Tally.from_dict(state["calibrator"]["tally"]))
+        calibrator._set_bins(partition, Tally.from_dict(state["calibrator"]["tally"]))
         return calibrator
