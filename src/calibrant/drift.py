@@ -130,7 +130,7 @@ class DriftMonitor:
         rows = read_rows(
             scores, y, classes=known.labels, pos_label=known.positive, segments=segments, partition=self.partition
         ).collect()
-        for region, labels in by_region(self.partition.membership(rows.scores), rows.codes):
+        for region, labels in by_region(self.partition.membership(rows.prepared), rows.codes):
             self._histories[region].extend(labels)
         return self
 
