@@ -4,7 +4,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray
 from calibrant.intervals._binomial import upper_limit
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.partition import Partition
 from calibrant.tally import Tally
 
 
@@ -27,27 +27,25 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> FloatArray:
     With segments of the latter kind, a region's mass is its segment's mass times its mass within the segment; half of
     alpha goes to each.
     """
-    if isinstance(partition, SegmentedPartition) and any(part.cuts_own_sample for part in partition.parts):
-        return _segmented_limits(partition, alpha)
-    if isinstance(partition, ScorePartition) and partition.cuts_own_sample:
-        return _own_sample_limits(partition, alpha)
+    if partition.cuts_own_sample:
+        return _own_sample_limits(partition, tally, alpha)
     if tally.n_rows == 0:
         return np.ones(tally.n_regions)
     return upper_limit(tally.counts, np.full(tally.n_regions, tally.n_rows), alpha / tally.n_regions)
 
 
-def _own_sample_limits(partition: ScorePartition, alpha: float) -> FloatArray:
-    counts, n_rows = partition.cut_counts(), partition.n_rows
-    if counts is None or n_rows is None:
-        return np.ones(partition.n_regions)
-    n_runs = (n_rows + 1) * (n_rows + 2) // 2
-    return upper_limit(counts, np.full(counts.size, n_rows), alpha / n_runs)
-
-
-def _segmented_limits(partition: SegmentedPartition, alpha: float) -> FloatArray:
-    share = alpha / (2 * len(partition.parts))
-    sizes = np.array([part.n_rows or 0 for part in partition.parts])
-    segment_mass = upper_limit(sizes, np.full(sizes.size, sizes.sum()), share)
-    return np.concatenate(
-        [mass * _own_sample_limits(part, share) for part, mass in zip(partition.parts, segment_mass, strict=True)]
-    )
+def _own_sample_limits(partition: Partition, tally: Tally, alpha: float) -> FloatArray:
+    parts = partition.bins_by_segment.values()
+    share = alpha / (2 * len(parts)) if partition.has_segments else alpha
+    own = np.array([part.cuts_own_sample for part in parts])
+    n_rows = np.array([part.n_rows or 0 for part in parts])
+    segment = partition.segment_of_region
+    n_runs = (n_rows + 1.0) * (n_rows + 2.0) / 2.0
+    within = upper_limit(partition.cut_counts(), n_rows[segment], (share / n_runs)[segment])
+    within[~own[segment]] = 1.0
+    if not partition.has_segments:
+        return within
+    segment_mass = upper_limit(n_rows, np.full(n_rows.size, n_rows.sum()), share)
+    seen = np.bincount(segment, weights=tally.counts)
+    segment_mass[~own & (seen > 0)] = 1.0  # how many of these rows are of the sample is not known
+    return segment_mass[segment] * within

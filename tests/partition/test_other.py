@@ -1,12 +1,14 @@
 """Functions, trees and segments as partitions."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from calibrant import BinningCalibrator, Partition
+from calibrant import BinningCalibrator, Partition, Tally
+from calibrant.mass import mass_limits
 
 
 def test_leaves_of_a_tree_are_regions() -> None:
@@ -70,3 +72,48 @@ def test_segments_that_have_no_plain_name_are_refused() -> None:
     days = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]").repeat(50)
     with pytest.raises(TypeError, match="segments must be text, numbers or bools; got date"):
         BinningCalibrator(n_bins=2).fit(np.linspace(0, 1, 100), np.arange(100) % 2, segments=days)
+
+
+def test_many_segments_cost_about_one_sort() -> None:
+    rng = np.random.default_rng(2)
+    scores, segment = rng.uniform(size=200_000), rng.integers(0, 20_000, 200_000)
+    y = rng.uniform(size=200_000) < scores
+    start = time.process_time()
+    calibrator = BinningCalibrator().fit(scores, y, segments=segment)
+    calibrator.predict(scores, segments=segment)
+    assert time.process_time() - start < 5.0  # with one pass over the rows for each segment: more than 20
+
+
+@pytest.mark.parametrize("make", [Partition.uniform_mass, lambda scores, n_bins: Partition.fixed_width(n_bins)])
+def test_segments_find_the_regions_that_their_parts_find(make) -> None:
+    rng = np.random.default_rng(3)
+    scores, segment = np.round(rng.uniform(size=3000), 2), rng.integers(0, 40, 3000)
+    parts = {number: make(scores[segment == number], 1 + number % 5) for number in range(40)}
+    whole = Partition.by_segment(parts)
+    region = whole.assign(scores, segment)
+    counted = whole.membership(whole.prepare(scores, segment))
+    cut_counts = np.split(whole.cut_counts(), whole.offsets[1:-1])
+    names = iter(whole.describe())
+    for number, part in parts.items():
+        rows = segment == number
+        np.testing.assert_array_equal(region[rows] - whole.offsets[number], part.assign(scores[rows]))
+        own = part.membership(scores[rows])
+        np.testing.assert_array_equal(counted[rows], np.where(own < 0, -1, own + whole.offsets[number]))
+        np.testing.assert_array_equal(cut_counts[number], part.cut_counts())
+        assert [f"{number}: {name}" for name in part.describe()] == [next(names) for _ in range(part.n_regions)]
+
+
+@pytest.mark.parametrize("as_column", [list, lambda names: np.array(names, dtype=object)])
+def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(as_column) -> None:
+    names = as_column(["a", "a\0"] * 50)
+    scores, y = np.linspace(0, 1, 100), np.arange(100) % 2
+    calibrator = BinningCalibrator(n_bins=1).fit(scores, y, segments=names)
+    assert list(calibrator.partition_.bins_by_segment) == ["a", "a\0"]
+    assert calibrator.predict(scores[:2], segments=names[:2]).tolist() == [0.0, 1.0]
+
+
+def test_rows_of_fixed_bins_beside_cut_ones_keep_their_mass() -> None:
+    cut, fixed = Partition.uniform_mass(np.linspace(0, 1, 100), 2), Partition.fixed_width(1)
+    both = Partition.by_segment({"cut": cut, "fixed": fixed})
+    tally = Tally.from_counts([50, 49, 900], [0, 0, 0], partition=both)
+    assert mass_limits(both, tally, 0.1)[2] == 1.0  # nine rows in ten are there

@@ -91,18 +91,10 @@ def _own_quantiles(data: ScoredData, settings: BinSettings, weighted: bool) -> B
     Rows are counted in the finest cells, between and at the order statistics; the counts tell which of them are tied.
     """
     ranks = _each(data.sizes(), lambda rows: edge_ranks(rows, _bins_for(settings, rows, rows)))
-    atoms = _each(data.order_statistics(ranks), ScorePartition.atoms)
-    tally, classes = data.tally(_joined(atoms), weighted=weighted)
-    ends = np.cumsum([part.n_regions for part in atoms.values()])[:-1]
-    cells = zip(atoms.items(), np.split(tally.counts, ends), strict=True)
-    parts = {name: part.cut_by_cells(counts) for (name, part), counts in cells}
-    starts = np.cumsum([0, *(part.n_regions for part in parts.values())])
-    regions = [
-        np.where(part.count_regions >= 0, part.count_regions + start, -1)
-        for part, start in zip(parts.values(), starts, strict=False)
-    ]
-    partition = _joined(parts)
-    return Binned(partition, tally.regrouped(np.concatenate(regions), partition), classes, data)
+    atoms = _joined(_each(data.order_statistics(ranks), ScorePartition.at))
+    tally, classes = data.tally(atoms, weighted=weighted)
+    partition = atoms.cut_by_cells(tally.counts)
+    return Binned(partition, tally.regrouped(partition.count_regions, partition), classes, data)
 
 
 def _split_quantiles(data: ScoredData, settings: BinSettings, split: float, weighted: bool) -> Binned:
@@ -142,5 +134,5 @@ def _each(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable,
     return made
 
 
-def _joined(parts: dict[Hashable, ScorePartition]) -> Partition:
+def _joined(parts: dict[Hashable, ScorePartition]) -> ScorePartition | SegmentedPartition:
     return parts[None] if None in parts else SegmentedPartition(parts)

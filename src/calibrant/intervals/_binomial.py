@@ -287,5 +287,13 @@ def _lower(k: FloatArray, n: FloatArray, log_level: FloatArray) -> tuple[FloatAr
     lower, upper = np.zeros_like(k), np.ones_like(k)
     some = k > 0.0
     if some.any():
-        lower[some], upper[some] = outward(solve_tail(k[some], n[some], log_level[some]))
+        # regions with the same numbers have the same limits, and many small regions have few different numbers
+        numbers = np.stack([k[some], n[some], log_level[some]])
+        order = np.lexsort(numbers)
+        numbers = numbers[:, order]
+        new = np.append(True, (numbers[:, 1:] != numbers[:, :-1]).any(axis=0))
+        place = np.empty_like(order)
+        place[order] = np.cumsum(new) - 1
+        ours, mirrored = outward(solve_tail(*numbers[:, new]))
+        lower[some], upper[some] = ours[place], mirrored[place]
     return lower.reshape(shape), upper.reshape(shape)

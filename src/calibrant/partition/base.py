@@ -4,6 +4,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,17 +66,26 @@ class Partition(ABC):
     @property
     def cuts_own_sample(self) -> bool:
         """Whether edges are order statistics of the rows that are tallied."""
-        return any(part.cuts_own_sample for part in self.bins_by_segment.values())
+        return False
 
     @property
     def n_atoms(self) -> int:
         """How many single score values are regions of their own."""
-        return sum(part.n_atoms for part in self.bins_by_segment.values())
+        return 0
 
     @property
     def n_uncounted(self) -> int:
         """How many edge values count in no region."""
-        return sum(part.n_uncounted for part in self.bins_by_segment.values())
+        return 0
+
+    @property
+    def segment_of_region(self) -> IndexArray:
+        """Number of the segment of each region."""
+        return np.zeros(self.n_regions, dtype=np.intp)
+
+    def cut_counts(self) -> IntArray:
+        """Rows of each region in the sample whose order statistics are the edges; 0 where there are other edges."""
+        return np.zeros(self.n_regions, dtype=np.int64)
 
     @abstractmethod
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
@@ -127,7 +137,7 @@ class Partition(ABC):
             raise InvalidValueError(f"kind of a partition must be one of {sorted(readers)}; got {kind!r}")
         return readers[kind](state)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A short name of the content: tallies that carry the same one may be added."""
         try:

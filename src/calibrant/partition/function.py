@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -107,7 +108,7 @@ class FunctionPartition(Partition):
         # a copy of a tree has another `apply`, but the same splits
         return (self.function if self._content is None else self._content, self.values)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A short name of the content: a tree's splits, or what can be told of a function in any process."""
         content = _function_mark(self.function) if self._content is None else self._content

@@ -1,6 +1,7 @@
 """Regions of a score: bins between edges, and single values."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -11,13 +12,13 @@ from calibrant._input import as_array, as_numbers, as_scores, check_in_range, sh
 from calibrant._params import check_bins, check_int, check_real, check_score_range, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition.base import Partition
+from calibrant.partition.bins import Bins
 
 _EVERYWHERE = (-np.inf, np.inf)
 _MOST_ROWS = 2**62
 
 
-class ScorePartition(Partition):
+class ScorePartition(Bins):
     """Half-open bins between edges; an edge value may be a region of its own, or count in no region.
 
     Every region is a run of doubles [c, d): the region of a single value a is [a, next double after a). So all of the
@@ -62,19 +63,6 @@ class ScorePartition(Partition):
         self.last_rank = None if last_rank is None else _frozen(last_rank)
         self.n_rows = n_rows
         self.atoms_only = atoms
-        after = _next_double(self.edges, np.inf)
-        own_region = self.is_atom
-        uncounted = np.zeros_like(own_region) if self.first_rank is None else ~own_region
-        closed_in = uncounted & np.isin(
-            after, self.edges
-        )  # no double lies between it and the next edge: no bin to lead
-        self.cuts = _frozen(_increasing(self.edges[~closed_in], after[own_region]))
-        # where counting differs from predicting: an uncounted edge value is a cell of its own, that is in no region
-        self.count_cuts = _frozen(_increasing(self.edges, after[own_region | uncounted]))
-        starts = np.concatenate([[-np.inf], self.count_cuts])
-        regions = np.searchsorted(self.cuts, starts, side="right")
-        regions[np.isin(starts, self.edges[uncounted])] = -1
-        self.count_regions = _frozen(regions)
 
     @property
     def is_atom(self) -> NDArray[np.bool_]:
@@ -94,58 +82,28 @@ class ScorePartition(Partition):
         return self.first_rank is not None
 
     @property
-    def n_atoms(self) -> int:
-        """How many single score values are regions of their own."""
-        return int(self.is_atom.sum())
+    def parts(self) -> tuple["ScorePartition", ...]:
+        """These bins."""
+        return (self,)
 
     @property
-    def n_uncounted(self) -> int:
-        """How many edge values count in no region."""
-        return self.edges.size - self.n_atoms if self.cuts_own_sample else 0
+    def cuts(self) -> FloatArray:
+        """Where a region ends and the next begins."""
+        return self.layout.cells.cuts
 
     @property
-    def n_regions(self) -> int:
-        """How many regions there are."""
-        return self.cuts.size + 1
+    def count_cuts(self) -> FloatArray:
+        """The same for counting, where an edge value that counts in no region is a cell of its own."""
+        return self.layout.count_cells.cuts
 
     @property
     def bounds(self) -> FloatArray:
         """For each region, its infimum and supremum, as an (n_regions, 2) array."""
-        lowest = np.concatenate([[self.low], self.cuts])
-        highest = np.concatenate([self.cuts, [self.high]])
-        single = np.isin(lowest, self.edges[self.is_atom])
-        after_atom = np.isin(lowest, _next_double(self.edges[self.is_atom], np.inf)) & ~np.isin(lowest, self.edges)
-        lowest = np.where(after_atom, _next_double(lowest, -np.inf), lowest)
-        return np.column_stack([lowest, np.where(single, lowest, highest)])
+        return np.column_stack(self.layout.bounds()[:2])
 
     def describe(self) -> tuple[str, ...]:
         """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
-        bounds = self.bounds
-        atoms = set(self.edges[self.is_atom].tolist())
-        names = []
-        for index, (low, high) in enumerate(bounds.tolist()):
-            if low == high and low in atoms:
-                names.append(f"{{{low:.6g}}}")
-                continue
-            open_left = self.cuts_own_sample or low in atoms or low == -np.inf
-            closed_right = index == len(bounds) - 1 and high < np.inf
-            names.append(f"{'(' if open_left else '['}{low:.6g}, {high:.6g}{']' if closed_right else ')'}")
-        return tuple(names)
-
-    def cut_counts(self) -> IntArray | None:
-        """Rows of each region in the sample whose order statistics are the edges; None for other edges."""
-        if self.first_rank is None or self.last_rank is None or self.n_rows is None:
-            return None
-        # ranks of the sample as stand-ins for its scores: the region of every row follows from the ranks alone
-        gaps = np.diff(np.concatenate([[0], self.last_rank])) - (self.last_rank - self.first_rank + 1)
-        counts = np.zeros(self.n_regions, dtype=np.int64)
-        at_edge = np.searchsorted(self.cuts, self.edges, side="right")
-        own = self.is_atom
-        np.add.at(counts, at_edge[own], (self.last_rank - self.first_rank + 1)[own])
-        below = np.searchsorted(self.cuts, self.edges, side="left")
-        np.add.at(counts, below, gaps)
-        counts[-1] += self.n_rows - (self.last_rank[-1] if self.last_rank.size else 0)
-        return counts
+        return tuple(self.layout.names())
 
     def prepare(
         self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1
@@ -171,15 +129,6 @@ class ScorePartition(Partition):
         """Rows and positives of each region, and how many rows count in none."""
         rows, positives = kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
         return self.gather(rows, positives)
-
-    def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
-        """From counts per cell between `count_cuts` to counts per region."""
-        inside = self.count_regions >= 0
-        regions = self.count_regions[inside]
-        counts, hits = np.zeros((2, self.n_regions), dtype=np.int64)
-        np.add.at(counts, regions, rows[inside])
-        np.add.at(hits, regions, positives[inside])
-        return counts, hits, int(rows[~inside].sum())
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each score's entry (or row) of a table with one entry (or row) per region."""
@@ -229,13 +178,14 @@ class ScorePartition(Partition):
         no_labels = np.zeros(prepared.size, dtype=np.uint8)
         return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
 
-    def cut_by_cells(self, rows: IntArray) -> Self:
-        """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region."""
-        total = np.cumsum(rows)
-        cell = np.searchsorted(self.cuts, self.edges, side="right")
-        last_rank = total[cell]
-        n_rows = int(total[-1])
-        return type(self)(self.edges, first_rank=last_rank - rows[cell] + 1, last_rank=last_rank, n_rows=n_rows)
+    @classmethod
+    def at(cls, values: FloatArray) -> Self:
+        """One region per distinct value, of values in increasing order; see `Partition.atoms` for any others."""
+        repeated = values[1:] <= values[:-1]
+        return cls(values[np.append(True, ~repeated)] if repeated.any() else values, atoms=True)
+
+    def _joined(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
+        return parts[0]
 
     @classmethod
     def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, threads: int = 1) -> Self:
@@ -302,13 +252,14 @@ def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
     return ranks.astype(np.int64)
 
 
+@lru_cache(maxsize=1024)  # many segments are of one size
 def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
     """Ranks ceil(b (n + 1) / n_bins), b = 1 .. n_bins - 1, of the scores that become edges."""
     check_enough_rows(n_rows, n_bins)
     # b (n + 1) itself may be more than 64 bits hold
     whole, rest = divmod(n_rows + 1, n_bins)
     numbers = np.arange(1, n_bins, dtype=np.int64)
-    return numbers * whole - (-numbers * rest // n_bins)
+    return _frozen(numbers * whole - (-numbers * rest // n_bins))
 
 
 def check_enough_rows(n_rows: int, n_bins: int) -> int:
@@ -321,18 +272,7 @@ def check_enough_rows(n_rows: int, n_bins: int) -> int:
     return n_bins
 
 
-def _next_double(values: FloatArray, towards: float) -> FloatArray:
-    with np.errstate(all="ignore"):  # next to 0 and to the largest double numpy reports an underflow or an overflow
-        return np.nextafter(values, towards)
-
-
-def _increasing(*parts: FloatArray) -> FloatArray:
-    """All cuts, sorted, distinct and finite: a cut at infinity tells no two doubles apart."""
-    cuts = np.unique(np.concatenate(parts))
-    return cuts[np.isfinite(cuts)]
-
-
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    array = np.array(array)
+    array = array.view()
     array.flags.writeable = False
     return array

@@ -1,17 +1,18 @@
 """Score bins within segments: a group's own regions, within one shared error budget."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._input import as_array, as_scores, check_in_range, is_missing, missing_entry
 from calibrant._params import check_state
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition.base import Partition
+from calibrant.partition.bins import Bins
 from calibrant.partition.scores import ScorePartition
 
 
@@ -26,28 +27,35 @@ class SegmentedScores:
         return len(self.scores)
 
 
-class SegmentedPartition(Partition):
+class SegmentedPartition(Bins):
     """A segment crossed with bins of the score; each segment may have bins of its own. See `Partition.by_segment`."""
 
     def __init__(self, parts: Mapping[Hashable, ScorePartition]) -> None:
         if not isinstance(parts, Mapping):
-            raise InvalidTypeError(f"parts must be a mapping from segment to score bins; got {type(parts).__name__}")
+            raise InvalidTypeError("parts", "be a mapping from segment to score bins", got=type(parts).__name__)
         if not parts:
-            raise InvalidValueError("parts must have at least one segment; got none")
+            raise InvalidValueError("parts", "have at least one segment", got="none")
         for segment, part in parts.items():
             if not isinstance(part, ScorePartition):
-                raise InvalidTypeError(f"parts[{segment!r}] must be bins of a score; got {type(part).__name__}")
+                raise InvalidTypeError(f"parts[{segment!r}]", "be bins of a score", got=type(part).__name__)
         self.segments = tuple(parts)
-        self.parts = tuple(parts.values())
-        self.offsets = np.cumsum([0, *(part.n_regions for part in self.parts)])
+        self._parts = tuple(parts.values())
 
     @property
-    def n_regions(self) -> int:
-        """How many regions there are, over all segments."""
-        return int(self.offsets[-1])
+    def parts(self) -> tuple[ScorePartition, ...]:
+        """Bins of each segment."""
+        return self._parts
+
+    def _joined(self, parts: Sequence[ScorePartition]) -> Self:
+        return type(self)(dict(zip(self.segments, parts, strict=True)))
 
     @property
-    def bins_by_segment(self) -> Mapping[Any, ScorePartition]:
+    def offsets(self) -> IndexArray:
+        """The first region of each segment, and the number of all regions."""
+        return self.layout.cells.first
+
+    @property
+    def bins_by_segment(self) -> Mapping[Hashable, ScorePartition]:
         """Bins of the score in each segment."""
         return dict(zip(self.segments, self.parts, strict=True))
 
@@ -56,46 +64,54 @@ class SegmentedPartition(Partition):
         """Always True."""
         return True
 
+    @property
+    def cuts_own_sample(self) -> bool:
+        """Whether the edges of any segment are order statistics of the rows that are tallied."""
+        return any(part.cuts_own_sample for part in self.parts)
+
     def describe(self) -> tuple[str, ...]:
         """One readable name per region, such as 'north: [0.1, 0.2)'."""
-        pairs = zip(self.segments, self.parts, strict=True)
-        return tuple(f"{segment}: {name}" for segment, part in pairs for name in part.describe())
+        cells = self.layout.cells
+        pairs = zip(cells.segment.tolist(), self.layout.names(), strict=True)
+        return tuple(f"{self.segments[number]}: {name}" for number, name in pairs)
 
     def prepare(
-        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
     ) -> SegmentedScores:
         """Check the scores and find each row's segment."""
         if segments is None:
-            raise InvalidTypeError("segments must be given, for this partition was made with segments; got None")
+            raise InvalidTypeError("segments", "be given, because the bins depend on the segment", got="None")
         kinds, inverse = segment_kinds(segments)
         numbers = {segment: number for number, segment in enumerate(self.segments)}
         unknown = [kind for kind in kinds if kind not in numbers]
         if unknown:
             known = ", ".join(repr(segment) for segment in self.segments[:8])
-            raise InvalidValueError(f"segments must be among those seen in fit ({known}); got {unknown[0]!r}")
+            raise InvalidValueError("segments", f"be among those seen in fit ({known})", got=shown(unknown[0]))
         segment = np.array([numbers[kind] for kind in kinds], dtype=np.intp)[inverse]
         scores = as_scores(inputs, positive_column=positive_column)
         if scores.shape != segment.shape:
-            raise InvalidValueError(f"segments must have one entry per score, {scores.size}; got {segment.size}")
-        for number, part in enumerate(self.parts):
-            check_in_range(scores[segment == number], part.low, part.high)
-        return SegmentedScores(scores, segment)
+            raise InvalidValueError("segments", f"have one entry per score, {scores.size}", got=str(segment.size))
+        return self.checked(SegmentedScores(scores, segment))
 
-    def _per_segment(self, prepared: SegmentedScores, method: str) -> IndexArray:
-        regions = np.empty(len(prepared), dtype=np.intp)
-        for number, part in enumerate(self.parts):
-            rows = prepared.segment == number
-            found = getattr(part, method)(prepared.scores[rows])
-            regions[rows] = np.where(found >= 0, found + self.offsets[number], -1)
-        return regions
+    def checked(self, prepared: SegmentedScores) -> SegmentedScores:
+        """Check that the scores of each segment lie within its score range."""
+        ranges = [(part.low, part.high) for part in self.parts]
+        distinct = {limits: number for number, limits in enumerate(dict.fromkeys(ranges))}
+        if len(distinct) == 1:
+            check_in_range(prepared.scores, *ranges[0])
+            return prepared
+        kind = np.array([distinct[limits] for limits in ranges])[prepared.segment]
+        for limits, number in distinct.items():
+            check_in_range(prepared.scores[kind == number], *limits)
+        return prepared
 
-    def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+    def regions_of(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
         """Region of each row."""
-        return self._per_segment(prepared, "regions_of")
+        return self.layout.cells.find(prepared.scores, prepared.segment)
 
-    def membership(self, prepared: Any, *, threads: int = 1) -> IndexArray:
+    def membership(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
         """Region in which each row counts; -1 where it counts in none."""
-        return self._per_segment(prepared, "membership")
+        return self.count_regions[self.layout.count_cells.find(prepared.scores, prepared.segment)]
 
     def _key(self) -> tuple[Hashable, ...]:
         return (self.segments, self.parts)
@@ -110,40 +126,48 @@ class SegmentedPartition(Partition):
         check_state(state, ("segments", "parts"))
         names, parts = state["segments"], state["parts"]
         if not isinstance(names, list | tuple) or not isinstance(parts, list | tuple):
-            raise InvalidTypeError("segments and parts must be lists; got something else")
+            raise InvalidTypeError("segments and parts", "be lists", got="something else")
         if len(parts) != len(names):
-            raise InvalidValueError(f"parts must be one per segment, {len(names)}; got {len(parts)}")
+            raise InvalidValueError("parts", f"be one per segment, {len(names)}", got=str(len(parts)))
         if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
-            raise InvalidValueError("segments must be text, numbers or bools, none of them twice; got others")
+            raise InvalidValueError("segments", "be distinct texts, numbers or bools", got=shown(names))
         return cls(dict(zip(names, (ScorePartition._read(part) for part in parts), strict=True)))
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
-    """Return the distinct segments, and for each row the number of its segment among them."""
-    values = as_array(segments, "segments")
+    """Return the distinct segments, in increasing order, and for each row the number of its segment among them."""
+    if isinstance(segments, list | tuple) and all(isinstance(value, str) for value in segments):
+        values = np.array(segments, dtype=object)  # as text of a fixed width, numpy would drop NULs at the end
+    else:
+        values = as_array(segments, "segments")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise InvalidValueError(f"segments must have shape (n,); got shape {values.shape}")
-    missing = np.flatnonzero(_missing_segments(values))
-    if missing.size:
-        raise missing_entry("segments", int(missing[0]), missing.size, repr(values[missing[0]]))
+        raise InvalidValueError("segments", "have shape (n,)", got=f"shape {values.shape}")
     try:
-        kinds, inverse = np.unique(values, return_inverse=True)
+        kinds, inverse = _distinct(values)
+        missing = [number for number, kind in enumerate(kinds) if is_missing(kind)]
+        if missing:
+            rows = np.flatnonzero(np.isin(inverse, missing))
+            raise missing_entry("segments", int(rows[0]), rows.size, repr(values[rows[0]]))
+        order = sorted(range(len(kinds)), key=kinds.__getitem__)
     except TypeError:
-        names = sorted({type(value).__name__ for value in values})
-        raise InvalidTypeError(f"segments must hold one kind of entry; got {', '.join(names)}") from None
-    names = kinds.tolist()
-    strange = next((name for name in names if not isinstance(name, str | int | float)), None)
+        names = ", ".join(sorted({type(value).__name__ for value in values}))
+        raise InvalidTypeError("segments", "hold one kind of entry", got=names) from None
+    strange = next((kind for kind in kinds if not isinstance(kind, str | int | float)), None)
     if strange is not None:
-        kind = type(strange).__name__
-        raise InvalidTypeError(f"segments must be text, numbers or bools; got {kind}: name them, with .astype(str) say")
-    return names, inverse
+        advice = "name them, for example with .astype(str)"
+        raise InvalidTypeError("segments", "be text, numbers or bools", got=type(strange).__name__, advice=advice)
+    place = np.empty(len(kinds), dtype=np.intp)
+    place[order] = np.arange(len(kinds))
+    return [kinds[number] for number in order], place[inverse]
 
 
-def _missing_segments(values: NDArray[Any]) -> Any:
-    if values.dtype.kind in "OT":
-        return [is_missing(value) for value in values]
-    if values.dtype.kind in "mM":
-        return np.isnat(values)
-    return np.isnan(values) if values.dtype.kind in "fc" else []
+def _distinct(values: NDArray[Any]) -> tuple[list[Any], IndexArray]:
+    """The distinct values, and the place of each row's value among them."""
+    if values.dtype.kind not in "OTU":
+        kinds, inverse = np.unique(values, return_inverse=True)
+        return kinds.tolist(), inverse
+    met: dict[Any, int] = {}  # faster than sorting text, and tells "a" from "a\0"
+    inverse = np.array([met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp)
+    return list(met), inverse

@@ -81,7 +81,11 @@ class MemoryRows(ScoredData):
     @property
     def segments(self) -> NDArray[Any] | None:
         """The segment of each row as it was given."""
-        return None if self.segment is None else np.array(self.segment_names)[self.segment]
+        if self.segment is None:
+            return None
+        texts = any(isinstance(name, str) for name in self.segment_names)
+        # text of a fixed width would lose NULs at the end
+        return np.array(self.segment_names, dtype=object if texts else None)[self.segment]
 
     def take(self, index: IndexArray | BoolArray) -> Self:
         """The rows at `index`."""

@@ -1,0 +1,76 @@
+"""What bins of the score have in common, in one segment or in many."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from calibrant._typing import IndexArray, IntArray
+from calibrant.partition.base import Partition
+from calibrant.partition.layout import Layout
+
+if TYPE_CHECKING:
+    from calibrant.partition.scores import ScorePartition
+
+
+class Bins(Partition):
+    """Bins of the score: the bins of each segment, or of the only one there is."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> "tuple[ScorePartition, ...]":
+        """Bins of each segment."""
+
+    @abstractmethod
+    def _joined(self, parts: "Sequence[ScorePartition]") -> Self:
+        """The same segments with other bins."""
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The regions of all segments, end to end."""
+        return Layout(self.parts)
+
+    @property
+    def n_regions(self) -> int:
+        """How many regions there are."""
+        return int(self.layout.cells.first[-1])
+
+    @property
+    def n_atoms(self) -> int:
+        """How many single score values are regions of their own."""
+        return self.layout.n_atoms
+
+    @property
+    def n_uncounted(self) -> int:
+        """How many edge values count in no region."""
+        return int(np.count_nonzero(self.count_regions < 0))
+
+    @property
+    def count_regions(self) -> IntArray:
+        """Region of each cell between the count cuts; -1 for an edge value that counts in none."""
+        return self.layout.count_regions
+
+    def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
+        """From counts per cell between the count cuts to counts per region, and how many rows count in none."""
+        gather = self.layout.gather
+        return gather(rows), gather(positives), int(rows[self.count_regions < 0].sum())
+
+    def cut_by_cells(self, rows: IntArray) -> Self:
+        """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region."""
+        first, last, n_rows = self.layout.ranks(rows)
+        ends = np.cumsum([part.edges.size for part in self.parts])[:-1]
+        ranks = zip(self.parts, np.split(first, ends), np.split(last, ends), n_rows.tolist(), strict=True)
+        return self._joined(
+            [type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size) for part, low, high, size in ranks]
+        )
+
+    @property
+    def segment_of_region(self) -> IndexArray:
+        """Number of the segment of each region."""
+        return self.layout.cells.segment
+
+    def cut_counts(self) -> IntArray:
+        """Rows of each region in the sample whose order statistics are the edges; 0 in segments with other edges."""
+        return self.layout.cut_counts()
