@@ -1,6 +1,7 @@
 """One draw: the same rows in the same order give the same split, whatever holds them."""
 
 import itertools
+import json
 
 import duckdb
 import numpy as np
@@ -157,3 +158,15 @@ def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:
         for data in ((SCORES, LABELS), (scored(TABLE, **NAMES),)):
             with pytest.raises(ValueError, match="split must leave rows both to cut and to count; got"):
                 split_fit(split, *data)
+
+
+def test_a_draw_by_partition_is_told_and_still_told_after_saving() -> None:
+    for source in (duckdb.from_arrow(TABLE), dask_frame(TABLE, 3)):
+        drawn = split_fit(0.2, scored(source, **NAMES))
+        assert "drawn by partition" in " ".join(map(str, drawn.guarantee_.remarks))
+        again = BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict())))
+        assert str(again.guarantee_) == str(drawn.guarantee_)
+        assert again.guarantee_.remarks == drawn.guarantee_.remarks
+        for silent in (split_fit(0.2, scored(source, **NAMES, id="key")), split_fit(None, scored(source, **NAMES))):
+            assert "partition" not in " ".join(map(str, silent.guarantee_.remarks))
+    assert "partition" not in " ".join(map(str, split_fit(0.2, scored(TABLE, **NAMES)).guarantee_.remarks))

@@ -22,7 +22,7 @@ from calibrant._params import (
 )
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import check_bin_settings, cut_and_count
-from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.regions import DRAWN_BY_PARTITION, RegionCalibrator
 from calibrant.errors import CalibrantError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import METHODS
@@ -204,7 +204,8 @@ class BinningCalibrator(RegionCalibrator):
 
     def _fit_rows(self, data: ScoredData) -> Self:
         partition, tally, classes, _ = cut_and_count(data, self)
-        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
+        notes = (DRAWN_BY_PARTITION,) if self.split is not None and data.draws_by_partition else ()
+        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes, notes), classes)
         return self
 
     @classmethod
@@ -228,14 +229,17 @@ class BinningCalibrator(RegionCalibrator):
         self._check_parameters()
         check_state(state, ("partition", "tally"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes)
+        notes = (DRAWN_BY_PARTITION,) if state.get("drawn_by_partition") is True else ()
+        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes, notes), classes)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_bin_settings(self)
 
-    def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:
-        return Guarantee.from_tally(
+    def _guarantee(
+        self, partition: Partition, tally: Tally, classes: Classes, notes: tuple[str, ...] = ()
+    ) -> Guarantee:
+        guarantee = Guarantee.from_tally(
             partition,
             tally,
             interval=self.interval,
@@ -245,3 +249,4 @@ class BinningCalibrator(RegionCalibrator):
             split=self.split is not None,
             n_bins=None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins),
         )
+        return guarantee.with_facts(notes=notes)

@@ -18,6 +18,11 @@ from calibrant.rows.device import look_up
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
+DRAWN_BY_PARTITION = (
+    "the rows that cut the bins were drawn by partition and position in it, as the data have no order; with an id "
+    "column the draw does not depend on partitions"
+)
+
 
 class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
@@ -93,4 +98,6 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
 
     def _state(self) -> dict[str, Any]:
-        return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
+        state: dict[str, Any] = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
+        drawn = DRAWN_BY_PARTITION in self.guarantee_.statement.notes
+        return {**state, "drawn_by_partition": True} if drawn else state

@@ -62,6 +62,11 @@ class ScoredData(ABC):
     _pos_label: Hashable = None
     _left_out: tuple[Draw, Seal] | None = None  # rows that were drawn to cut bins
 
+    @property
+    def draws_by_partition(self) -> bool:
+        """Whether which rows are drawn depends on how the rows are split up, for they have neither order nor ids."""
+        return not self.has_order and self.columns.id is None
+
     @abstractmethod
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, each row once, and add up the results."""
