@@ -8,8 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.cli._errors import in_words
-
 COLUMNS = ("--score", "p", "--label", "y")
 LATEX = re.compile(r"\b(thm|cor|eq|prop|lem|def|sec|asmp):\w")
 PYTHON = re.compile(r"\w+Calibrator\b|\b(split|n_bins|classes|pos_label|interval|base)=|\bNone\b")
@@ -101,8 +99,3 @@ def test_verify_does_not_blame_an_option_that_was_not_given(
     assert answer.code == 2
     assert "--classes" not in answer.err
     assert "the labels must be those that the model was fitted on, [0, 1]; got 'no'" in answer.err
-
-
-def test_a_text_without_such_words_stays_as_it_is() -> None:
-    text = "With 90% confidence,  class 'a  b' is classes of split wood"
-    assert in_words(text) == text

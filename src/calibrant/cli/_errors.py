@@ -1,8 +1,5 @@
 """What is printed when something goes wrong: one line, with an exit code."""
 
-import re
-from collections.abc import Callable
-
 import click
 
 from calibrant.cli._words import in_options
@@ -10,43 +7,6 @@ from calibrant.errors import CalibrantError
 
 BAD_INPUT, INTERRUPTED = 2, 130
 _STOPPED = "stopped; no partial file was left"
-
-# The library speaks of its parameters and classes; here they are options and methods.
-_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"(?<!-)\bsplit=([\d.]+)", r"--split \1"),
-    (r"(?<!-)\bsplit must be None for\b", "--split must be left out for"),
-    (r"(?<!-)\bsplit must be None, a fraction\b", "--split must be a fraction"),
-    (r"(?<!-)\bsplit must be an int >= 1, a fraction strictly between 0 and 1, or None",
-     "--split must be a number of rows >= 1, or a fraction strictly between 0 and 1"),
-    (r"(?<!-)\bsplit must\b", "--split must"),
-    (r'(?<!-)\bn_bins="?(\w+)"?', r"--bins \1"),
-    (r"(?<!-)\bn_bins\b", "--bins"),
-    (r"\bas of BinningCalibrator,", "as calibrant fit makes it,"),
-    (r"\bsay with BinningCalibrator\b", "say with calibrant fit and calibrant apply"),
-    (r"\bexport a BinningCalibrator\b", "export a model of --method binning"),
-    (r"\b(Platt|Temperature|Beta|Isotonic|Binning)Calibrator\b(?:\(\))?", lambda found: f"--method {found[1].lower()}"),
-    (r"\bVennAbersCalibrator\b", "--method venn-abers"),
-    (r"\bScalingBinningCalibrator\b(?:\(base=\.\.\.\))?", "--method scaling-binning"),
-    (r"^n must\b", "--rows must"),
-    (r"^calibrator must\b", "the model must"),
-    (r"(?<!-)\bconfidence_level must\b", "--confidence must"),
-    (r"(?<!-)\bweight_bound\b", "--weight-bound"),
-    (r"(?<!-)\bscore_range must\b", "--range must"),
-    (r"""(?<!-)\binterval=["']([\w-]+)["']""", r"--interval \1"),
-    (r"(?<!-)\binterval must\b", "--interval must"),
-    (r"(?<!-)\bbase_rate must\b", "--base-rate must"),
-    (r"(?<!-)\bcoverage must\b", "--coverage must"),
-    (r"(?<!-)\bdialect must\b", "--dialect must"),
-    (r"(?<!-)\bsegment must name\b", "--segment must name"),
-    (r"(?<!-)\bepsilon must\b", "--epsilon must"),
-    (r"name an id column \(id=\.\.\.\)", "name an id column (--id)"),
-    (r": scored\(\.\.\., (\w+)=\.\.\.\)", r": --\1"),
-    (r"pass overwrite=True to replace it", "--overwrite replaces it"),
-    (r"its format must be given as one of", "--format must be one of"),
-    (r"give its format as (\w+)", r"give --format \1"),
-    (r"(?<!-)\bcv must\b", "--folds must"),
-    (r"give another prefix", "give another --prefix"),
-)  # fmt: skip
 
 
 class Stopped(BaseException):
@@ -81,8 +41,6 @@ def told(error: BaseException) -> tuple[str, int]:
 
 def message_of(error: CalibrantError) -> str:
     """The error in one line, with options in place of parameters."""
-    if error.parameter is None and not isinstance(error, RefusedError):
-        return _one_line(in_words(str(error)))
     return _one_line(error.message(in_options))
 
 
@@ -121,10 +79,3 @@ def _of_system(error: OSError) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.splitlines())
-
-
-def in_words(text: str) -> str:
-    """A text of the library as it is said here: options for parameters."""
-    for pattern, replacement in _WORDS:
-        text = re.sub(pattern, replacement, text)
-    return text
