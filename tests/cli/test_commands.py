@@ -70,6 +70,18 @@ class TestFit:
         assert "true rate lies in" in answer.out
         assert "nothing was saved" in answer.err
 
+    def test_limits_of_rare_events_say_something(self, folder: Path, calibrant: Any) -> None:
+        """With a million rows and twenty positives, a limit is tiny, and not 0."""
+        rare = pa.table({"p": np.linspace(0, 1, 1_000_000), "y": np.arange(1_000_000) % 50_000 == 0})
+        pq.write_table(rare, folder / "rare.parquet")
+        answer = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1")
+        assert answer.code == 0, answer.err
+        region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json["guarantee"]["regions"][0]
+        assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
+        low, high = answer.out.split("\n\n")[1].split()[-3::2]
+        assert 0 < float(low) <= region["lower"]
+        assert region["upper"] <= float(high) < 1e-4
+
     @pytest.mark.parametrize(
         ("options", "segmented"),
         [
@@ -359,6 +371,17 @@ def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> 
     assert sample.code == 0
     assert "of 4,000 rows" in sample.err
     assert "guaranteed" in sample.out
+
+
+def test_what_is_printed_is_never_below_what_is_proved(folder: Path, calibrant: Any) -> None:
+    for bins in ("3", "4", "5", "7"):
+        options = ("scores.csv", *COLUMNS, "--bins", bins)
+        proved = calibrant("fit", *options, "--json").json["guarantee"]["epsilon"]
+        row = next(line for line in calibrant("compare", *options).out.splitlines() if line.startswith("binning"))
+        assert float(row.split()[4]) >= proved
+        planned = calibrant("plan", "--rows", f"{bins}000", "--bins", bins)
+        exact = calibrant("plan", "--rows", f"{bins}000", "--bins", bins, "--json").json["epsilon"]
+        assert float(planned.out.split("give epsilon ")[1].split()[0]) >= exact
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -61,7 +61,7 @@ def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: 
             "--split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 1.5",
         ),
         (("--split", "0"), "--split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 0"),
-        (("--split", "0.2", "--interval", "umd"), "Use --interval clopper-pearson"),
+        (("--split", "0.2", "--interval", "umd"), "use --interval clopper-pearson"),
     ],
 )
 def test_errors_of_fit(arguments: tuple[str, ...], told: str, folder: Path, calibrant: Any) -> None:
@@ -99,3 +99,46 @@ def test_verify_does_not_blame_an_option_that_was_not_given(
     assert answer.code == 2
     assert "--classes" not in answer.err
     assert "the labels must be those that the model was fitted on, [0, 1]; got 'no'" in answer.err
+
+
+TEMPLATES = ("n_bins", "split=0.2", "PlattCalibrator", "{n}", "{0!r}", "--bins", "class 1")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_names_of_columns_are_printed_as_they_are(name: str, folder: Path, calibrant: Any) -> None:
+    pq.write_table(pa.table({name: [0.1, None, 0.3], "y": [0, 1, 0]}), folder / "odd.parquet")
+    answer = calibrant("fit", "odd.parquet", "--score", name, "--label", "y")
+    assert answer.code == 2
+    assert f"score column {name!r} must have no missing values" in answer.err
+    answer = calibrant("fit", "scores.csv", "--score", name, "--label", "y")
+    assert answer.code == 2
+    assert repr(name) in answer.err
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_names_of_classes_and_segments_are_printed_as_they_are(name: str, folder: Path, calibrant: Any) -> None:
+    labels = [name, "other"] * 100
+    table = pa.table({"p": [number / 200 for number in range(200)], "y": labels, "s": [name] * 200})
+    pq.write_table(table, folder / "odd.parquet")
+    options = ("--score", "p", "--label", "y", "--pos-label", name, "--bins", "2")
+    fitted = calibrant("fit", "odd.parquet", *options, "--segment", "s", "-o", "model.json", "--json")
+    assert fitted.code == 0, fitted.err
+    assert f"the true rate of class {name!r} is within" in fitted.json["guarantee"]["sentence"]
+    assert all(name in region["region"] for region in fitted.json["guarantee"]["regions"])
+    assert calibrant("verify", "model.json", "odd.parquet").code == 0
+    compared = calibrant("compare", "odd.parquet", *options, "--json").json
+    told = {entry["method"]: entry["guarantee"] for entry in compared["methods"]}
+    assert f"class {name!r}" in told["binning"]
+    third = pa.table({"p": [0.1, 0.2, 0.3], "y": [name, "other", "third"]})
+    pq.write_table(third, folder / "third.parquet")
+    refused = calibrant("fit", "third.parquet", *options)
+    assert refused.code == 2
+    assert repr(name) in refused.err
+
+
+def test_names_of_files_are_printed_as_they_are(folder: Path, calibrant: Any) -> None:
+    for name in ("n_bins.csv", "{n}.csv", "split=0.2.csv"):
+        (folder / name).write_text("p,y\n")
+        answer = calibrant("fit", name, *COLUMNS)
+        assert answer.code == 2
+        assert repr(name) in answer.err

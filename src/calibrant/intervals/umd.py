@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant._params import check_open_unit
+from calibrant._text import Setting
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.base import Interval, around_rate
 
@@ -63,9 +64,13 @@ def umd(tally: Tally, alpha: float) -> Interval:
     fewest = int(tally.counts.min())
     if fewest < smallest:
         raise InvalidValueError(
-            "interval='umd' is valid only when every region holds at least floor(n/B) - 1 rows, as uniform-mass bins "
-            f"of scores without ties do; got a region with {fewest} rows where floor(n/B) - 1 = {smallest}. "
-            "Use interval='clopper-pearson', which is exact for any counts"
+            None,
+            (
+                Setting("interval", "umd"),
+                " needs at least floor(n/B) - 1 rows in every region, as uniform-mass bins of untied scores have",
+            ),
+            got=f"a region with {fewest} rows where floor(n/B) - 1 = {smallest}",
+            advice=("use ", Setting("interval", "clopper-pearson"), ", which is exact for any counts"),
         )
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
     width = np.sqrt(log_term / (2.0 * smallest))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._input import as_array, as_numbers, as_scores, check_in_range, shown
 from calibrant._params import check_bins, check_int, check_real, check_score_range, check_state
+from calibrant._text import Setting
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.bins import Bins
@@ -265,10 +266,9 @@ def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
 def check_enough_rows(n_rows: int, n_bins: int) -> int:
     """Return `n_bins`; refuse more bins than rows."""
     if n_rows < n_bins:
-        raise InvalidValueError(
-            f"n_bins must be at most the number of rows that cut the bins, {n_rows}; got {n_bins}: "
-            'use fewer bins, or n_bins="auto"'
-        )
+        rule = f"be at most the number of rows that cut the bins, {n_rows}"
+        advice = ("use fewer bins, or ", Setting("n_bins", "auto"))
+        raise InvalidValueError("n_bins", rule, got=str(n_bins), advice=advice)
     return n_bins
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant._text import Setting, Text, joined
 from calibrant.errors import InvalidValueError
 
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "ipc": "Arrow IPC"}
@@ -89,16 +90,16 @@ def check_kind(path: Path, format: str) -> None:
         raise InvalidValueError(None, f"{path.name!r} is empty: it must hold rows of data")
     reason = _strange(start, format)
     if reason is not None:
-        raise InvalidValueError(None, f"{path.name!r} cannot be read as {FORMATS[format]}: it {reason}")
+        raise InvalidValueError(None, joined(f"{path.name!r} cannot be read as {FORMATS[format]}: it ", reason))
 
 
-def _strange(start: bytes, format: str) -> str | None:
+def _strange(start: bytes, format: str) -> Text | None:
     """Why a file that begins like this is not of the format; None where nothing speaks against it."""
     foreign, found, few = _foreign(start), sniff_bytes(start), start[:64]
     if foreign is not None:
         return f"is {foreign}; save it as CSV or Parquet"
     if found is not None and found != format and (found in _BINARY or format in _BINARY):
-        return f"looks like {FORMATS[found]}; rename it, or give its format as {found}"
+        return (f"looks like {FORMATS[found]}; rename it, or give ", Setting("format", found))
     if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format not in _BINARY and few.count(0) > len(few) // 4):
         return "is in UTF-16; save it as UTF-8"
     if format not in _BINARY and start.startswith(_COMPRESSED):

@@ -112,9 +112,7 @@ def check_weight_bound(tally: Tally, weight_bound: float) -> float:
     bound = as_weight_bound(weight_bound)
     largest = float(weight_sums(tally).largest.max())
     if largest > bound:
-        raise InvalidValueError(
-            f"weight_bound must be at least every weight; got {bound:g}, and a weight of {largest:g}"
-        )
+        raise InvalidValueError("weight_bound", "be at least every weight", f"{bound:g}, and a weight of {largest:g}")
     return bound
 
 

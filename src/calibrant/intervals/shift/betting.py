@@ -88,10 +88,8 @@ class _Game:
         weights = np.asarray(rows.weights, dtype=np.float64) / bound
         if weights.size and weights.max() > 1.0:
             row = int(np.flatnonzero(weights > 1.0)[0])
-            raise InvalidValueError(
-                f"weight_bound must be at least every weight; got {bound:g}, and a weight of "
-                f"{float(rows.weights[row]):g} in row {row}"
-            )
+            got = f"{bound:g}, and a weight of {float(rows.weights[row]):g} in row {row}"
+            raise InvalidValueError("weight_bound", "be at least every weight", got)
         total = np.bincount(rows.regions, weights, rows.n_regions)
         used = total[rows.regions] > 0.0
         order = np.flatnonzero(used)[np.argsort(rows.regions[used], kind="stable")]
