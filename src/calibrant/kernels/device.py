@@ -5,8 +5,8 @@ and `like` copies a result back to their library and device. The few operations 
 scores. They are written once, against what torch, CuPy and numpy have in common, and equal `calibrant.kernels` bit for
 bit. They work on `CHUNK_ROWS` rows at a time, so their temporary memory does not grow with the rows.
 
-A kernel in CUDA C++ that counts in one read was given up: 10^9 rows on an H200 take 47 ms here to count, 30 ms to look
-up and 300 to 400 ms to find 99 order statistics, less than it takes to compute the scores.
+There is no kernel of our own in CUDA C++. With 10^9 float32 scores on an H200, 100 given bins are fitted in 66 ms, 100
+quantile bins in 440 ms, and `predict` takes 34 ms; reading the scores and labels once takes 1.2 ms.
 
 Neither library is imported here: whoever holds an array has loaded its library already.
 
