@@ -11,7 +11,7 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
 from calibrant.rows.device import look_up
@@ -89,12 +89,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         written = ["{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets]
         values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
         table: dict[str, Any] = {**values, "set": tuple(written)}
-        partition = self.partition_
-        if not isinstance(partition, ScorePartition | SegmentedPartition):
-            raise InvalidTypeError(f"partition must be bins of a score to be applied; got {type(partition).__name__}")
-        if isinstance(partition, SegmentedPartition) and data.columns.segment is None:
+        partition = self.partition_.as_bins()
+        if partition.has_segments and data.columns.segment is None:
             raise InvalidTypeError("segment must name the column of segments: scored(..., segment=...); got None")
-        columns = data.columns.only(*(("segment",) if isinstance(partition, SegmentedPartition) else ()))
+        columns = data.columns.only(*(("segment",) if partition.has_segments else ()))
         return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
 
     def _state(self) -> dict[str, Any]:

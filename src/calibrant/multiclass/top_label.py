@@ -113,7 +113,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         self._set_classes(classes)
         return self
 
-    def _set_bins(self, partition: SegmentedPartition, tally: Tally) -> None:
+    def _set_bins(self, partition: Partition, tally: Tally) -> None:
         names = ("confidence_level", "interval", "value")
         calibrator = BinningCalibrator.from_tally(partition, tally, **{name: getattr(self, name) for name in names})
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
@@ -148,7 +148,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         calibrator = cls._opened(state, "calibrator")
         check_state(state["calibrator"], ("partition", "tally"))
         partition = Partition.from_dict(state["calibrator"]["partition"])
-        if not isinstance(partition, SegmentedPartition) or set(partition.bins_by_segment) != set(state["classes"]):
+        if not partition.has_segments or set(partition.bins_by_segment) != set(state["classes"]):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
         calibrator._set_bins(partition, Tally.from_dict(state["calibrator"]["tally"]))
         return calibrator

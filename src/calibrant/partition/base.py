@@ -14,6 +14,7 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
+    from calibrant.partition.bins import Bins
     from calibrant.partition.function import FunctionPartition
     from calibrant.partition.scores import ScorePartition
     from calibrant.partition.segments import SegmentedPartition
@@ -52,6 +53,10 @@ class Partition(ABC):
     def bins_by_segment(self) -> Mapping[Any, "ScorePartition"]:
         """Bins of the score in each segment, under None where there are no segments; empty for other regions."""
         return {}
+
+    def as_bins(self) -> "Bins":
+        """Return the bins of the score that this is; raise for regions of other inputs."""
+        raise InvalidTypeError("partition", "be bins of a score", got=type(self).__name__)
 
     @property
     def has_segments(self) -> bool:

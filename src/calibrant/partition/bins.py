@@ -1,13 +1,14 @@
 """What bins of the score have in common, in one segment or in many."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant._typing import IndexArray, IntArray
+from calibrant._typing import BoolArray, IndexArray, IntArray
 from calibrant.partition.base import Partition
 from calibrant.partition.layout import Layout
 
@@ -24,8 +25,30 @@ class Bins(Partition):
         """Bins of each segment."""
 
     @abstractmethod
+    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> Any:
+        """Checked scores, and the number of the segment of each row, in the form the other methods take."""
+
+    @abstractmethod
     def _joined(self, parts: "Sequence[ScorePartition]") -> Self:
         """The same segments with other bins."""
+
+    def as_bins(self) -> Self:
+        """Return these bins."""
+        return self
+
+    def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
+        """Number of each segment, -1 for one that is not known."""
+        known = {segment: number for number, segment in enumerate(self.bins_by_segment)}
+        return np.array([known.get(segment, -1) for segment in segments], dtype=np.intp)
+
+    def inside(self, scores: NDArray[Any], segment: IndexArray | None) -> BoolArray:
+        """Whether each row is of a known segment and within its score range; `segment` has the numbers of `numbers`."""
+        low, high = self.layout.low, self.layout.high
+        number = np.zeros(1, dtype=np.intp) if segment is None else segment
+        if np.isneginf(low).all() and np.isposinf(high).all():
+            return np.broadcast_to(number >= 0, len(scores))
+        doubles = scores.astype(np.float64, copy=False)
+        return np.asarray((number >= 0) & (doubles >= low[number]) & (doubles <= high[number]))
 
     @cached_property
     def layout(self) -> Layout:

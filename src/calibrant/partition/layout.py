@@ -88,6 +88,8 @@ class Layout:
 
     Attributes
     ----------
+    low, high : float arrays of shape (n_segments,)
+        The score range of each segment.
     cells : Cells
         The regions.
     count_cells : Cells
@@ -103,6 +105,7 @@ class Layout:
         self._segment = np.repeat(np.arange(len(parts)), sizes)
         self._is_atom = np.concatenate([part.is_atom for part in parts])
         self._own_sample = np.array([part.cuts_own_sample for part in parts])
+        self.low, self.high = np.array([(part.low, part.high) for part in parts]).T
         self._after = next_double(self._edges, np.inf)
         uncounted = self._own_sample[self._segment] & ~self._is_atom
         # no double lies between such an edge and the next one: it begins no bin
@@ -126,12 +129,9 @@ class Layout:
         """How many single values are regions of their own."""
         return int(self._is_atom.sum())
 
-    def _limits(self) -> tuple[FloatArray, FloatArray]:
-        return np.array([part.low for part in self._parts]), np.array([part.high for part in self._parts])
-
     def bounds(self) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
         """For each region its infimum and supremum, whether it is a single value, and whether it follows one."""
-        begin, end = self.cells.bounds(*self._limits())
+        begin, end = self.cells.bounds(self.low, self.high)
         single, at_edge, follows = np.zeros((3, begin.size), dtype=bool)
         at = self.cells.find(self._edges, self._segment)
         single[at[self._is_atom]] = True

@@ -185,6 +185,10 @@ class ScorePartition(Bins):
         repeated = values[1:] <= values[:-1]
         return cls(values[np.append(True, ~repeated)] if repeated.any() else values, atoms=True)
 
+    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> NDArray[Any]:
+        """Checked scores."""
+        return scores
+
     def _joined(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
         return parts[0]
 

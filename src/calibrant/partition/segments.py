@@ -46,6 +46,12 @@ class SegmentedPartition(Bins):
         """Bins of each segment."""
         return self._parts
 
+    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> SegmentedScores:
+        """Checked scores, and the number of the segment of each row."""
+        if segment is None:
+            raise InvalidTypeError("segments", "be given, because the bins depend on the segment", got="None")
+        return SegmentedScores(scores, segment)
+
     def _joined(self, parts: Sequence[ScorePartition]) -> Self:
         return type(self)(dict(zip(self.segments, parts, strict=True)))
 

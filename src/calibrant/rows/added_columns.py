@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.partition import ScorePartition, SegmentedPartition
-from calibrant.partition.segments import SegmentedScores
+from calibrant.partition.bins import Bins
 from calibrant.rows.batch import Coded, Columns, numbers, plain_column, segments_of
 from calibrant.rows.counts import segment_numbers
 
@@ -108,14 +107,14 @@ class LookUp(AddColumns):
     ----------
     columns : Columns
         Where the score is found, and the segment if there are any.
-    partition : ScorePartition or SegmentedPartition
+    partition : Bins
         The regions.
     table : mapping from name to a sequence with one entry per region
         What is added.
     """
 
     columns: Columns
-    partition: ScorePartition | SegmentedPartition
+    partition: Bins
     table: dict[str, FloatArray | tuple[str, ...]]
 
     @property
@@ -125,20 +124,13 @@ class LookUp(AddColumns):
 
     def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
         """Rows within the score range, of a known segment."""
-        doubles = scores.astype(np.float64, copy=False)
-        if isinstance(self.partition, ScorePartition):
-            return np.asarray((doubles >= self.partition.low) & (doubles <= self.partition.high))
-        number = segment_numbers(segments, self.partition)
-        low, high = np.array([(part.low, part.high) for part in self.partition.parts]).T
-        return np.asarray((number >= 0) & (doubles >= low[number]) & (doubles <= high[number]))
+        return self.partition.inside(scores, segment_numbers(segments, self.partition))
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """The entries of each row's region."""
         import pyarrow as pa
 
-        prepared: Any = scores
-        if isinstance(self.partition, SegmentedPartition):
-            prepared = SegmentedScores(scores, segment_numbers(segments, self.partition))
+        prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
         regions = self.partition.regions_of(prepared)
         return [
             pa.array(column, pa.string()).take(pa.array(regions)) if isinstance(column, tuple) else column[regions]

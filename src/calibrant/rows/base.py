@@ -23,7 +23,8 @@ from calibrant._exact import ExactSums
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.partition import Partition
+from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, missing_column
 from calibrant.rows.collection import COLLECT_LIMIT, Collect, joined_codes
@@ -204,16 +205,15 @@ class ScoredData(ABC):
         counted = self._countable(partition, weighted)
         return self.fold(Count(self.columns, counted, draw, weighted, self._many_rows()))
 
-    def _countable(self, partition: Partition, weighted: bool) -> ScorePartition | SegmentedPartition:
+    def _countable(self, partition: Partition, weighted: bool) -> Bins:
         """Refuse a partition that these data can not be counted over."""
-        if not isinstance(partition, ScorePartition | SegmentedPartition):
-            raise InvalidTypeError("partition", "be bins of a score", got=type(partition).__name__)
+        bins = partition.as_bins()
         self._check_has_labels()
-        if isinstance(partition, SegmentedPartition) and self.columns.segment is None:
+        if bins.has_segments and self.columns.segment is None:
             raise missing_column("segment")
         if weighted and self.columns.weight is None:
             raise missing_column("weight")
-        return partition
+        return bins
 
     def _check_has_labels(self) -> None:
         if self.columns.label is None:

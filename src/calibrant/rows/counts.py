@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant._exact import ExactSums
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.partition import ScorePartition, SegmentedPartition
-from calibrant.partition.segments import SegmentedScores
+from calibrant.partition import ScorePartition
+from calibrant.partition.bins import Bins
 from calibrant.rows.batch import BatchRows, Coded, Columns, missing_column, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Fault, Faults, Place
@@ -95,7 +95,7 @@ class Counted:
 class Count(Work[Counted]):
     """Count rows by region and kind of label, without the drawn rows; with a weight column, sum weights too."""
 
-    partition: ScorePartition | SegmentedPartition
+    partition: Bins
     draw: Draw | None = None
     weighted: bool = False
     pass_rows: int = 0  # how many there are, where that is known
@@ -130,24 +130,17 @@ class Count(Work[Counted]):
     def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
         """Set aside rows outside the score range, or of a segment that the partition does not know."""
         score, segment = self.data_columns.score, self.data_columns.segment
-        if isinstance(self.partition, ScorePartition):
-            outside = _outside(rows.scores, self.partition)
-            faults = Faults.of(_outside_range(score, self.partition), rows.in_batch(outside), place)
-            return (rows.take(np.flatnonzero(~outside)), faults) if faults else (rows, faults)
-        number = segment_numbers(rows.segments, self.partition)
-        low, high = np.array([(part.low, part.high) for part in self.partition.parts]).T
-        doubles = rows.scores.astype(np.float64, copy=False)
-        bad = (number < 0) | (doubles < low[number]) | (doubles > high[number])
-        if not bad.any():
+        good = self.partition.inside(rows.scores, self._segment(rows))
+        if good.all():
             return rows, Faults()
-        faults, parts = Faults(), dict(zip(self.partition.segments, self.partition.parts, strict=True))
-        for name, index in rows.by_segment():
+        faults, parts = Faults(), self.partition.bins_by_segment
+        for name, index in rows.by_segment() if self.partition.has_segments else [(None, slice(None))]:
             wrong = np.zeros(len(rows), dtype=bool)
-            wrong[index] = bad[index]
+            wrong[index] = ~good[index]
             known = name in parts
             fault = _outside_range(score, parts[name]) if known else _unknown_segment(str(segment), name)
             faults += Faults.of(fault, rows.in_batch(wrong), place)
-        return rows.take(np.flatnonzero(~bad)), faults
+        return rows.take(np.flatnonzero(good)), faults
 
     def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Any, KindSums]:
         prepared = self._prepared(rows)
@@ -179,24 +172,19 @@ class Count(Work[Counted]):
         return KindSums(counts, uncounted, KindWeights.of(rows.weights[here], regions[here], n_regions))
 
     def _prepared(self, rows: BatchRows) -> Any:
-        if not isinstance(self.partition, SegmentedPartition):
-            return rows.scores
-        return SegmentedScores(rows.scores, segment_numbers(rows.segments, self.partition))
+        return self.partition.prepared(rows.scores, self._segment(rows))
+
+    def _segment(self, rows: BatchRows) -> IndexArray | None:
+        return segment_numbers(rows.segments, self.partition)
 
 
-def segment_numbers(segments: Coded | None, partition: SegmentedPartition) -> Any:
-    """For each row the number of its segment in the partition, -1 where it has none."""
+def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:
+    """For each row the number of its segment in the partition, -1 where it has none; None without segments."""
+    if not partition.has_segments:
+        return None
     if segments is None:
         raise missing_column("segment")
-    numbers = {name: number for number, name in enumerate(partition.segments)}
-    return np.array([numbers.get(name, -1) for name in segments.names], dtype=np.intp)[segments.number]
-
-
-def _outside(scores: Any, part: ScorePartition) -> Any:
-    if part.low == -np.inf and part.high == np.inf:
-        return np.zeros(len(scores), dtype=bool)
-    doubles = scores.astype(np.float64, copy=False)
-    return (doubles < part.low) | (doubles > part.high)
+    return partition.numbers(segments.names)[segments.number]
 
 
 def _outside_range(column: str, part: ScorePartition) -> Fault:

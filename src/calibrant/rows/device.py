@@ -97,14 +97,14 @@ class DeviceData(ScoredData):
 
     def _count_on_gpu(self, partition: Partition) -> Counted | None:
         """Count where the rows are; None where the host has to."""
-        kinds = self._kinds() if isinstance(partition, ScorePartition) else None
+        bins, kinds = partition.bins_by_segment.get(None), self._kinds()
         scores = self._arrays[self.columns.score]
-        if kinds is None or not isinstance(partition, ScorePartition) or not _inside(scores, partition):
+        if bins is None or kinds is None or not _inside(scores, bins):
             return None
         codes = self._arrays[str(self.columns.label)] == kinds[1]
-        rows, hits = device.count(scores, codes, partition.count_cuts)
-        counts, positives, uncounted = partition.gather(rows, hits)
-        left_out = int(hits[partition.count_regions < 0].sum())
+        rows, hits = device.count(scores, codes, bins.count_cuts)
+        counts, positives, uncounted = bins.gather(rows, hits)
+        left_out = int(hits[bins.count_regions < 0].sum())
         negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
         positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
         return Counted({kinds[0]: negative, kinds[1]: positive})
@@ -143,14 +143,15 @@ def look_up(
     threads: int = 1,
 ) -> Any:
     """Each score's entry of a table with one entry or row for each region, in the scores' library and device."""
-    if segments is None and isinstance(partition, ScorePartition):
+    bins = partition.bins_by_segment.get(None)
+    if segments is None and bins is not None:
         flat = _flat(scores) if device.on_gpu(scores) else np.empty((0, 0))
-        if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, partition):
-            return device.look_up(flat, partition.cuts, table)
+        if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, bins):
+            return device.look_up(flat, bins.cuts, table)
         if _is_plain(scores) and table.dtype != np.bool_:
-            limits = (partition.low, partition.high)
+            limits = (bins.low, bins.high)
             with suppress(kernels.OutsideLimitsError):  # `prepare` finds the score again, and reports it
-                return kernels.look_up(scores, partition.cuts, table, limits=limits, threads=threads)
+                return kernels.look_up(scores, bins.cuts, table, limits=limits, threads=threads)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     if table.dtype == np.bool_:
         return device.like(table[partition.regions_of(prepared, threads=threads)], scores)
