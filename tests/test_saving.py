@@ -331,9 +331,9 @@ HOSTILE = {
     "byte order mark": (b"\xef\xbb\xbf" + written(SMALL), "not JSON"),
     "half a surrogate pair": (written(SMALL).replace(b'"columns": {}', b'"columns": {"a": "\\ud800"}'), "surrogate"),
     "gzip": (b"\x1f\x8b\x08\x00" + b"\0" * 100, "unpack it first"),
-    "pickle": (b"\x80\x04\x95\x05\x00\x00\x00", "nothing is ever unpickled"),
-    "a list": (b"[]", "no JSON object"),
-    "a number": (b"1", "no JSON object"),
+    "pickle": (b"\x80\x04\x95\x05\x00\x00\x00", "never unpickles anything"),
+    "a list": (b"[]", "not a JSON object"),
+    "a number": (b"1", "not a JSON object"),
     "trailing text": (written(SMALL) + b"{}", "not JSON"),
     "comment": (b"// hello\n" + written(SMALL), "not JSON"),
     "no format": (b"{}", "not a calibrant model file"),
@@ -762,7 +762,7 @@ def test_labels_of_bytes_and_regions_of_functions_are_refused():
 def test_a_model_too_large_to_be_read_is_not_written(tmp_path):
     bins = Partition.from_edges(np.arange(10_000.0))
     many = BinningCalibrator(partition=bins).fit(np.arange(40.0), np.arange(40) % 2)
-    with pytest.raises(InvalidValueError, match=r"can not be saved.*10,000 regions"):
+    with pytest.raises(InvalidValueError, match=r"must have a file that can be read back.*10,000 regions"):
         save_model(many, tmp_path / "model.json")
     assert not list(tmp_path.iterdir())
 
@@ -806,3 +806,24 @@ def test_a_class_of_the_same_name_is_not_mistaken_for_ours(tmp_path):
     with pytest.raises((TypeError, ValueError)):
         save_model(PlattCalibrator().fit(scores, y), tmp_path / "own.json")
     assert not (tmp_path / "own.json").exists()
+
+
+# What a model predicts
+
+
+def test_a_model_predicts_what_its_calibrator_predicts():
+    scores = [0.1, 0.5, 0.9]
+    for name, (calibrator, *_) in EXAMPLES.items():
+        model = Model(calibrator)
+        assert model.guarantee_ is calibrator.guarantee_
+        methods = [name for name in dir(calibrator) if name.startswith("predict")]
+        assert {"predict", "predict_proba"} <= set(methods) <= set(dir(model))
+        if "segments" in name or "cross" in name:
+            continue
+        for method in methods:
+            np.testing.assert_array_equal(getattr(model, method)(scores), getattr(calibrator, method)(scores))
+    with pytest.raises(AttributeError, match="no attribute 'predict_interval'"):
+        Model(PlattCalibrator().fit([0.1, 0.9], [0, 1])).predict_interval(scores)
+    with pytest.raises(AttributeError, match="'Model' object has no attribute 'fit'"):
+        model.fit(scores, [0, 1, 1])
+    assert copy.deepcopy(model).fingerprint == model.fingerprint

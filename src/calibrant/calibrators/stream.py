@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calibrant._input import as_numbers
-from calibrant._params import check_int, check_real, check_state
-from calibrant._state import read_limits
+from calibrant._params import Number, check_state
+from calibrant._state import read_count, read_flag, read_limits, read_numbers
+from calibrant._text import shown
 from calibrant._typing import FloatArray, IntArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.partition import Partition, ScorePartition
 from calibrant.sequences import Sequence, get_sequence
@@ -50,13 +50,15 @@ class Stream:
         return stream
 
     def check_unchanged(self, settings: Settings) -> None:
-        """Refuse to go on under another promise than the one the stream began with."""
+        """Raise where the guarantee would not be the one that the stream began with."""
         began = (self.confidence_level, self._kind.name, self._running)
         now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
         if began != now or (settings.partition is not None and settings.partition != self.partition):
             raise InvalidValueError(
-                "partition, confidence_level, sequence and running must stay as they were in the first batch; got "
-                "other ones: call fit to begin anew"
+                "partition, confidence_level, sequence and running",
+                "stay as in the first batch",
+                got="others",
+                advice="call fit to start again",
             )
 
     def set_partition(self, partition: Partition) -> None:
@@ -67,7 +69,7 @@ class Stream:
             self.lower, self.upper = np.zeros(partition.n_regions), np.ones(partition.n_regions)
 
     def warm_up(self, scores: FloatArray, n_bins: int, warmup: int) -> int:
-        """Take scores into the start-up window; return how many it took."""
+        """Put scores into the start-up window; return how many."""
         used = min(scores.size, warmup - self.window.size)
         self.window = np.concatenate([self.window, scores[:used]])
         if self.window.size == warmup:
@@ -127,7 +129,7 @@ class Stream:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any], settings: Settings) -> "Stream":
-        """Take over what `to_dict` gave."""
+        """Read back what `to_dict` wrote."""
         check_state(state, ("partition", "window", "sequence", "uncounted", "running", "contradicts"))
         stream = cls(settings)
         partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
@@ -136,44 +138,41 @@ class Stream:
         _check_sequence(saved, stream.sequence.state(), n_regions)
         if partition is not None:
             stream.set_partition(partition)
-        stream.window = as_numbers(state["window"], "window")
-        if partition is not None and stream.window.size:
-            raise InvalidValueError("window must be empty once the bins are cut; got scores")
+        stream.window = read_numbers(state["window"], "window", size=None if partition is None else 0)
         try:
             stream.sequence.restore(saved)
         except (TypeError, ValueError, OverflowError, KeyError) as error:
-            raise InvalidValueError(
-                f"sequence must be what {settings.sequence!r} remembers; got another: {error}"
-            ) from None
-        stream.uncounted = check_int("uncounted", state["uncounted"], minimum=0)
-        if (state["running"] is not None) != (stream.lower is not None):
-            raise InvalidValueError("running must hold limits just where the parameter running is set; got otherwise")
-        if state["running"] is not None:
-            if not isinstance(state["running"], list | tuple) or len(state["running"]) != 2:
-                raise InvalidValueError("running must be the lower and the upper limits; got something else")
-            stream.lower, stream.upper = read_limits(*state["running"], n_regions)
-        if not isinstance(state["contradicts"], bool):
-            raise InvalidTypeError(f"contradicts must be true or false; got {type(state['contradicts']).__name__}")
-        stream.contradicts = state["contradicts"]
-        stream.tally()  # refuses counts that are none
+            rule = f"be what {settings.sequence!r} remembers"
+            raise InvalidValueError("sequence", rule, got=f"something else ({error})") from None
+        stream.uncounted = read_count(state, "uncounted")
+        running = state["running"]
+        if stream.lower is None:
+            if running is not None:
+                raise InvalidValueError("running", "be null for a stream without running limits", got=shown(running))
+        elif not isinstance(running, list | tuple) or len(running) != 2:
+            raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
+        else:
+            stream.lower, stream.upper = read_limits(*running, n_regions)
+        stream.contradicts = read_flag(state, "contradicts")
+        stream.tally()  # raises for counts that are not valid
         return stream
 
 
 def _check_sequence(saved: Any, example: Mapping[str, Any], n_regions: int) -> None:
-    """Refuse what no sequence remembers, before memory is taken for all of its regions."""
+    """Check a saved sequence before memory is taken for all of its regions."""
     check_state(saved, tuple(example))
     Tally(saved["counts"], saved["positives"])
     if "surprise" in example:
-        as_numbers(saved["surprise"], "surprise")
+        read_numbers(saved["surprise"], "surprise")
     if "gamblers" not in example:
         return
     gamblers = saved["gamblers"]
     if not isinstance(gamblers, list | tuple) or len(gamblers) != n_regions or n_regions > _MOST_GAMBLERS:
-        raise InvalidValueError(f"gamblers must be one pair per region, for at most {_MOST_GAMBLERS} regions")
+        rule = f"be one pair per region, for at most {_MOST_GAMBLERS:,} regions"
+        raise InvalidValueError("gamblers", rule, got=shown(gamblers))
     for one in gamblers:
         check_state(one, ("squares", "low", "high", "too_low", "too_high"))
-        squares = check_real("squares", one["squares"], rule="a number >= 0")
-        low, high = (check_int(name, one[name], minimum=0) for name in ("low", "high"))
-        capitals = [as_numbers(one[name], name) for name in ("too_low", "too_high")]
-        if squares < 0.0 or any(capital.size != high - low or (capital < 0.0).any() for capital in capitals):
-            raise InvalidValueError("gamblers must hold a capital >= 0 for each rate that is still alive; got others")
+        Number("a number >= 0", 0.0).check("squares", one["squares"])
+        alive = read_count(one, "high") - read_count(one, "low")
+        for name in ("too_low", "too_high"):
+            read_numbers(one[name], name, size=alive, low=0.0)

@@ -35,7 +35,7 @@ class Basis:
         else:
             chosen = as_matrix(centers, "centers", least=1)
             if chosen.shape[1] != target.shape[1]:
-                raise InvalidValueError(f"centers must have {target.shape[1]} columns; got {chosen.shape[1]}")
+                raise InvalidValueError("centers", f"have {target.shape[1]} columns", got=str(chosen.shape[1]))
         scale = np.ones(source.shape[1])
         if standardize:
             scale = np.sqrt((source.var(axis=0) + target.var(axis=0)) / 2)

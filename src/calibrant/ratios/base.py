@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_array
+from calibrant._input import as_array, in_all
 from calibrant._params import CheckedParameters
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -67,7 +67,7 @@ class RatioDiagnostics:
         largest = tuple(np.sort(weights)[::-1][:_LARGEST_SHOWN].tolist())
         problems = []
         if size < max(_TOO_FEW_ROWS, _TOO_SMALL_SHARE * weights.size):
-            problems.append(f"the {weights.size:,} source rows are worth only {size:,.1f} rows of the target's")
+            problems.append(f"the {weights.size:,} source rows are worth only {size:,.1f} rows of the target")
         if outside_support > _TOO_MUCH_OUTSIDE:
             problems.append(f"about {outside_support:.0%} of the target population lies where there are no source rows")
         if problems:
@@ -144,7 +144,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self._conclude(RatioDiagnostics.of(self.predict(source), len(target), share_outside(source, target)))
 
     def _conclude(self, diagnostics: RatioDiagnostics) -> None:
-        """Keep the diagnostics, and say aloud when the shift is too large."""
+        """Keep the diagnostics, and warn where the shift is too large."""
         self.diagnostics_ = diagnostics
         if diagnostics.is_too_large:
             warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
@@ -154,12 +154,12 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         names = column_names(X)
         if names is not None and self._names is not None and names != self._names:
-            raise InvalidValueError(f"X must have the columns that the ratio was fitted on, {self._names}; got {names}")
+            rule = f"have the columns that the ratio was fitted on, {self._names}"
+            raise InvalidValueError("X", rule, got=str(names))
         rows = as_matrix(X, "X", least=0)
         if rows.shape[1] != self.n_features_in_:
-            raise InvalidValueError(
-                f"X must have the {self.n_features_in_} columns that the ratio was fitted on; got {rows.shape[1]}"
-            )
+            rule = f"have the {self.n_features_in_} columns that the ratio was fitted on"
+            raise InvalidValueError("X", rule, got=str(rows.shape[1]))
         weights = np.empty(len(rows))
         for start in range(0, len(rows), BATCH_ROWS):
             weights[start : start + BATCH_ROWS] = self._weigh(rows[start : start + BATCH_ROWS])
@@ -181,23 +181,19 @@ def as_matrix(values: ArrayLike, name: str, *, least: int) -> FloatArray:
             with suppress(TypeError, ValueError):
                 array = array.astype(np.float64)
         if array.dtype.kind not in "fiub":
-            raise InvalidTypeError(
-                f"{name} must be numbers; got dtype {array.dtype}: encode other columns first, or use LogisticRatio "
-                "with a pipeline that does"
-            )
+            advice = "encode other columns first, or use LogisticRatio with a pipeline that does"
+            raise InvalidTypeError(name, "be numbers", got=f"dtype {array.dtype}", advice=advice)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InvalidValueError(f"{name} must have shape (n, n_features); got shape {array.shape}")
+        raise InvalidValueError(name, "have shape (n, n_features)", got=f"shape {array.shape}")
     if len(array) < least:
-        raise InvalidValueError(f"{name} must have at least {least} rows; got {len(array)}")
+        raise InvalidValueError(name, f"have at least {least} rows", got=str(len(array)))
     matrix = np.ascontiguousarray(array, dtype=np.float64)
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if bad.size:
         row = int(bad[0])
         column = int(np.flatnonzero(~np.isfinite(matrix[row]))[0])
-        raise InvalidValueError(
-            f"{name} must be finite; got {matrix[row, column]} in row {row}, column {column}, and {bad.size} such rows "
-            "in all: remove or impute them first"
-        )
+        got = f"{matrix[row, column]} in row {row}, column {column}, and {in_all(bad.size)}"
+        raise InvalidValueError(name, "be finite", got=got, advice="remove or impute them first")
     return matrix
 
 
@@ -213,19 +209,18 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def check_same_names(X_source: Any, X_target: Any) -> list[str] | None:
-    """Refuse frames of the two populations whose columns differ, in name or in order; return the names."""
+    """Raise for frames of the two populations whose columns differ, in name or in order; return the names."""
     source, target = column_names(X_source), column_names(X_target)
     if source is not None and target is not None and source != target:
-        raise InvalidValueError(f"X_target must have the columns of X_source, {source}; got {target}")
+        raise InvalidValueError("X_target", f"have the columns of X_source, {source}", got=str(target))
     return source
 
 
 def check_same_columns(source: FloatArray, target: FloatArray) -> None:
-    """Refuse rows of the two populations that do not have the same columns."""
+    """Raise for rows of the two populations that do not have the same number of columns."""
     if source.shape[1] != target.shape[1]:
-        raise InvalidValueError(
-            f"X_target must have as many columns as X_source, {source.shape[1]}; got {target.shape[1]}"
-        )
+        rule = f"have as many columns as X_source, {source.shape[1]}"
+        raise InvalidValueError("X_target", rule, got=str(target.shape[1]))
 
 
 def share_outside(source: FloatArray, target: FloatArray) -> float:

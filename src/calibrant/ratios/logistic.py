@@ -75,7 +75,7 @@ class LogisticRatio(DensityRatio):
         n_source, n_target = row_count(X_source), row_count(X_target)
         for name, number in (("X_source", n_source), ("X_target", n_target)):
             if number < 2:
-                raise InvalidValueError(f"{name} must have at least 2 rows; got {number}")
+                raise InvalidValueError(name, "have at least 2 rows", got=str(number))
         rows = _stacked(X_source, X_target)
         classifier = _default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(rows, np.repeat([0, 1], [n_source, n_target]))

@@ -12,7 +12,7 @@ class RuLSIF(ULSIF):
     """Relative density ratio p_target / (mixing p_target + (1 - mixing) p_source), tuned by leave-one-out.
 
     For shifts so large that the plain ratio is unbounded: the relative ratio never exceeds 1 / mixing, so a few rows
-    can not carry all of the weight. The price is bias: weighted by it, rows stand for a population between the two,
+    cannot carry all of the weight. The price is bias: weighted by it, rows stand for a population between the two,
     closer to the target the smaller `mixing` is. With mixing = 0 it is `ULSIF`.
 
     Parameters

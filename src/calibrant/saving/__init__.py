@@ -6,36 +6,41 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from calibrant._file import write_file
+from calibrant._text import shown
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.saving._text import DEEPEST, MOST_BYTES, checksum_of, parse, pretty
+from calibrant.saving._text import DEEPEST, MOST_BYTES, checksum_of, is_not_a_model, parse, pretty
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import ScoreCalibrator
+    from calibrant.guarantee import Guarantee, NoGuarantee
 
 __all__ = ["Model", "load_model", "save_model"]
 
 FORMAT = "calibrant.model/1"
-MOST_REGIONS = 10_000  # what they promise takes 0.2 s to work out, and 1 s in the worst case
-_EPSILON_ACCURACY = 1e-9  # what limits are promised to: another release, or another machine, may round otherwise
-_LONGEST_MESSAGE = 400
+MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
+PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
+_EPSILON_ACCURACY = 1e-9  # of limits: another release, or another machine, may round otherwise
 _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise", "calibrator")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A fitted calibrator, and what a reader should know of where it came from: the content of a model file.
+    """A fitted calibrator and where it came from: the content of a model file.
+
+    It predicts as its calibrator does: `predict`, `predict_proba`, and `predict_interval`, `predict_set` and
+    `predict_multiprobability` where the calibrator has them.
 
     Attributes
     ----------
     calibrator : ScoreCalibrator
         The fitted calibrator.
     columns : mapping of str to str
-        What the columns were called, as in ``{"score": "p", "label": "y"}``; may be empty.
+        The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
     provenance : mapping of str to plain JSON values
         How many rows, a fingerprint of the data, how the edges were drawn, and whatever else is worth keeping.
 
@@ -48,7 +53,7 @@ class Model:
     >>> file = io.BytesIO()
     >>> save_model(calibrator, file, columns={"score": "p", "label": "paid"}, provenance={"rows": 4})
     >>> model = load_model(io.BytesIO(file.getvalue()))
-    >>> model.calibrator.predict([0.3, 0.8]), model.columns["score"]
+    >>> model.predict([0.3, 0.8]), model.columns["score"]
     (array([0., 1.]), 'p')
     """
 
@@ -58,15 +63,29 @@ class Model:
     _checksum: str | None = field(default=None, repr=False)
 
     @property
+    def guarantee_(self) -> "Guarantee | NoGuarantee":
+        """What is guaranteed of the calibrator."""
+        return self.calibrator.guarantee_
+
+    @property
     def fingerprint(self) -> str:
         """A short name of the content: the first 16 digits of the file's checksum."""
         checksum = self._checksum or _sealed(self)["checksum"]
         return checksum.removeprefix("sha256:")[:16]
 
+    def __getattr__(self, name: str) -> Any:
+        """The methods of the calibrator that predict."""
+        if name.startswith("predict"):
+            return getattr(self.calibrator, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *(name for name in dir(self.calibrator) if name.startswith("predict"))]
+
 
 def save_model(
-    calibrator_or_model: Any,
-    path_or_file: Any,
+    calibrator_or_model: "ScoreCalibrator | Model",
+    path_or_file: PathOrFile,
     *,
     columns: Mapping[str, str] | None = None,
     provenance: Mapping[str, Any] | None = None,
@@ -74,21 +93,21 @@ def save_model(
 ) -> None:
     """Write a fitted calibrator to a model file.
 
-    The file is whole or not there: it is written beside its place, flushed to the disk, and then moved. Before anything
-    is written the text is read back, so that no file is left which `load_model` would refuse.
+    The file is whole or not there: it is written beside its place, flushed to the disk, and then moved. The text is
+    read back before anything is written, so that every file that is written can be read.
 
     Parameters
     ----------
     calibrator_or_model : ScoreCalibrator or Model
         What to write: any fitted calibrator of scores, or what `load_model` returned.
     path_or_file : path, or file object open for writing
-        Where to; bytes are written to a binary file, text to a text file.
+        Where to; a binary file gets bytes, a text file text.
     columns : mapping of str to str, optional
-        What the columns were called. None keeps those of a model.
+        The names of the columns. None keeps those of a model.
     provenance : mapping of str to plain JSON values, optional
         Where the calibrator came from. None keeps that of a model.
     overwrite : bool, default=False
-        Replace a file that is there already; otherwise it is left alone, and FileExistsError is raised.
+        Replace a file that exists already; otherwise FileExistsError is raised.
 
     Examples
     --------
@@ -106,20 +125,20 @@ def save_model(
     try:
         _read(data)
     except CalibrantError as error:
-        raise InvalidValueError(f"this calibrator can not be saved, for its file could not be read: {error}") from error
+        raise InvalidValueError("the calibrator", "have a file that can be read back", advice=str(error)) from error
     if isinstance(path_or_file, str | os.PathLike):
         write_file(data, path_or_file, overwrite=overwrite)
     elif hasattr(path_or_file, "write"):
         path_or_file.write(text if isinstance(path_or_file, io.TextIOBase) else data)
     else:
-        raise InvalidTypeError(f"path_or_file must be a path or a file object; got {type(path_or_file).__name__}")
+        raise _no_file(path_or_file)
 
 
-def load_model(path_or_file: Any) -> Model:
-    """Read a model file, or refuse it with an error that says why.
+def load_model(path_or_file: PathOrFile) -> Model:
+    """Read a model file; raise an error that says why where it cannot be read.
 
-    The file is data only: nothing in it can name code to run. What was changed since it was written is found by the
-    checksum; what was never a model is found by the checks of the calibrator itself.
+    The file is data only: nothing in it can name code to run. The checksum finds what was changed since it was written;
+    the checks of the calibrator find what was never a model.
 
     Parameters
     ----------
@@ -143,7 +162,7 @@ def load_model(path_or_file: Any) -> Model:
     >>> from calibrant.saving import load_model
     >>> load_model(io.BytesIO(b""))
     Traceback (most recent call last):
-    calibrant.errors.InvalidValueError: the model file is empty
+    calibrant.errors.InvalidValueError: the model file must be a JSON object; got an empty file
     """
     if isinstance(path_or_file, str | os.PathLike):
         with open(path_or_file, "rb") as file:
@@ -151,10 +170,12 @@ def load_model(path_or_file: Any) -> Model:
     elif hasattr(path_or_file, "read"):
         data = path_or_file.read(MOST_BYTES + 1)
     else:
-        raise InvalidTypeError(f"path_or_file must be a path or a file object; got {type(path_or_file).__name__}")
-    if isinstance(data, str):
-        data = data.encode(errors="surrogatepass")
-    return _read(data)
+        raise _no_file(path_or_file)
+    return _read(data.encode(errors="surrogatepass") if isinstance(data, str) else data)
+
+
+def _no_file(given: object) -> InvalidTypeError:
+    return InvalidTypeError("path_or_file", "be a path or a file object", got=type(given).__name__)
 
 
 # From a model to a file
@@ -166,8 +187,10 @@ def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping
     model = given if isinstance(given, Model) else Model(given)
     if not isinstance(model.calibrator, ScoreCalibrator):
         raise InvalidTypeError(
-            "calibrator_or_model must be a fitted calibrator of scores, or a Model; got "
-            f"{type(model.calibrator).__name__}: of other estimators there are no model files, of some a to_dict"
+            "calibrator_or_model",
+            "be a fitted calibrator of scores or a Model",
+            got=type(model.calibrator).__name__,
+            advice="use its to_dict, if it has one",
         )
     return Model(
         model.calibrator,
@@ -177,10 +200,8 @@ def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping
 
 
 def _check_columns(columns: Any) -> dict[str, str]:
-    if not isinstance(columns, Mapping):
-        raise InvalidTypeError(f"columns must be a mapping of text to text; got {type(columns).__name__}")
-    if not all(isinstance(text, str) for pair in columns.items() for text in pair):
-        raise InvalidTypeError("columns must be a mapping of text to text; got an entry of another kind")
+    if not isinstance(columns, Mapping) or not all(isinstance(text, str) for pair in columns.items() for text in pair):
+        raise InvalidTypeError("columns", "be a mapping of text to text", got=shown(columns))
     return {str(role): str(name) for role, name in columns.items()}
 
 
@@ -189,21 +210,21 @@ def _plain(value: Any, place: str, depth: int = 0, *, mapping: bool = False) -> 
     if isinstance(value, np.generic):
         value = value.item()
     if depth > DEEPEST:
-        raise InvalidValueError(f"{place[:80]}... must be nested at most {DEEPEST} deep; got more")
+        raise InvalidValueError(f"{place[:80]}...", f"be nested at most {DEEPEST} deep", got="more")
     if isinstance(value, Mapping):
         strange = next((key for key in value if not isinstance(key, str)), None)
         if strange is not None:
-            raise InvalidTypeError(f"keys of {place} must be text; got {strange!r}")
+            raise InvalidTypeError(f"keys of {place}", "be text", got=shown(strange))
         return {key: _plain(entry, f"{place}[{key!r}]", depth + 1) for key, entry in value.items()}
     if mapping:
-        raise InvalidTypeError(f"{place} must be a mapping; got {type(value).__name__}")
+        raise InvalidTypeError(place, "be a mapping", got=type(value).__name__)
     if isinstance(value, list | tuple):
         return [_plain(entry, f"{place}[{index}]", depth + 1) for index, entry in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidValueError(f"{place} must be a finite number, as JSON knows no other; got {value!r}")
+        raise InvalidValueError(place, "be a finite number, which JSON can hold", got=repr(value))
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InvalidTypeError(f"{place} must be plain JSON values; got {type(value).__name__}")
+    raise InvalidTypeError(place, "be plain JSON values", got=type(value).__name__)
 
 
 def _sealed(model: Model) -> dict[str, Any]:
@@ -237,27 +258,23 @@ def _promise(calibrator: "ScoreCalibrator") -> dict[str, Any]:
 
 
 def _read(data: bytes) -> Model:
-    """Check the outer layers first: what is damaged is refused before anything is computed from it."""
+    """Check the outer layers first: nothing is computed from a damaged file."""
     content = parse(data)
     _check_format(content)
-    absent = [key for key in _KEYS if key not in content]
-    unknown = [key for key in content if key not in _KEYS]
-    if absent or unknown:
-        raise InvalidValueError(
-            f"the model file must have exactly the entries {', '.join(_KEYS)}; "
-            + (f"got none named {absent[0]!r}" if absent else f"got another, {unknown[0][:40]!r}")
-        )
+    if set(content) != set(_KEYS):
+        got = next((f"none named {key!r}" for key in _KEYS if key not in content), None)
+        unknown = next((key for key in content if key not in _KEYS), "")
+        rule = f"have exactly the entries {', '.join(_KEYS)}"
+        raise InvalidValueError("the model file", rule, got=got or f"another, {shown(unknown)}")
     checksum = checksum_of(content)
     if content["checksum"] != checksum:
-        raise InvalidValueError(
-            "the model file was changed or damaged since it was written: its checksum is not that of its content. "
-            "Get it again from where it was made"
-        )
+        advice = "get it again from where it was made, for it was changed or damaged since it was written"
+        raise InvalidValueError("the model file", "have the checksum of its content", got="another", advice=advice)
     if not isinstance(content["created_by"], str):
-        raise InvalidTypeError("created_by of the model file must be text")
+        raise InvalidTypeError("created_by of the model file", "be text", got=shown(content["created_by"]))
     columns = _check_columns(content["columns"])
     if not isinstance(content["provenance"], dict):
-        raise InvalidTypeError("provenance of the model file must be an object")
+        raise InvalidTypeError("provenance of the model file", "be an object", got=shown(content["provenance"]))
     _check_promise(content["promise"])
     _check_regions(content["calibrator"])
     calibrator = _read_calibrator(content["calibrator"], content["promise"])
@@ -270,27 +287,25 @@ def _check_format(content: Mapping[str, Any]) -> None:
         return
     number = re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found) if isinstance(found, str) else None
     if number is None:
-        raise InvalidValueError(
-            f"this is not a calibrant model file: its format must be {FORMAT!r}; got {_cut(repr(found), 60)}"
-        )
-    raise InvalidValueError(
-        f"the model file was written by a newer calibrant (its format is {found!r}, this release reads up to "
-        f"{FORMAT!r}): upgrade calibrant to read it"
-    )
+        raise is_not_a_model(f"its format is {shown(found)}, not {FORMAT!r}")
+    got = f"{found!r}, written by a newer calibrant"
+    raise InvalidValueError("the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant")
 
 
 def _check_promise(promise: Any) -> None:
     if not isinstance(promise, dict) or set(promise) != {"epsilon", "confidence_level", "sentence"}:
-        raise InvalidValueError("promise of the model file must have an epsilon, a confidence_level and a sentence")
+        rule = "have an epsilon, a confidence_level and a sentence"
+        raise InvalidValueError("promise of the model file", rule, got=shown(promise))
     for name in ("epsilon", "confidence_level"):
         if promise[name] is not None and type(promise[name]) is not float:
-            raise InvalidTypeError(f"{name} of the promise must be a number with a decimal point, or null")
+            rule = "be a number with a decimal point, or null"
+            raise InvalidTypeError(f"{name} of the promise", rule, got=shown(promise[name]))
     if not isinstance(promise["sentence"], str):
-        raise InvalidTypeError("sentence of the promise must be text")
+        raise InvalidTypeError("sentence of the promise", "be text", got=shown(promise["sentence"]))
 
 
 def _check_regions(calibrator: Any) -> None:
-    """Refuse more regions than limits can be worked out for while someone waits."""
+    """Raise for more regions than limits can be computed for while someone waits."""
     found, left = {"counts": 0, "parts": 0}, [calibrator]  # one count for each region, one part for each segment
     while left:
         entry = left.pop()
@@ -301,31 +316,24 @@ def _check_regions(calibrator: Any) -> None:
         elif isinstance(entry, list) and entry and not isinstance(entry[0], float | int):
             left.extend(entry)
     if max(found.values()) > MOST_REGIONS:
-        raise InvalidValueError(f"the model file must hold at most {MOST_REGIONS:,} regions; got more")
+        raise InvalidValueError("the model file", f"have at most {MOST_REGIONS:,} regions", got="more")
 
 
 def _read_calibrator(state: Any, promise: Mapping[str, Any]) -> "ScoreCalibrator":
-    # brings in the whole package, and with it every type there is; only now, for what is refused before needs none
+    # brings in the whole package; only now, for what raised before needs none of it
     from calibrant.calibrators.base import ScoreCalibrator
 
     try:
         calibrator = ScoreCalibrator.from_dict(state)
         recomputed = _promise(calibrator)
-    except CalibrantError as error:
+    except Exception as error:  # whatever the checks did not foresee is no crash either
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
-        raise kind(f"calibrator of the model file is not valid: {_cut(str(error), _LONGEST_MESSAGE)}") from None
-    except Exception as error:  # whatever the checks above did not foresee is still no crash
-        what = _cut(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
-        raise InvalidValueError(f"calibrator of the model file is not valid: {what}") from error
+        said = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
+        raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
     for name in ("epsilon", "confidence_level"):
         said, found = promise[name], recomputed[name]
         same = said == found if said is None or found is None else abs(said - found) <= _EPSILON_ACCURACY
         if not same:
-            raise InvalidValueError(
-                f"{name} of the promise must follow from the calibrator's own counts, {found!r}; got {said!r}"
-            )
+            rule = f"follow from the calibrator's own counts, {found!r}"
+            raise InvalidValueError(f"{name} of the promise", rule, got=repr(said))
     return calibrator
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."

@@ -13,9 +13,9 @@ MOST_OBJECTS = 200_000
 DEEPEST = 40
 MOST_DIGITS = 100
 _OTHER_KINDS = {
-    b"\x1f\x8b": "it is compressed: unpack it first",
+    b"\x1f\x8b": "it is compressed; unpack it first",
     b"PK\x03\x04": "it is a zip archive",
-    b"\x80": "it looks like a pickle, and nothing is ever unpickled",
+    b"\x80": "it looks like a pickle, and calibrant never unpickles anything",
 }
 
 
@@ -26,13 +26,11 @@ def checksum_of(content: Mapping[str, Any]) -> str:
         text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
     except UnicodeEncodeError:
-        raise InvalidValueError("text must be Unicode; got half of a surrogate pair") from None
+        raise InvalidValueError("text", "be Unicode", got="half of a surrogate pair") from None
     except ValueError:
-        raise InvalidValueError("numbers must be finite; got one that no double can hold, or no number") from None
+        raise InvalidValueError("numbers", "be finite", got="one that no double can hold, or NaN") from None
     except TypeError as error:
-        raise InvalidTypeError(
-            f"the calibrator can not be saved, for JSON can not hold what it learned: {error}"
-        ) from None
+        raise InvalidTypeError("the calibrator", "learn plain values to be saved as JSON", got=str(error)) from None
 
 
 def pretty(value: Any, indent: str = "") -> str:
@@ -49,19 +47,19 @@ def pretty(value: Any, indent: str = "") -> str:
 def parse(data: Any) -> dict[str, Any]:
     """Strict JSON in strict UTF-8, within limits that are checked before memory is taken."""
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise InvalidTypeError(f"path_or_file must give bytes or text; got {type(data).__name__}")
+        raise InvalidTypeError("path_or_file", "give bytes or text", got=type(data).__name__)
     data = bytes(data)
     if not data:
-        raise InvalidValueError("the model file is empty")
+        raise InvalidValueError("the model file", "be a JSON object", got="an empty file")
     if len(data) > MOST_BYTES:
-        raise InvalidValueError(f"the model file must be at most {MOST_BYTES:,} bytes long; got more")
+        raise InvalidValueError("the model file", f"be at most {MOST_BYTES:,} bytes long", got="more")
     for start, what in _OTHER_KINDS.items():
         if data.startswith(start):
-            raise InvalidValueError(f"this is not a calibrant model file: {what}")
+            raise is_not_a_model(what)
     if data.count(b",") > MOST_VALUES:
-        raise InvalidValueError(f"the model file must hold at most {MOST_VALUES:,} values; got more")
+        raise InvalidValueError("the model file", f"have at most {MOST_VALUES:,} values", got="more")
     if data.count(b"[") + data.count(b"{") > MOST_OBJECTS:
-        raise InvalidValueError(f"the model file must hold at most {MOST_OBJECTS:,} lists and objects; got more")
+        raise InvalidValueError("the model file", f"have at most {MOST_OBJECTS:,} lists and objects", got="more")
     try:
         content = json.loads(
             data.decode(),
@@ -70,39 +68,42 @@ def parse(data: Any) -> dict[str, Any]:
             parse_constant=_no_constant,
         )
     except UnicodeDecodeError as error:
-        raise InvalidValueError(f"this is not a calibrant model file: byte {error.start} is not UTF-8") from None
+        raise is_not_a_model(f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise InvalidValueError(
-            f"this is not a calibrant model file, or it was cut short: it is not JSON ({error.msg} in line "
-            f"{error.lineno}, column {error.colno})"
-        ) from None
+        place = f"line {error.lineno}, column {error.colno}"
+        raise is_not_a_model(f"it is not JSON, or it was cut short ({error.msg} in {place})") from None
     except RecursionError:
         raise _too_deep() from None
     if not isinstance(content, dict):
-        raise InvalidValueError("this is not a calibrant model file: it holds no JSON object")
+        raise is_not_a_model("it is not a JSON object")
     _check_depth(content)
     return content
+
+
+def is_not_a_model(reason: str) -> InvalidValueError:
+    """The error for a file of another kind."""
+    return InvalidValueError(None, f"this is not a calibrant model file: {reason}")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InvalidValueError("objects of the model file must name each entry once; got one twice")
+        raise InvalidValueError("objects of the model file", "name each entry once", got="one twice")
     return found
 
 
 def _whole(text: str) -> int:
     if len(text) > MOST_DIGITS:
-        raise InvalidValueError(f"whole numbers of the model file must have at most {MOST_DIGITS} digits; got more")
+        raise InvalidValueError("integers of the model file", f"have at most {MOST_DIGITS} digits", got="more")
     return int(text)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise InvalidValueError(f"numbers of the model file must be finite; got {name}")
+    raise InvalidValueError("numbers of the model file", "be finite", got=name)
 
 
 def _too_deep() -> InvalidValueError:
-    return InvalidValueError(f"the model file must be nested at most {DEEPEST} deep; got more")
+    return InvalidValueError("the model file", f"be nested at most {DEEPEST} deep", got="more")
 
 
 def _check_depth(content: Any) -> None:
