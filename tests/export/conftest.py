@@ -70,7 +70,7 @@ def postgres():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")  # a process has one session, and other modules' tests have theirs on a cluster
+@pytest.fixture(scope="package")  # a process has one session, and tests of other packages have theirs on a cluster
 def spark(tmp_path_factory):
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         engines.missing("Java")

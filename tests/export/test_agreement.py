@@ -57,12 +57,15 @@ def test_thousands_of_bins(engine, n_bins):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.slow
-def test_a_million_scores(engine, dtype):
+def test_hundreds_of_thousands_of_scores(engine, dtype):
+    # one in 100,000 that is misplaced is found; where each row is computed alone, with probability 0.86
+    size = 1_000_000 if engine.name in ("duckdb", "onnx") else 200_000
     rng = np.random.default_rng(2)
     calibrator = worlds.counted(Partition.from_edges(np.sort(rng.uniform(size=99))))
-    scores = rng.uniform(-0.1, 1.1, size=1_000_000)
+    scores = rng.uniform(-0.1, 1.1, size=size)
     sizes = (-1073, 1000) if dtype is np.float64 else (-148, 127)
-    scores[:200_000] = np.ldexp(scores[:200_000], rng.integers(*sizes, size=200_000))  # subnormal to huge
+    some = size // 5
+    scores[:some] = np.ldexp(scores[:some], rng.integers(*sizes, size=some))  # subnormal to huge
     edges = edge_scores(calibrator)
     scores = np.append(scores, edges[np.isfinite(edges)])
     with np.errstate(over="ignore"):
@@ -71,7 +74,7 @@ def test_a_million_scores(engine, dtype):
     found = engine.evaluate(calibrator, pa.table({"id": np.arange(scores.size), "score": scores}))
     limits = calibrator.predict_interval(scores)
     right = {"calibrated": calibrator.predict(scores), "lower": limits[:, 0], "upper": limits[:, 1]}
-    assert scores.size > 1_000_000
+    assert scores.size > size
     for name, values in right.items():
         assert np.array_equal(np.array(found[name], dtype=np.float64).view(np.int64), values.copy().view(np.int64)), (
             name
