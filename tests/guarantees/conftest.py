@@ -96,3 +96,9 @@ class Limits:
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
     return Limits(monkeypatch)
+
+
+@pytest.fixture
+def no_mass_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits on the mass of regions take half of the time, and not every promise needs them."""
+    monkeypatch.setattr(mass, "upper_limit", lambda counts, totals, tail: np.ones(len(counts)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant import ClassWiseCalibrator, TopLabelCalibrator, guarantee
+from calibrant import ClassWiseCalibrator, TopLabelCalibrator
 from multiclass_worlds import SIMULATED
 
 ROWS = 120
@@ -24,12 +24,6 @@ def holds(promise, region, mass, hits):
 
 def membership(partition, scores, segments=None):
     return partition.membership(partition.prepare(scores, segments))
-
-
-@pytest.fixture
-def no_mass_limits(monkeypatch):
-    """Limits on the mass of regions take half of the time, and no promise tested here speaks of them."""
-    monkeypatch.setattr(guarantee, "mass_limits", lambda partition, tally, alpha: np.ones(tally.n_regions))
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import logit
 
-from calibrant import ScalingBinningCalibrator, guarantee
+from calibrant import ScalingBinningCalibrator
 from worlds import WORLDS
 
 # a promise broken in 16% of draws, in place of 10%, is caught with probability 0.97
@@ -24,12 +24,6 @@ def in_score_space(calibrator):
         bounds=np.sort(bounds, axis=1),
         membership=lambda scores: calibrator.partition_.membership(calibrator.base_.predict(scores)),
     )
-
-
-@pytest.fixture
-def no_mass_limits(monkeypatch):
-    """Limits on the mass of regions take half of the time, and no promise tested here speaks of them."""
-    monkeypatch.setattr(guarantee, "mass_limits", lambda partition, tally, alpha: np.ones(tally.n_regions))
 
 
 @pytest.mark.slow
