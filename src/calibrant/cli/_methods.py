@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli._errors import RefusedError
+
+if TYPE_CHECKING:
+    from calibrant.rows import ScoredData
 
 
 class _Method(NamedTuple):
@@ -104,12 +107,6 @@ class Settings:
         chosen = {parameter: value for parameter, value in given.items() if value is not None}
         return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
 
-    def fit(self, data: Any, labels: Mapping[str, Any]) -> Any:
+    def fit(self, data: "ScoredData", labels: Mapping[str, Any]) -> Any:
         """A calibrator fitted to the data."""
-        calibrator = self.calibrator(labels)
-        if self.method in _IN_SEGMENTS and self.interval != "betting":
-            return calibrator.fit(data)
-        rows = data.with_classes(**labels).collect()
-        if self.weighted:
-            return calibrator.fit(rows.scores, rows.labels, importance_weight=rows.weights, segments=rows.segments)
-        return calibrator.fit(rows.scores, rows.labels)
+        return self.calibrator(labels).fit(data)
