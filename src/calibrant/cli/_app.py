@@ -1,4 +1,4 @@
-"""The group of all commands: each is imported when it is asked for."""
+"""The group of all commands. Each is imported only when it is needed."""
 
 import os
 import signal
@@ -27,10 +27,10 @@ Every command explains itself: calibrant --help, calibrant fit --help."""
 
 
 class LazyGroup(click.Group):
-    """Commands that are imported when asked for, and errors that are told in one line."""
+    """Imports a command when it is needed, and prints errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands, in the order in which one meets them."""
+        """All commands, in the order of first use."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -52,32 +52,27 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; click would call it a failure that no one reads on."""
+        """Run the command. A closed pipe is no failure, as it would be for click."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise ReaderGone from None
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = "calibrant", **extra: Any
     ) -> Any:
-        """Run, tell what went wrong in one line, and leave with an exit code."""
+        """Run, say in one line what went wrong, and leave with an exit code."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given or os.environ.get("CALIBRANT_DEBUG", "") not in ("", "0")
         before = None
-        with suppress(ValueError):  # not in the main thread: then signals are not ours to handle
+        with suppress(ValueError):  # signals cannot be handled outside the main thread
             before = signal.signal(signal.SIGTERM, _stop)
         try:
-            result = super().main(given, prog_name or "calibrant", complete_var, standalone_mode=False, **extra)
+            result = super().main(given, prog_name, **{**extra, "standalone_mode": False})
             sys.stdout.flush()
             code = result if isinstance(result, int) else 0
         except (BrokenPipeError, ReaderGone):
-            # whoever read our output has seen enough; keep Python from complaining about it once more at exit
+            # the reader closed the pipe; keep Python from complaining about it again at exit
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0

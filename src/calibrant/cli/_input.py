@@ -29,38 +29,28 @@ _SUFFIXES = {"parquet": ".parquet", "csv": ".csv", "json": ".jsonl", "ipc": ".ar
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files to read, and their format where it was given."""
+    """The files to read, and how to read them."""
 
-    paths: tuple[str, ...]
+    paths: list[str]
     file_format: str | None = None
+    threads: int | None = None
+    quiet: bool = False
 
     @property
     def names(self) -> list[str]:
         """File names without folders."""
         from calibrant.rows.files import find_files
 
-        return [path.name for path in find_files(list(self.paths))]
-
-    def schema(self) -> "pa.Schema":
-        """Names and types of the columns."""
-        from calibrant.rows.files import schema_of
-
-        return schema_of(list(self.paths), self.file_format)
+        return [path.name for path in find_files(self.paths)]
 
     def format(self) -> str:
         """The one format of all files."""
         from calibrant.rows.files import common_format, find_files
 
-        return common_format(find_files(list(self.paths)), self.file_format)
+        return common_format(find_files(self.paths), self.file_format)
 
     def scored(
-        self,
-        roles: Mapping[str, str | None],
-        threads: int | None = None,
-        *,
-        quiet: bool = False,
-        types: Mapping[str, Any] | None = None,
-        with_rows: bool = True,
+        self, roles: Mapping[str, str | None], *, types: Mapping[str, Any] | None = None, with_rows: bool = True
     ) -> "ArrowData":
         """Scored data, with columns in their roles; without a row they are refused, unless `with_rows` is False."""
         from calibrant._optional import needed
@@ -72,10 +62,10 @@ class Files:
         if columns.label == columns.score:
             raise RefusedError("--score and --label", "be different columns", got=f"{columns.score!r} for both")
         data = from_files(
-            list(self.paths),
+            self.paths,
             columns,
-            threads=thread_count(-1 if threads is None else threads),
-            progress=False if quiet else None,
+            threads=thread_count(self.threads or -1),
+            progress=False if self.quiet else None,
             format=self.file_format,
             types=types,
         )
@@ -84,11 +74,11 @@ class Files:
             raise RefusedError(what, "hold at least one row of data", got="none")
         return data
 
-    def as_text(self, roles: Mapping[str, str | None], *, quiet: bool, types: Mapping[str, Any]) -> "TextData":
+    def as_text(self, roles: Mapping[str, str | None], types: Mapping[str, Any]) -> "TextData":
         """Scored CSV data whose columns stay the text they are."""
         from calibrant.rows.csv_text import TextData
 
-        return TextData(list(self.paths), _columns(roles), progress=False if quiet else None, types=types)
+        return TextData(self.paths, _columns(roles), progress=False if self.quiet else None, types=types)
 
 
 def _columns(roles: Mapping[str, str | None]) -> "Columns":
@@ -106,17 +96,28 @@ def _is_empty(data: "ArrowData") -> bool:
 
 
 @contextmanager
-def files(paths: Sequence[str], file_format: str | None = None) -> Iterator[Files]:
+def files(options: Mapping[str, Any]) -> Iterator[Files]:
     """The files that were named. Standard input is kept in a temporary file."""
+    paths, file_format = list(options["data"]), options["file_format"]
+    how = {"threads": options["threads"], "quiet": options["quiet"]}
     if STANDARD_INPUT not in paths:
-        yield Files(tuple(paths), file_format)
+        yield Files(paths, file_format, **how)
         return
     if len(paths) > 1:
         raise RefusedError("- (standard input)", "be the only input", got=f"{len(paths)} inputs")
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="calibrant-") as folder:
-        yield Files((str(_spool(Path(folder), file_format)),))
+        yield Files([str(_spool(Path(folder), file_format))], **how)
+
+
+@contextmanager
+def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "ArrowData", dict[str, Any]]]:
+    """The files, their rows with scores, labels and more columns, and the parameters `pos_label` and `classes`."""
+    parts = ("score", "label", *more)
+    with files(options) as source:
+        data = source.scored(_given(source, {part: options[part] for part in parts}))
+        yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
 
 
 def _spool(folder: Path, file_format: str | None) -> Path:
@@ -142,12 +143,14 @@ def _spool(folder: Path, file_format: str | None) -> Path:
     return raw.rename(folder / f"standard-input{_SUFFIXES[kind]}{'.gz' if packed else ''}")
 
 
-def roles(source: Files, **given: str | None) -> dict[str, str | None]:
+def _given(source: Files, given: dict[str, str | None]) -> dict[str, str | None]:
     """Columns by role; where the score or the label is not given, an error lists the columns."""
-    missing = [part for part in ("score", "label") if part in given and given[part] is None]
+    from calibrant.rows.files import schema_of
+
+    missing = [part for part in ("score", "label") if given[part] is None]
     if not missing:
         return given
-    schema = source.schema()
+    schema = schema_of(source.paths, source.file_format)
     found = [f"{name!r} ({_kind(schema.field(place).type)})" for place, name in enumerate(schema.names)]
     more = f" and {len(found) - _MOST_COLUMNS} more" if len(found) > _MOST_COLUMNS else ""
     guesses = {part: given[part] or _guess(schema.names, part) for part in ("score", "label")}
@@ -190,8 +193,8 @@ def _label_of(text: str, kind: "pa.DataType", option: str) -> bool | int | float
         raise RefusedError(option, f"be one of the labels, which are {_kind(kind)}", got=repr(text)) from None
 
 
-def class_parameters(data: "ArrowData", pos_label: str | None, classes: str | None) -> dict[str, Any]:
-    """The parameters `pos_label` and `classes` of a calibrator or an audit."""
+def _class_parameters(data: "ArrowData", pos_label: str | None, classes: str | None) -> dict[str, Any]:
+    """Labels that were typed, as the parameters `pos_label` and `classes`."""
     kind = data.schema.field(data.columns.label).type
     parts = None if classes is None else [part.strip() for part in classes.split(",")]
     if parts is not None and len(parts) != 2:

@@ -52,9 +52,9 @@ class Share(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"must be a fraction such as 0.2, or a number of rows; got {value!r}", param, ctx)
 
 
-def column(name: str, text: str, **settings: Any) -> Callable[[Command], Command]:
+def column(name: str, text: str) -> Callable[[Command], Command]:
     """An option that names a column of the data."""
-    return click.option(f"--{name}", *settings.pop("names", ()), metavar="COLUMN", help=text, **settings)
+    return click.option(f"--{name}", metavar="COLUMN", help=text)
 
 
 data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path(allow_dash=True))
@@ -63,7 +63,7 @@ score = column("score", "Column of scores.")
 label = column("label", "Column of outcomes.")
 segment = column("segment", "Column of segments. Each segment gets its own bins and its own verdict.")
 weight = column("weight", "Column of importance weights.")
-row_id = column("id", "Column of row ids, so that --split draws the same rows in any order.", names=["row_id"])
+row_id = column("id", "Column of row ids, so that --split draws the same rows in any order.")
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
 coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")

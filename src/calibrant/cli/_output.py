@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -52,31 +51,12 @@ def remark(text: str, quiet: bool = False) -> None:
         click.echo(text, err=True)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> None:
-    """A table; the first `left` columns are flush left, the others right."""
-    if sys.stdout.isatty():
-        _rich_table(heads, rows, left)
-        return
-    widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
-    for row in (heads, *rows):
-        cells = (
-            f"{text:<{size}}" if place < left else f"{text:>{size}}"
-            for place, (text, size) in enumerate(zip(row, widths, strict=True))
-        )
-        click.echo("  ".join(cells).rstrip())
-
-
-def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=None, header_style="dim", pad_edge=False)
-    for place, head in enumerate(heads):
-        drawn.add_column(head, justify="left" if place < left else "right", overflow="fold")
-    for row in rows:
-        drawn.add_row(*map(Text, row))
-    Console(highlight=False).print(drawn)
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table; the first column is flush left, the others right."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for number, row in enumerate((heads, *rows)):
+        cells = [text.rjust(size) for text, size in zip(row, widths, strict=True)]
+        click.secho("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip(), dim=number == 0)
 
 
 def shortened(rows: list[Sequence[str]], most: int = 24) -> list[Sequence[str]]:

@@ -6,38 +6,21 @@ a plain noun where no option stands behind it. Nothing else of a message is touc
 
 from calibrant._text import Setting
 
-_NAMES = {
-    "base_rate": "--base-rate",
+_OPTIONS = {  # of the same name
+    "base_rate", "classes", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method", "outputs",
+    "overwrite", "pos_label", "prefix", "score", "segment", "split", "table", "value", "weight", "weight_bound",
+}  # fmt: skip
+_OTHERS = {
     "calibrator": "the model",
-    "classes": "--classes",
     "confidence_level": "--confidence",
-    "coverage": "--coverage",
     "cv": "--folds",
-    "dialect": "--dialect",
-    "epsilon": "--epsilon",
-    "format": "--format",
-    "id": "--id",
-    "interval": "--interval",
-    "label": "--label",
-    "method": "--method",
     "n": "--rows",
     "n_bins": "--bins",
     "n_jobs": "--threads",
-    "outputs": "--outputs",
-    "overwrite": "--overwrite",
-    "pos_label": "--pos-label",
-    "prefix": "--prefix",
     "random_state": "--seed",
-    "score": "--score",
     "score_range": "--range",
     "scores": "the scores",
-    "segment": "--segment",
     "segments": "the segments",
-    "split": "--split",
-    "table": "--table",
-    "value": "--value",
-    "weight": "--weight",
-    "weight_bound": "--weight-bound",
     "y": "the labels",
 }
 
@@ -50,7 +33,9 @@ def in_options(setting: Setting) -> str:
     >>> in_options(Setting("method", "platt", python="PlattCalibrator()")), in_options(Setting("y"))
     ('--method platt', 'the labels')
     """
-    name, value = _NAMES.get(setting.parameter, setting.parameter), setting.value
+    name, value = _OTHERS.get(setting.parameter, setting.parameter), setting.value
+    if name in _OPTIONS:
+        name = f"--{name.replace('_', '-')}"
     if not setting.has_value or value is True:
         return name
     if value is None:

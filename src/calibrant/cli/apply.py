@@ -1,7 +1,5 @@
 """`calibrant apply`: add calibrated probabilities, limits and sets to files of any size."""
 
-import glob
-import os
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +43,8 @@ def command(**options: Any) -> None:
     is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. The output
     file is complete or absent.
     """
+    from calibrant.rows.files import find_files
+
     output, data, quiet = options["output"], options["data"], options["quiet"]
     prefix, overwrite = options["prefix"], options["overwrite"]
     if options["as_json"] and output == "-":
@@ -53,16 +53,17 @@ def command(**options: Any) -> None:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
     kind, packing = kind_of(output)
     if output != "-":
-        check_target(output, overwrite=overwrite, inputs=[options["model"], *_paths(data)])
+        read = [] if STANDARD_INPUT in data else [str(path) for path in find_files(list(data))]
+        check_target(output, overwrite=overwrite, inputs=[options["model"], *read])
     model = read_model(options["model"])
-    with files(data, options["file_format"]) as source:
+    with files(options) as source:
         columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
         types = text_types(model, segment=columns["segment"])
         if source.format() == "csv" and kind == "csv":
-            scored: Any = source.as_text(columns, quiet=quiet, types=types)
+            scored: Any = source.as_text(columns, types)
             mark = scored.delimiter
         else:
-            scored, mark = source.scored(columns, options["threads"], quiet=quiet, types=types, with_rows=False), ","
+            scored, mark = source.scored(columns, types=types, with_rows=False), ","
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen = _Seen(prefix)
         mark = "\t" if ".tsv" in Path(output).suffixes else mark
@@ -116,14 +117,3 @@ def _on_unknown(n_rows: int, guarantee: Any) -> str:
         return f"{rows(n_rows)} {where} with too few calibration rows: the interval there is 0 to 1"
     text = "the interval there is 0 to 1, and the probability a placeholder of 0.5"
     return f"{rows(n_rows)} {where} without calibration rows: {text}"
-
-
-def _paths(data: tuple[str, ...]) -> list[str]:
-    """Every file that may be read."""
-    found = []
-    for entry in data:
-        if os.path.isdir(entry):
-            found += [os.path.join(folder, name) for folder, _, names in os.walk(entry) for name in names]
-        else:
-            found += [entry, *glob.glob(entry)]
-    return found

@@ -9,7 +9,7 @@ import click
 from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import class_parameters, files, roles
+from calibrant.cli._input import labelled
 from calibrant.cli._model import check_classes, check_columns, read_model
 from calibrant.cli._output import paragraph, print_json
 from calibrant.cli._promise import promise_json, show_sentence
@@ -56,12 +56,9 @@ def command(**options: Any) -> int:
     elif options["model"] is not None:
         raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
     model = None if options["model"] is None else read_model(options["model"])
-    with files(options["data"], options["file_format"]) as source:
-        columns = roles(source, score=options["score"], label=options["label"], segment=options["segment"])
+    with labelled(options, "segment") as (source, data, labels):
         if model is not None:
-            check_columns(model, columns)
-        data = source.scored(columns, threads=options["threads"], quiet=options["quiet"])
-        labels = class_parameters(data, options["pos_label"], options["classes"])
+            check_columns(model, data.columns.named)
         found = _audit(data, labels, options)
         if output is not None:
             _report(output, found, data, source, labels, options["title"], model)
@@ -111,17 +108,13 @@ def verdict_of(found: Any, basis: str = "") -> str:
 
 def audit_json(found: Any) -> dict[str, Any]:
     """The audit as plain values; documented in the guide."""
+    bounds = ("lower_bound", "average_lower_bound", "upper_bound", "upper_bound_reason")
     return {
         "verdict": found.verdict,
         "miscalibrated": found.is_miscalibrated,
-        "lower_bound": found.lower_bound,
-        "average_lower_bound": found.average_lower_bound,
-        "upper_bound": found.upper_bound,
-        "upper_bound_reason": found.upper_bound_reason,
-        "confidence_level": found.confidence_level,
         "rows": found.n_rows,
         "findings": [asdict(finding) for finding in found.findings],
-        "assumptions": found.assumptions,
+        **{name: getattr(found, name) for name in (*bounds, "confidence_level", "assumptions")},
     }
 
 

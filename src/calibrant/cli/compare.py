@@ -7,7 +7,7 @@ import click
 
 from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
-from calibrant.cli._input import class_parameters, files, roles
+from calibrant.cli._input import labelled
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import note, paragraph, print_json, remark, table
 from calibrant.cli._words import in_options
@@ -40,10 +40,7 @@ def command(**options: Any) -> None:
     from calibrant.rows.draw import Draw
     from calibrant.rows.fingerprint import fingerprint
 
-    with files(options["data"], options["file_format"]) as source:
-        columns = roles(source, score=options["score"], label=options["label"])
-        data = source.scored(columns, threads=options["threads"], quiet=options["quiet"])
-        labels = class_parameters(data, options["pos_label"], options["classes"])
+    with labelled(options) as (_, data, labels):
         known, most = data.known_rows(), options["most_rows"]
         n_rows = fingerprint(data).rows if known is None else known
         draw = Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None

@@ -1,6 +1,5 @@
 """`calibrant demo`: train, audit, calibrate, judge and report, on real data that come with a package."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -13,10 +12,12 @@ import click
 from calibrant._file import draft_of
 from calibrant._numbers import percent
 from calibrant.cli import _options as option
+from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
 from calibrant.cli._output import paragraph, print_json, remark
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli.audit import audit_json, event_facts, show_audit, verdict_of
+from calibrant.cli.fit import provenance_of
 
 if TYPE_CHECKING:
     from calibrant import Audit, BinningCalibrator
@@ -44,7 +45,7 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
     """
     import numpy as np
 
-    from calibrant import BinningCalibrator, audit
+    from calibrant import audit
     from calibrant.cli._flights import LATE, LATE_MINUTES, load_flights, score, train
 
     folder = Path(output)
@@ -64,14 +65,12 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
     with _step("audit the scores on held-out flights", quiet):
         before = audit(held_out.y, held_out.scores, pos_label=LATE)
     with _step("calibrate on the other half of July to September", quiet):
-        calibrator = BinningCalibrator(N_BINS, confidence_level=CONFIDENCE, pos_label=LATE)
-        calibrator.fit(calibration.scores, calibration.y)
+        _write_csv(calibration, paths["scores"])
+        calibrator, fingerprint = _fit(paths)
     with _step("audit the calibrated probabilities on held-out flights", quiet):
         after = audit(held_out.y, calibrator.predict(held_out.scores), pos_label=LATE)
-    with _step("write report, model and scores", quiet):
-        _write_csv(calibration, paths["scores"])
+    with _step("write report and scores", quiet):
         _write_csv(december, paths["december"])
-        fingerprint = _save(calibrator, calibration, paths)
         _report(paths["report"], calibrator, before, after, held_out, fingerprint)
         picture = _picture(folder, calibrator, held_out, december)
     kept, kept_december = _kept(calibrator, held_out), _kept(calibrator, december)
@@ -157,25 +156,16 @@ def _write_csv(rows: "Flights", path: str) -> None:
         rows.table().to_csv(draft, index=False)
 
 
-def _save(calibrator: "BinningCalibrator", seen: "Flights", paths: dict[str, str]) -> str:
-    """Save the model; the fingerprint of its rows."""
-    import pyarrow as pa
-
-    from calibrant import __version__, scored
-    from calibrant.rows.fingerprint import fingerprint
+def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
+    """Fit and save, as `calibrant fit` does; the calibrator, and the fingerprint of its rows."""
     from calibrant.saving import save_model
 
-    found = fingerprint(scored(pa.table({"p": seen.scores, "y": seen.y}), score="p", label="y"))
-    provenance = {
-        "rows": found.rows,
-        "fingerprint": str(found),
-        "files": [os.path.basename(paths["scores"])],
-        "calibrant": __version__,
-        "settings": Settings(bins=N_BINS, confidence=CONFIDENCE).saved(),
-    }
-    columns = {"score": "score", "label": "outcome"}
-    save_model(calibrator, paths["model"], columns=columns, provenance=provenance, overwrite=True)
-    return str(found)
+    settings, source = Settings(bins=N_BINS, confidence=CONFIDENCE), Files([paths["scores"]], quiet=True)
+    data = source.scored({"score": "score", "label": "outcome"})
+    calibrator = settings.fit(data, {"pos_label": "late"})
+    provenance, _ = provenance_of(source, data, settings)
+    save_model(calibrator, paths["model"], columns=data.columns.named, provenance=provenance, overwrite=True)
+    return calibrator, provenance["fingerprint"]
 
 
 def _report(

@@ -10,7 +10,7 @@ import click
 
 from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
-from calibrant.cli._input import STANDARD_INPUT, class_parameters, files, roles
+from calibrant.cli._input import STANDARD_INPUT, labelled
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import paragraph, print_json, remark
 from calibrant.cli._promise import promise_json, show_promise
@@ -67,19 +67,15 @@ def command(**options: Any) -> int:
     settings.check(options["segment"])
     if output is not None:
         check_target(output, overwrite=options["overwrite"], inputs=list(options["data"]))
-    parts = {"score": "score", "label": "label", "segment": "segment", "weight": "weight", "id": "row_id"}
-    with files(options["data"], options["file_format"]) as source:
-        columns = roles(source, **{part: options[name] for part, name in parts.items()})
-        data = source.scored(columns, threads=options["threads"], quiet=quiet)
-        labels = class_parameters(data, options["pos_label"], options["classes"])
+    with labelled(options, "segment", "weight", "id") as (source, data, labels):
         calibrator = settings.fit(data, labels)
-        provenance, reach = _provenance(source, data, settings)
+        provenance, reach = provenance_of(source, data, settings)
     notes = (*_on_split(settings, calibrator), *_on_scores(settings, reach))
-    named = {part: name for part, name in columns.items() if name is not None}
+    columns = data.columns.named
     if output is not None:
         from calibrant.saving import save_model
 
-        save_model(calibrator, output, columns=named, provenance=provenance, overwrite=options["overwrite"])
+        save_model(calibrator, output, columns=columns, provenance=provenance, overwrite=options["overwrite"])
     wanted, epsilon = options["require_epsilon"], calibrator.guarantee_.epsilon
     proved = epsilon is not None and bool(calibrator.guarantee_.is_proved)
     reached = None if wanted is None else proved and epsilon <= wanted
@@ -91,7 +87,7 @@ def command(**options: Any) -> int:
                 "method": settings.method,
                 "rows": provenance["rows"],
                 "fingerprint": provenance["fingerprint"],
-                "columns": named,
+                "columns": columns,
                 "guarantee": promise_json(calibrator),
                 "notes": notes,
                 "required_epsilon": wanted,
@@ -146,7 +142,7 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
     return [f"scores range {reach}: {settings.method} takes any scores"]
 
 
-def _provenance(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:
+def provenance_of(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:
     """Where the model comes from, without a word about the machine; and the range of the scores."""
     from calibrant._version import __version__
     from calibrant.rows.fingerprint import fingerprint

@@ -67,11 +67,10 @@ def command(**options: Any) -> int:
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
     if guarantee.epsilon is None:
         return _print([Check("promise", False, promise_json(calibrator)["sentence"])], model, options["as_json"])
-    columns = {part: role_of(model, part, options[part]) for part in ("score", "label", "segment", "weight")}
-    columns["id"] = role_of(model, "id", options["row_id"])
-    with files(options["data"], options["file_format"]) as source:
+    columns = {part: role_of(model, part, options[part]) for part in ("score", "label", "segment", "weight", "id")}
+    with files(options) as source:
         types = text_types(model, label=columns["label"], segment=columns["segment"])
-        data = source.scored(columns, threads=options["threads"], quiet=options["quiet"], types=types)
+        data = source.scored(columns, types=types)
         checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
         if not guarantee.is_proved:
             checks.append(Check("promise", False, f"nothing is proved: {render(guarantee.caveat or '', in_options)}"))
