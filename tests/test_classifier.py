@@ -82,7 +82,7 @@ def test_out_of_fold_scores_come_without_a_proof() -> None:
     model = CalibratedClassifier(LogisticRegression(), cv=5, random_state=0).fit(X, Y)
     assert model.calibrator_.tally_.n_rows == 3000
     assert not model.guarantee_.is_proved
-    assert str(model.guarantee_).startswith("Nothing is proved: the scores came from models fitted on parts")
+    assert str(model.guarantee_).startswith("Nothing is proved: the scores come from models fitted on parts")
 
 
 def test_works_in_pipeline_grid_search_and_cross_validation() -> None:
