@@ -57,7 +57,7 @@ def encode_labels(
 ) -> tuple[CodeArray, Classes]:
     """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
 
-    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column speaks for the
+    `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column belongs to the
     second class, so a positive label need not be named.
     """
     labels = as_array(y, "y")

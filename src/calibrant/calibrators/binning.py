@@ -80,7 +80,7 @@ class BinningCalibrator(RegionCalibrator):
     partition : Partition, default=None
         A partition fixed beforehand, in place of `n_bins` and `strategy`.
     pos_label : object, default=None
-        The label that a high score speaks for; needed unless the labels are 0 and 1, -1 and 1, or bools.
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
     random_state : int, Generator, RandomState or None, default=0
@@ -174,7 +174,7 @@ class BinningCalibrator(RegionCalibrator):
             Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
             segments, see `calibrant.scored`.
         y : array-like of shape (n,)
-            Their labels, of two kinds.
+            Their labels, of two classes.
         segments : array-like of shape (n,), optional
             A group per row: every group gets bins of its own, within one error budget.
         sample_weight : array-like of shape (n,), optional

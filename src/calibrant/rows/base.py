@@ -206,7 +206,7 @@ class ScoredData(ABC):
         return self.fold(Count(self.columns, counted, draw, weighted, self._many_rows()))
 
     def _countable(self, partition: Partition, weighted: bool) -> Bins:
-        """Refuse a partition that these data can not be counted over."""
+        """Refuse a partition that these data cannot be counted over."""
         bins = partition.as_bins()
         self._check_has_labels()
         if bins.has_segments and self.columns.segment is None:

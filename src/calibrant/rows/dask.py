@@ -1,4 +1,4 @@
-"""Dask frames: each partition is a task, and results are added on the workers, so that a death costs time, no rows."""
+"""Dask frames: count partitions on the workers, and add results there; retried tasks count once."""
 
 import pickle
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ class DaskData(ScoredData):
     """A Dask frame, on a distributed cluster or on the threads of this process.
 
     A result is the output of a task, and a task's output is taken once, whichever worker made it and however often it
-    was begun: a worker's death, a retry or a stolen task never count rows twice.
+    was started. If a worker dies, its tasks run again; no row is lost or counted twice.
     """
 
     has_order = False
@@ -57,7 +57,8 @@ class DaskData(ScoredData):
         if client is not None:
             _equip(client)
         function, job = _adding(), pickle.dumps(added)
-        return self._frame.map_partitions(function, job, meta=function(self._frame._meta, job))
+        meta = _needed("dask.dataframe.dispatch").make_meta(self._frame)
+        return self._frame.map_partitions(function, job, meta=function(meta, job))
 
 
 def from_dask(frame: Any, columns: Columns, *, progress: Progress = None) -> DaskData:

@@ -26,6 +26,7 @@ _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
 _INVERSE = pow(_BASE, -1, 2**64)
 _DAY = 86_400
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_CHUNK = 1 << 15  # rows whose hashes stay in the processor's cache
 _TEXT_ROWS = 1 << 14  # of which a table of powers, 8 bytes for every byte of text, is held at a time
 
 
@@ -59,9 +60,12 @@ class Draw:
 
     def chosen(self, keys: Keys) -> NDArray[np.bool_]:
         """Whether each row is drawn."""
-        if self.limit >= _ALL:
-            return np.ones(len(keys), dtype=bool)
-        return np.asarray(self.hashes(keys) < np.uint64(self.limit))
+        drawn = np.ones(len(keys), dtype=bool)
+        if self.limit < _ALL:
+            for start in range(0, len(keys), _CHUNK):
+                part = slice(start, start + _CHUNK)
+                np.less(self.hashes(keys[part]), np.uint64(self.limit), out=drawn[part])
+        return drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)

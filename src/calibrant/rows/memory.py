@@ -23,6 +23,8 @@ from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally
 
+_FEW_ROWS = 1_000  # up to so many a sort is faster than a search for the ranks
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryRows(ScoredData):
@@ -129,17 +131,18 @@ class MemoryRows(ScoredData):
 
     def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
         """Scores of the given ranks of each segment."""
-        if self.segment is None and self.repeats is None:
-            return {None: kernels.order_statistics(self.scores, ranks[None], threads=self.threads)}
-        segment = np.zeros(len(self), dtype=np.intp) if self.segment is None else self.segment
-        order = np.lexsort((self.scores, segment))
-        ordered = np.asarray(self.scores[order], dtype=np.float64) + 0.0
-        reached = np.cumsum(np.ones(len(self), dtype=np.int64) if self.repeats is None else self.repeats[order])
-        found, before = {}, 0
-        for name, rows in self.sizes().items():
-            found[name] = ordered[np.searchsorted(reached, ranks[name] + before)]
-            before += rows
-        return found
+        repeats = {} if self.repeats is None else self._by_segment(self.repeats)
+        return {
+            name: self._ranked(scores, ranks[name], repeats.get(name))
+            for name, scores in self._by_segment(self.scores).items()
+        }
+
+    def _ranked(self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None) -> FloatArray:
+        if repeats is None and len(scores) > _FEW_ROWS:
+            return kernels.order_statistics(scores, ranks, threads=self.threads)
+        order = np.argsort(scores, kind="stable")
+        rows = ranks - 1 if repeats is None else np.searchsorted(np.cumsum(repeats[order]), ranks)
+        return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
     def hash_limit(self, seed: int, rows: int) -> int:
         """The limit of the draw of exactly so many rows."""
@@ -159,15 +162,20 @@ class MemoryRows(ScoredData):
                 advice="repeat the rows instead",
             )
         chosen = self.chosen(draw)
-        drawn = self.take(chosen)
-        return Split(drawn._by_segment(), self.sizes(), self.take(~chosen))
+        segment = None if self.segment is None else self.segment[chosen]
+        drawn = replace(self, scores=self.scores[chosen], segment=segment)
+        return Split(drawn._by_segment(drawn.scores), self.sizes(), self.take(~chosen))
 
-    def _by_segment(self) -> dict[Any, FloatArray]:
+    def _by_segment(self, values: NDArray[Any]) -> dict[Any, NDArray[Any]]:
+        """Some values of the rows, by segment."""
         if self.segment is None:
-            return {None: self.scores}
-        order = np.argsort(self.segment, kind="stable")
-        ends = np.cumsum(np.bincount(self.segment, minlength=len(self.segment_names)))[:-1]
-        return dict(zip(self.segment_names, np.split(self.scores[order], ends), strict=True))
+            return {None: values}
+        # numpy sorts short integers by their digits, not by comparing them
+        short = self.segment.astype(np.uint16) if len(self.segment_names) <= 2**16 else self.segment
+        ends = np.cumsum(np.bincount(self.segment, minlength=len(self.segment_names))).tolist()
+        ordered = values[np.argsort(short, kind="stable")]
+        parts = (ordered[start:end] for start, end in zip([0, *ends], ends, strict=False))
+        return dict(zip(self.segment_names, parts, strict=True))
 
     @property
     def prepared(self) -> Any:
@@ -178,7 +186,8 @@ class MemoryRows(ScoredData):
         """Count the rows over a partition, and tell their classes."""
         if self.partition is None:
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
-                check_in_range(self.scores, low, high)
+                if (low, high) != (-np.inf, np.inf):
+                    check_in_range(self.scores, low, high)
         weights = self.weights if weighted else None
         tally = Tally._of(
             partition, self.prepared, self.codes, weights=weights, repeats=self.repeats, threads=self.threads

@@ -88,7 +88,7 @@ class SparkData(ScoredData):
         return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
     def _counted(self, partition: Partition) -> Counted | None:
-        """Spark's own counts; None where it can not tell, or where rows are faulty: the kernel says which and where."""
+        """Spark's own counts; None where it cannot tell, or where rows are faulty: the kernel says which and where."""
         region = self._region(partition, counting=True)
         label = self.columns.label
         if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
