@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import BinningCalibrator, audit
-from calibrant._numbers import limits, lower, nearest, upper
+from calibrant import BinningCalibrator, Partition, Tally, audit
+from calibrant._numbers import limits, lower, nearest, percent, upper
+from calibrant.intervals import get_method
 from calibrant.views.report import render_report
 
 shares = st.floats(0.0, 1.0)
@@ -41,3 +42,14 @@ def test_the_same_epsilon_in_the_sentence_and_in_the_report() -> None:
     shown = re.escape(upper(calibrator.guarantee_.epsilon))
     assert re.search(rf"within {shown}\b", str(calibrator.guarantee_))
     assert re.search(rf"\b{shown}\b", render_report(audit(y, scores), calibrator))
+
+
+def test_a_tiny_interval_is_not_printed_as_zero() -> None:
+    bins = Partition.fixed_width(1)
+    interval = get_method("clopper-pearson").function(Tally.from_counts([10**6], [20], partition=bins), 0.1)
+    assert limits(interval.lower[0], interval.upper[0]) == "0.000013 to 0.00003"
+
+
+def test_a_confidence_level_that_was_computed_is_printed_short() -> None:
+    assert percent(1 - 0.1 - 0.2) == "70%"
+    assert percent(0.1 + 0.2) == "30%"

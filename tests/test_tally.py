@@ -1,6 +1,7 @@
 """Tallies add: any split of the data, merged in any order, gives the identical tally."""
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -81,3 +82,10 @@ def test_to_frame_has_one_row_per_region() -> None:
     frame = tally([(0.1, 1, 1.0), (0.9, 0, 1.0)]).to_frame()
     assert frame["count"].tolist() == [1, 0, 0, 1]
     assert frame["rate"].isna().tolist() == [False, True, True, False]
+
+
+@pytest.mark.parametrize("zero", [-1, -1.0, Decimal(-1), Decimal(0), False])
+def test_labels_are_read_as_calibrators_read_them(zero) -> None:
+    labels = np.array([zero, type(zero)(1), type(zero)(1)])
+    assert Tally.from_data(BINS, [0.1, 0.2, 0.9], labels).positives.sum() == 2
+    assert Tally.from_data(BINS, [0.1, 0.2, 0.9], np.array([zero] * 3)).positives.sum() == 0

@@ -29,7 +29,7 @@ def test_converse_is_refused_for_marginal_intervals_that_share_a_midpoint() -> N
     value = interval.midpoint[0]
     assert abs(mass @ rate - value) == pytest.approx(0.14)
     assert interval.radius.max() == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="same midpoint"):
+    with pytest.raises(ValueError, match="two regions with one midpoint"):
         interval_to_calibration(interval, simultaneous=False)
     assert interval_to_calibration(interval, simultaneous=True).epsilon == pytest.approx(0.1)
 

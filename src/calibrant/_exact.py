@@ -115,16 +115,16 @@ class ExactSums:
     def from_list(cls, expansions: Iterable[Iterable[float]]) -> Self:
         """The inverse of `to_list`."""
         if not isinstance(expansions, list | tuple) or not all(isinstance(parts, list | tuple) for parts in expansions):
-            raise InvalidTypeError("exact sums must be lists of numbers, one for each region; got something else")
+            raise InvalidTypeError("exact sums", "be lists of numbers, one for each region", got="something else")
         if any(len(parts) > _MOST_PARTS for parts in expansions):
-            raise InvalidValueError(f"exact sums must be made of at most {_MOST_PARTS} numbers each; got more")
+            raise InvalidValueError("exact sums", f"be made of at most {_MOST_PARTS} numbers each", got="more")
         return cls(sum(_in_units(_finite(part)) for part in parts) for parts in expansions)
 
 
 def _finite(part: Any) -> float:
     if type(part) in (int, float) and abs(part) <= _LARGEST:
         return float(part)
-    raise InvalidValueError(f"exact sums must be made of finite numbers; got {str(part)[:40]!r}")
+    raise InvalidValueError("exact sums", "be made of finite numbers", got=repr(str(part)[:40]))
 
 
 def _in_units(value: float) -> int:

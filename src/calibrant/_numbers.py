@@ -46,12 +46,12 @@ def nearest(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, in full.
+    """A share as a percentage, with ten digits at most.
 
-    >>> percent(0.9), percent(0.999), percent(0.07)
-    ('90%', '99.9%', '7%')
+    >>> percent(0.9), percent(0.999), percent(0.07), percent(1 - 0.05 / 3)
+    ('90%', '99.9%', '7%', '98.33333333%')
     """
-    return f"{_plain(Decimal(repr(float(share))) * 100)}%"
+    return f"{_plain(Decimal(f'{float(share):.10g}') * 100)}%"
 
 
 def rows(count: int) -> str:

@@ -100,15 +100,13 @@ class WeightSums:
         smallest = _read_extremes(state["smallest"], np.inf, "smallest")
         largest = _read_extremes(state["largest"], -np.inf, "largest")
         if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
-            raise InvalidValueError("weights must have one entry per region in every sum; got different lengths")
+            raise InvalidValueError("weights", "have one entry per region in every sum", got="different lengths")
         for total, part in ((w, wy), (w2, w2y)):
             zero = ExactSums([0] * len(w))
             if not (zero.at_most(part) and part.at_most(total)):
-                raise InvalidValueError("sums of weights must not be negative, nor those of positives exceed the whole")
+                raise InvalidValueError("sums of weights", "lie between 0 and the whole")
         if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[np.isfinite(smallest)].any():
-            raise InvalidValueError(
-                "smallest weights must be at most the largest, and null where those are; got others"
-            )
+            raise InvalidValueError("smallest weights", "be at most the largest weights, and null in the same regions")
         return cls(w, w2, wy, w2y, smallest, largest)
 
 
@@ -150,16 +148,16 @@ class Tally:
         rows, hits = self.counts, self.positives
         if rows.shape != hits.shape or rows.size == 0:
             raise InvalidValueError(
-                f"counts and positives must have one entry per region; got {rows.shape}, {hits.shape}"
+                "counts and positives", "have one entry per region", got=f"{rows.shape}, {hits.shape}"
             )
         if (hits > rows).any():
             region = int(np.flatnonzero(hits > rows)[0])
             raise InvalidValueError(
-                f"positives must lie between 0 and counts; got {hits[region]} of {rows[region]} in region {region}"
+                "positives", "lie between 0 and counts", got=f"{hits[region]} of {rows[region]} in region {region}"
             )
         object.__setattr__(self, "uncounted", check_int("uncounted", self.uncounted, minimum=0))
         if self.n_rows > _MOST_ROWS_IN_ALL:
-            raise InvalidValueError(f"counts must add up to at most 2**62 rows; got {self.n_rows}")
+            raise InvalidValueError("counts", "add up to at most 2**62 rows", got=str(self.n_rows))
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
@@ -171,7 +169,7 @@ class Tally:
         tally = cls(rows, hits, partition=partition.fingerprint)
         if partition.n_regions != tally.n_regions:
             raise InvalidValueError(
-                f"counts must have one entry per region, {partition.n_regions}; got {tally.n_regions}"
+                "counts", f"have one entry per region, {partition.n_regions}", got=str(tally.n_regions)
             )
         return tally
 
@@ -185,11 +183,13 @@ class Tally:
         segments: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
     ) -> Self:
-        """Tally labels 0 and 1 over the regions of `partition`."""
+        """Tally labels 0 and 1, or -1 and 1, over the regions of `partition`."""
         from calibrant._labels import encode_labels
 
         check_partition(partition)
-        codes, _ = encode_labels(y, classes=(0, 1), pos_label=1, score_columns=1)
+        labels = as_array(y, "y")
+        classes = (-1, 1) if np.any(labels == -1) else (0, 1)
+        codes, _ = encode_labels(labels, classes=classes, pos_label=1, score_columns=1)
         prepared = partition.prepare(inputs, segments)
         check_same_length(prepared, codes)
         weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
@@ -258,12 +258,14 @@ class Tally:
             return NotImplemented
         if self.partition != other.partition or self.n_regions != other.n_regions:
             raise InvalidValueError(
-                "tallies must be taken over one partition to be added; got different ones, of "
-                f"{self.n_regions} and {other.n_regions} regions: fit the second with the first's partition_"
+                "tallies",
+                "be taken over one partition to be added",
+                got=f"different ones, of {self.n_regions} and {other.n_regions} regions",
+                advice="fit the second with the first's partition_",
             )
         if (self.weights is None) != (other.weights is None):
             raise InvalidValueError(
-                "tallies must both have importance weights to be added, or neither; got one with them"
+                "tallies", "both have importance weights, or neither, to be added", got="one with weights"
             )
         return Tally(
             self.counts + other.counts,
@@ -300,14 +302,14 @@ class Tally:
         """Read back what `to_dict` wrote."""
         check_state(state, ("schema",))
         if state["schema"] != _SCHEMA:
-            raise InvalidValueError(f"schema of a tally must be {_SCHEMA!r}; got {state['schema']!r}")
+            raise InvalidValueError("schema of a tally", f"be {_SCHEMA!r}", got=repr(state["schema"]))
         check_state(state, ("counts", "positives", "uncounted", "partition", "weights"))
         weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
         if state["partition"] is not None and not isinstance(state["partition"], str):
-            raise InvalidTypeError(f"partition must be a fingerprint, or None; got {type(state['partition']).__name__}")
+            raise InvalidTypeError("partition", "be a fingerprint, or None", got=type(state["partition"]).__name__)
         tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights)
         if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
-            raise InvalidValueError("weights must have a smallest one in every region with rows; got none in one")
+            raise InvalidValueError("weights", "have a smallest weight in every region with rows")
         return tally
 
     def to_frame(self) -> Any:
@@ -319,18 +321,18 @@ class Tally:
 def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
     """Finite numbers >= 0, or None where no row was seen."""
     if not isinstance(values, list | tuple):
-        raise InvalidTypeError(f"{name} weights must be a list; got {type(values).__name__}")
+        raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
     rule = "a finite number >= 0, or None where no row was seen"
     read = [absent if value is None else check_real(f"{name} weight", value, rule=rule) for value in values]
     if any(value < 0.0 for value in read if value != absent):
-        raise InvalidValueError(f"{name} weight must be {rule}; got a negative one")
+        raise InvalidValueError(f"{name} weight", f"be {rule}", got="a negative one")
     return np.array(read, dtype=np.float64)
 
 
 def _as_counts(values: ArrayLike, name: str) -> IntArray:
     array = as_array(values, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidTypeError(f"{name} must be one whole number per region; got {array.dtype}, {array.shape}")
+        raise InvalidTypeError(name, "be one whole number per region", got=f"{array.dtype}, {array.shape}")
     if array.size and (int(array.min()) < 0 or int(array.max()) > _MOST_ROWS):
-        raise InvalidValueError(f"{name} must lie between 0 and 2**53; got {array.min()} to {array.max()}")
+        raise InvalidValueError(name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}")
     return np.array(array, dtype=np.int64)

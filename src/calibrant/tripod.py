@@ -31,7 +31,7 @@ def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
     """
     epsilon = check_real("epsilon", epsilon, rule="a number in [0, 1]")
     if not 0.0 <= epsilon <= 1.0:
-        raise InvalidValueError(f"epsilon must be a number in [0, 1]; got {epsilon!r}")
+        raise InvalidValueError("epsilon", "be a number in [0, 1]", got=repr(epsilon))
     value = as_scores(prediction, name="prediction").astype(np.float64)
     check_in_range(value, 0.0, 1.0, "prediction")
     return Interval(np.maximum(value - epsilon, 0.0), np.minimum(value + epsilon, 1.0))
@@ -73,8 +73,10 @@ def interval_to_calibration(interval: Interval, *, simultaneous: bool) -> Calibr
     middle = interval.midpoint
     if not simultaneous and np.unique(middle).size < middle.size:
         raise InvalidValueError(
-            "interval must hold for all regions at once, or have distinct midpoints; got simultaneous=False and two "
-            "regions with the same midpoint, where the predictor can be further off than the half-width with certainty"
+            "interval",
+            "hold for all regions at once, or have distinct midpoints",
+            got="simultaneous=False and two regions with one midpoint",
+            advice="the predictor can then be off by more than the half-width",
         )
     return Calibration(middle, float(interval.radius.max()))
 

@@ -455,7 +455,7 @@ refuse("partition", "from_counts: partition", lambda: Tally.from_counts([1], [0]
 refuse("partition", "from_data: partition", lambda: Tally.from_data([0.5], S, Y))
 refuse("scores", "from_data: NaN", lambda: Tally.from_data(HALVES, with_entry(S, 3, np.nan), Y))
 refuse("y", "from_data: text labels", lambda: Tally.from_data(HALVES, S, NAMES))
-refuse("y", "from_data: labels -1 and 1", lambda: Tally.from_data(HALVES, S, 2 * Y - 1))
+refuse("y", "from_data: labels 1 and 2", lambda: Tally.from_data(HALVES, S, Y + 1))
 refuse("y", "from_data: too few labels", lambda: Tally.from_data(HALVES, S, Y[:5]))
 for name, weights in {
     "negative": with_entry(np.ones(N), 3, -0.5),

@@ -133,7 +133,9 @@ def test_intervals_compare_by_value():
 
 
 def test_umd_refuses_too_few_rows():
-    with pytest.raises(ValueError, match=r"at least 2 rows per region.*n=3 rows in B=2 regions.*clopper-pearson"):
+    with pytest.raises(
+        ValueError, match=r"at least 2 rows per region; got 3 rows in 2 regions: use interval='clopper-pearson'"
+    ):
         umd(Tally.from_counts([2, 1], [1, 0]), 0.1)
 
 

@@ -30,7 +30,7 @@ def test_a_function_partition_names_what_it_does_not_know() -> None:
     assert partition.assign(["a", "b", "a"]).tolist() == [0, 1, 0]
     with pytest.raises(ValueError, match="'c'"):
         partition.assign(["a", "c"])
-    with pytest.raises(TypeError, match="can not be saved"):
+    with pytest.raises(TypeError, match="must be bins of a score to be saved"):
         partition.to_dict()
 
 

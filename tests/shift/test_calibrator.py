@@ -211,7 +211,7 @@ def test_merged_tallies_equal_one_fit():
     merged = ShiftCalibrator.from_tally(BINS, tallies[1] + tallies[0], **options)
     np.testing.assert_array_equal(merged.predict_interval(scores), whole.predict_interval(scores))
     assert str(merged.guarantee_) == str(whole.guarantee_)
-    with pytest.raises(InvalidTypeError, match='interval="betting" must have the rows'):
+    with pytest.raises(InvalidTypeError, match="interval must be one that needs counts only"):
         ShiftCalibrator.from_tally(BINS, tallies[0], interval="betting", weight_bound=BOUND)
     with pytest.raises(InvalidTypeError, match="tally must have importance weights"):
         ShiftCalibrator.from_tally(BINS, Tally.from_data(BINS, scores, y), weight_bound=BOUND)
@@ -340,7 +340,7 @@ def test_bad_weights_are_refused(weights, words):
         (
             {"interval": "oracle"},
             {"importance_weight": np.ones(4000)},
-            'relative_mass must be given for interval="oracle"',
+            "relative_mass must be given for interval='oracle'",
         ),
         ({"value": "median"}, {"importance_weight": np.ones(4000)}, "value must be one of 'mean'"),
         (

@@ -296,7 +296,7 @@ def test_other_bad_arguments_are_refused():
         paper(found.tally, ALPHA, weight_bound=4.0, weight_floor=0.1)
     with pytest.raises(InvalidTypeError, match="tally must have importance weights"):
         hoeffding(Tally.from_counts([3], [1]), ALPHA, weight_bound=1.0)
-    with pytest.raises(InvalidTypeError, match="must have the rows themselves"):
+    with pytest.raises(InvalidTypeError, match="interval must be one that needs counts only"):
         get_shift_method("betting")(Evidence(found.tally, 4.0), ALPHA)
     with pytest.raises(InvalidValueError, match="interval must be one of 'betting'"):
         get_shift_method("clopper-pearson")

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from calibrant._audit.cells import Cells
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.intervals import Interval
-from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
+from calibrant.intervals._binomial import sidak_level
+from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.bins import equal_mass
 
 _ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
@@ -103,7 +104,7 @@ def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
                 "counts": n_rows,
                 "positives": np.add.reduceat(cells.positives, first),
                 "mean_score": np.clip(np.add.reduceat(cells.total, first) / n_rows, low, high),
-                "tail": np.full(first.size, sidak_tail(alpha / n_levels, first.size)),
+                "tail": np.full(first.size, sidak_level(alpha / n_levels, first.size) / 2),
             }
         )
         above = offset + np.cumsum(np.diff(cell, prepend=-1) != 0) - 1

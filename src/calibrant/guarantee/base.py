@@ -116,6 +116,7 @@ class Guarantee:
 
         `split` says that the edges were cut from other rows of the same sample, `n_bins` how many bins were asked for.
         """
+        check_tally(partition, tally)
         method = get_method(interval)
         alpha = error_budget(confidence_level)
         guarantee = cls.from_limits(

@@ -269,14 +269,23 @@ def sidak_log_level(alpha: float, n_regions: int) -> float:
     return float(log_rate + np.log(special.exprel(-np.exp(log_rate))))
 
 
+def sidak_level(alpha: float, n_regions: int) -> float:
+    """Return 1 - (1 - alpha)^(1/B), the level at which B independent intervals hold together.
+
+    >>> round(sidak_level(0.05, 10), 6)
+    0.005116
+    """
+    return float(np.exp(sidak_log_level(alpha, n_regions)))
+
+
 def _checked(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
     positives, trials, level = np.broadcast_arrays(
         np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64), np.asarray(tail, dtype=np.float64)
     )
     if not np.all((level > 0.0) & (level < 1.0)):
-        raise InvalidValueError(f"tail must lie strictly between 0 and 1; got {tail!r}")
+        raise InvalidValueError("tail", "lie strictly between 0 and 1", got=repr(tail))
     if not np.all((positives >= 0.0) & (positives <= trials)):
-        raise InvalidValueError(f"k must satisfy 0 <= k <= n; got k={k!r}, n={n!r}")
+        raise InvalidValueError("k", "satisfy 0 <= k <= n", got=f"k={k!r}, n={n!r}")
     return positives, trials, np.log(level)
 
 

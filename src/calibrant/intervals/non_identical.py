@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant._typing import FloatArray
-from calibrant.intervals._binomial import lower_limit, sidak_log_level, upper_limit
+from calibrant.intervals._binomial import lower_limit, upper_limit
 from calibrant.intervals.base import Interval
 
 
@@ -60,15 +60,6 @@ def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, iden
     lower = np.where(alike, lower, np.minimum(lower, np.maximum(hits - 1.0, 0.0) / some))
     upper = np.where(alike | (rows == 0.0), upper, np.maximum(upper, np.minimum(hits + 1.0, rows) / some))
     return Interval(lower, upper)
-
-
-def sidak_tail(alpha: float, n_regions: int) -> float:
-    """The tail of each of two limits in each of `n_regions` independent regions that hold together at 1 - alpha.
-
-    >>> round(sidak_tail(0.05, 10), 6)
-    0.002558
-    """
-    return float(np.exp(sidak_log_level(alpha, n_regions)) / 2.0)
 
 
 def gap_limits(limits: Interval, value: FloatArray) -> tuple[FloatArray, FloatArray]:

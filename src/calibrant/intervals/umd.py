@@ -58,8 +58,10 @@ def umd(tally: Tally, alpha: float) -> Interval:
     smallest = tally.n_rows // tally.n_regions - 1
     if smallest < 1:
         raise InvalidValueError(
-            "interval='umd' needs at least 2 rows per region, because its width divides by floor(n/B) - 1; "
-            f"got n={tally.n_rows} rows in B={tally.n_regions} regions. Use interval='clopper-pearson', or fewer bins"
+            None,
+            (Setting("interval", "umd"), " needs at least 2 rows per region"),
+            got=f"{tally.n_rows} rows in {tally.n_regions} regions",
+            advice=("use ", Setting("interval", "clopper-pearson"), " or fewer bins"),
         )
     fewest = int(tally.counts.min())
     if fewest < smallest:

@@ -8,7 +8,8 @@ import numpy as np
 
 from calibrant._params import Integer, Only, check_choice, error_budget
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.intervals.non_identical import gap_limits, non_identical, sidak_tail
+from calibrant.intervals._binomial import sidak_level
+from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.adaptive import sweep_binned
 from calibrant.metrics.bins import Bins, binned, read_forecasts
 from calibrant.metrics.estimate import Estimate
@@ -169,7 +170,7 @@ def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
 def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
     share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
-    limits = non_identical(bins.counts, bins.positives, sidak_tail(share, bins.counts.size), bins.is_value)
+    limits = non_identical(bins.counts, bins.positives, sidak_level(share, bins.counts.size) / 2, bins.is_value)
     lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
     if norm == "l1":
         n = int(bins.counts.sum())

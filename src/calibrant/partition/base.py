@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check_partition(partition: Any) -> None:
     """Refuse what is not a partition."""
     if not isinstance(partition, Partition):
-        raise InvalidTypeError(f"partition must be a Partition; got {type(partition).__name__}")
+        raise InvalidTypeError("partition", "be a Partition", got=type(partition).__name__)
 
 
 class Partition(ABC):
@@ -124,7 +124,7 @@ class Partition(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values; `from_dict` reads it back."""
-        raise InvalidTypeError(f"a {type(self).__name__} can not be saved: JSON can not hold a Python function")
+        raise InvalidTypeError("partition", "be bins of a score to be saved", got=type(self).__name__)
 
     @staticmethod
     def from_dict(state: Mapping[str, Any]) -> "Partition":
@@ -139,7 +139,7 @@ class Partition(ABC):
         }
         kind = state["kind"]
         if not isinstance(kind, str) or kind not in readers:
-            raise InvalidValueError(f"kind of a partition must be one of {sorted(readers)}; got {kind!r}")
+            raise InvalidValueError("the kind of a partition", f"be one of {sorted(readers)}", got=repr(kind))
         return readers[kind](state)
 
     @cached_property

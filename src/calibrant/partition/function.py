@@ -35,20 +35,20 @@ class FunctionPartition(Partition):
     def from_function(cls, function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> Self:
         """See `Partition.from_function`."""
         if not callable(function):
-            raise InvalidTypeError(f"function must be callable; got {type(function).__name__}")
+            raise InvalidTypeError("function", "be callable", got=type(function).__name__)
         if isinstance(regions, int | np.integer):
             count = check_int("regions", regions, minimum=1)
             if count > _MOST_REGIONS:
-                raise InvalidValueError(f"regions must be at most {_MOST_REGIONS}; got {count}")
+                raise InvalidValueError("regions", f"be at most {_MOST_REGIONS}", got=str(count))
             values: tuple[Hashable, ...] = tuple(range(count))
         elif isinstance(regions, Iterable) and not isinstance(regions, str | bytes):
             values = tuple(regions)
         else:
-            raise InvalidTypeError(f"regions must be an int or the values the function may return; got {regions!r}")
+            raise InvalidTypeError("regions", "be an int or the values the function may return", got=shown(regions))
         if not all(isinstance(value, Hashable) for value in values):
-            raise InvalidTypeError(f"regions must be values that can be told apart, hashable ones; got {shown(values)}")
+            raise InvalidTypeError("regions", "be hashable values", got=shown(values))
         if not values or len(set(values)) != len(values):
-            raise InvalidValueError(f"regions must be at least one value, none twice; got {shown(values)}")
+            raise InvalidValueError("regions", "be distinct values, at least one", got=shown(values))
         return cls(function, values)
 
     @classmethod
@@ -56,7 +56,7 @@ class FunctionPartition(Partition):
         """See `Partition.from_tree`."""
         structure = getattr(tree, "tree_", None)
         if structure is None or not hasattr(tree, "apply"):
-            raise InvalidTypeError(f"tree must be a fitted scikit-learn decision tree; got {type(tree).__name__}")
+            raise InvalidTypeError("tree", "be a fitted scikit-learn decision tree", got=type(tree).__name__)
         leaves = np.flatnonzero(structure.children_left == -1)
         content = hashlib.sha256()
         for name in ("children_left", "children_right", "feature", "threshold"):
@@ -75,27 +75,27 @@ class FunctionPartition(Partition):
     def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> IndexArray:
         """Call the function and check that it returned known regions, one per row."""
         if segments is not None:
-            raise InvalidTypeError("segments must be None, for this partition was made without segments; got some")
+            raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
         returned = as_array(self.function(inputs), "what the partition's function returned")
         if returned.ndim != 1:
             raise InvalidValueError(
-                f"the partition's function must return one region per row; got shape {returned.shape}"
+                "the partition's function", "return one region per row", got=f"shape {returned.shape}"
             )
         n_rows = _row_count(inputs)
         if n_rows is not None and n_rows != returned.size:
             raise InvalidValueError(
-                f"the partition's function must return one region per row, {n_rows}; got {returned.size}"
+                "the partition's function", f"return one region per row, {n_rows}", got=str(returned.size)
             )
         numbers = {value: number for number, value in enumerate(self.values)}
         try:
             kinds, inverse = np.unique(returned, return_inverse=True)
         except TypeError:
             names = ", ".join(sorted({type(value).__name__ for value in returned}))
-            raise InvalidTypeError(f"the partition's function must return regions of one kind; got {names}") from None
+            raise InvalidTypeError("the partition's function", "return regions of one kind", got=names) from None
         unknown = [kind for kind in kinds.tolist() if kind not in numbers]
         if unknown:
             raise InvalidValueError(
-                f"the partition's function must return one of {shown(self.values)}; got {unknown[0]!r}"
+                "the partition's function", f"return one of {shown(self.values)}", got=repr(unknown[0])
             )
         return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
 

@@ -111,7 +111,7 @@ class ScorePartition(Bins):
     ) -> NDArray[Any]:
         """Check the scores: finite, one-dimensional, within the score range."""
         if segments is not None:
-            raise InvalidTypeError("segments must be None, for this partition was made without segments; got some")
+            raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
         scores = as_scores(inputs, positive_column=positive_column)
         check_in_range(scores, self.low, self.high)
         return scores
@@ -147,7 +147,7 @@ class ScorePartition(Bins):
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
             raise InvalidValueError(
-                f"n_bins must be at most what doubles can tell apart over score_range=({low}, {high}); got {n_bins}"
+                "n_bins", ("leave doubles to tell apart over ", Setting("score_range", (low, high))), got=str(n_bins)
             )
         return cls(edges, (low, high))
 
@@ -156,13 +156,13 @@ class ScorePartition(Bins):
         """See `Partition.from_edges`."""
         inner = as_numbers(edges, "edges")
         if (inner[1:] <= inner[:-1]).any():
-            raise InvalidValueError(f"edges must be strictly increasing; got {shown(inner.tolist())}")
+            raise InvalidValueError("edges", "be strictly increasing", got=shown(inner.tolist()))
         if score_range is None:
             return cls(inner)
         low, high = check_score_range(score_range)
         if inner.size and not (low < inner[0] and inner[-1] <= high):
             got = shown(inner.tolist())
-            raise InvalidValueError(f"edges must lie inside score_range=({low:g}, {high:g}); got {got}")
+            raise InvalidValueError("edges", ("lie inside ", Setting("score_range", (low, high))), got=got)
         return cls(inner, (low, high))
 
     @classmethod
@@ -223,37 +223,35 @@ class ScorePartition(Bins):
         high = np.inf if state["high"] is None else check_real("high", state["high"], rule="a number or None")
         edges = as_numbers(state["edges"], "edges")
         if (edges[1:] <= edges[:-1]).any():
-            raise InvalidValueError(f"edges must be strictly increasing; got {shown(edges.tolist())}")
+            raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
         if not low < high or (edges.size and not (low < edges[0] and edges[-1] <= high)):
-            raise InvalidValueError(f"low, edges and high must be in increasing order; got low={low:g}, high={high:g}")
+            raise InvalidValueError("low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}")
         atoms, n_rows = state["atoms"], state["n_rows"]
         if not isinstance(atoms, bool):
-            raise InvalidTypeError(f"atoms must be true or false; got {type(atoms).__name__}")
+            raise InvalidTypeError("atoms", "be true or false", got=type(atoms).__name__)
         ranks = {name: state[name] for name in ("first_rank", "last_rank")}
         if ranks["first_rank"] is None and ranks["last_rank"] is None and n_rows is None:
             return cls(edges, (low, high), atoms=atoms)
         if atoms or any(value is None for value in (*ranks.values(), n_rows)):
-            raise InvalidValueError("first_rank, last_rank and n_rows must be given together, and without atoms")
+            raise InvalidValueError("first_rank, last_rank and n_rows", "be given together, and without atoms")
         n_rows = check_int("n_rows", n_rows, minimum=0)
         if n_rows > _MOST_ROWS:
-            raise InvalidValueError(f"n_rows must be at most 2**62; got {n_rows}")
+            raise InvalidValueError("n_rows", "be at most 2**62", got=str(n_rows))
         first, last = (_read_ranks(values, name, edges.size) for name, values in ranks.items())
         between = np.column_stack([first, last]).ravel()
         if edges.size and not ((first >= 1).all() and (last <= n_rows).all() and (first <= last).all()):
-            raise InvalidValueError("first_rank must be at most last_rank, both from 1 to n_rows; got others")
+            raise InvalidValueError("first_rank", "be at most last_rank, and both lie between 1 and n_rows")
         if (np.diff(between)[1::2] <= 0).any():
-            raise InvalidValueError("ranks of neighbouring edges must not overlap; got some that do")
+            raise InvalidValueError("ranks of neighbouring edges", "not overlap")
         return cls(edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows)
 
 
 def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
     ranks = as_array(values, name)
     if ranks.shape != (n_edges,) or (n_edges and ranks.dtype.kind not in "iu"):
-        raise InvalidValueError(
-            f"{name} must be one whole number per edge, {n_edges}; got {ranks.dtype}, {ranks.shape}"
-        )
+        raise InvalidValueError(name, f"be one whole number per edge, {n_edges}", got=f"{ranks.dtype}, {ranks.shape}")
     if n_edges and int(ranks.max()) > _MOST_ROWS:
-        raise InvalidValueError(f"{name} must be at most 2**62; got {ranks.max()}")
+        raise InvalidValueError(name, "be at most 2**62", got=str(ranks.max()))
     return ranks.astype(np.int64)
 
 

@@ -69,7 +69,9 @@ class Sequence(ABC):
     def add_counts(self, counts: IntArray, positives: IntArray) -> None:
         """Take labels that are only known by their counts."""
         if not self.order_free:
-            raise InvalidTypeError(f"sequence={self.name!r} can not take counts: {self.why_not_mergeable}")
+            raise InvalidTypeError(
+                "sequence", f"be one that takes counts: {self.why_not_mergeable}", got=repr(self.name)
+            )
         self.counts += counts
         self.positives += positives
 
@@ -94,9 +96,9 @@ class Sequence(ABC):
         """Take over what `state` gave."""
         counts, positives = (np.array(state[name], dtype=np.int64) for name in ("counts", "positives"))
         if counts.shape != (self.n_regions,) or positives.shape != counts.shape:
-            raise InvalidValueError(f"counts must have one entry per region, {self.n_regions}; got {counts.size}")
+            raise InvalidValueError("counts", f"have one entry per region, {self.n_regions}", got=str(counts.size))
         if (positives < 0).any() or (positives > counts).any():
-            raise InvalidValueError("positives must lie between 0 and counts in every region")
+            raise InvalidValueError("positives", "lie between 0 and counts in every region")
         self.counts, self.positives = counts, positives
 
 
@@ -155,7 +157,7 @@ class HalfWidthSequence(Sequence):
         super().restore(state)
         self.surprise = np.array(state["surprise"], dtype=np.float64)
         if self.surprise.shape != (self.n_regions,) or not (self.surprise >= 0).all():
-            raise InvalidValueError("surprise must be one number >= 0 per region")
+            raise InvalidValueError("surprise", "be one number >= 0 per region")
 
 
 def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:

@@ -188,11 +188,11 @@ class Betting(Sequence):
         """Take over what `state` gave."""
         super().restore(state)
         if state["grid_size"] != _GRID_SIZE or len(state["gamblers"]) != self.n_regions:
-            raise InvalidValueError(f"gamblers must be one per region on a grid of {_GRID_SIZE} rates")
+            raise InvalidValueError("gamblers", f"be one per region on a grid of {_GRID_SIZE} rates")
         self._gamblers = []
         for region, one in enumerate(state["gamblers"]):
             too_low, too_high = (np.array(one[name], dtype=np.float64) for name in ("too_low", "too_high"))
             if not 0 <= one["low"] <= one["high"] <= _GRID.size or too_low.size != one["high"] - one["low"]:
-                raise InvalidValueError(f"gamblers of region {region} must hold the capital of the rates still alive")
+                raise InvalidValueError(f"gamblers of region {region}", "hold the capital of the rates still alive")
             n, k = int(self.counts[region]), int(self.positives[region])
             self._gamblers.append(_Gamblers(n, k, float(one["squares"]), one["low"], one["high"], too_low, too_high))

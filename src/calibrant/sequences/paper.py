@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.sequences.base import HalfWidthSequence
@@ -42,8 +43,10 @@ class Paper(HalfWidthSequence):
         super().__init__(n_regions, alpha)
         if self.log_share >= _LARGEST_LOG_SHARE:
             raise InvalidValueError(
-                f"confidence_level must leave (number of regions) / alpha below 2.5e25 for sequence='paper', whose "
-                f'bound fails beyond; got {n_regions} / {alpha:g}: use "beta-binomial"'
+                "confidence_level",
+                ("leave (number of regions) / alpha below 2.5e25 for ", Setting("sequence", "paper")),
+                got=f"{n_regions} / {alpha:g}",
+                advice=("use ", Setting("sequence", "beta-binomial")),
             )
 
     @staticmethod

@@ -10,6 +10,7 @@ array([0.3065])
 """
 
 from calibrant._params import check_choice
+from calibrant._text import Setting
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals.base import Interval
 from calibrant.intervals.shift.base import Evidence, ShiftMethod, WeightedRows
@@ -39,7 +40,10 @@ __all__ = [
 def _betting(evidence: Evidence, alpha: float) -> Interval:
     if evidence.rows is None:
         raise InvalidTypeError(
-            'interval="betting" must have the rows themselves; got their tally: use interval="empirical-bernstein"'
+            "interval",
+            "be one that needs counts only, where the rows are not at hand",
+            got="'betting'",
+            advice=("use ", Setting("interval", "empirical-bernstein")),
         )
     return betting(evidence.rows, alpha, weight_bound=evidence.weight_bound)
 
@@ -47,7 +51,10 @@ def _betting(evidence: Evidence, alpha: float) -> Interval:
 def _oracle(evidence: Evidence, alpha: float) -> Interval:
     if evidence.relative_mass is None:
         raise InvalidTypeError(
-            'relative_mass must be given for interval="oracle"; got None: use interval="betting", which needs none'
+            "relative_mass",
+            ("be given for ", Setting("interval", "oracle")),
+            got="None",
+            advice=("use ", Setting("interval", "betting"), ", which does not need it"),
         )
     return oracle(evidence.tally, alpha, weight_bound=evidence.weight_bound, relative_mass=evidence.relative_mass)
 

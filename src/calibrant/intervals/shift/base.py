@@ -102,7 +102,7 @@ def weight_sums(tally: Tally) -> WeightSums:
     """Return the weighted sums of `tally`; refuse a tally without them."""
     if tally.weights is None:
         raise InvalidTypeError(
-            "tally must have importance weights; got counts alone: pass importance_weight to Tally.from_data"
+            "tally", "have importance weights", got="counts only", advice="pass importance_weight to Tally.from_data"
         )
     return tally.weights
 
@@ -121,7 +121,7 @@ def as_weight_bound(weight_bound: float) -> float:
     rule = "a number > 0 that no importance weight can exceed"
     bound = check_real("weight_bound", weight_bound, rule=rule)
     if bound <= 0.0:
-        raise InvalidValueError(f"weight_bound must be {rule}; got {weight_bound!r}")
+        raise InvalidValueError("weight_bound", f"be {rule}", got=repr(weight_bound))
     return bound
 
 
@@ -157,11 +157,3 @@ def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
     with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
         lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
     return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
-
-
-def sidak_level(alpha: float, n_regions: int) -> float:
-    """Error of one region, so that all regions together err with probability at most alpha.
-
-    Given which region each row fell into, the rows of different regions are independent, weights and labels together.
-    """
-    return float(-np.expm1(np.log1p(-alpha) / n_regions))

@@ -9,8 +9,9 @@ import numpy as np
 from calibrant._params import check_open_unit
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
+from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import WeightedRows, as_weight_bound, sidak_level
+from calibrant.intervals.shift.base import WeightedRows, as_weight_bound
 
 _STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
 _MOST_STAKED = 0.5  # no bet can lose more than half of the capital

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant._params import check_open_unit
+from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import check_weight_bound, outwards, sidak_level, weight_sums
+from calibrant.intervals.shift.base import check_weight_bound, outwards, weight_sums
 
 if TYPE_CHECKING:
     from calibrant.tally import Tally

@@ -79,8 +79,8 @@ def as_relative_mass(values: ArrayLike, n_regions: int) -> FloatArray:
     """Return one relative mass per region, each a finite number > 0."""
     masses = as_numbers(values, "relative_mass")
     if masses.shape != (n_regions,):
-        raise InvalidValueError(f"relative_mass must have one entry per region, {n_regions}; got {masses.size}")
+        raise InvalidValueError("relative_mass", f"have one entry per region, {n_regions}", got=str(masses.size))
     bad = np.flatnonzero(masses <= 0.0)
     if bad.size:
-        raise InvalidValueError(f"relative_mass must be > 0; got {masses[bad[0]]:g} for region {int(bad[0])}")
+        raise InvalidValueError("relative_mass", "be > 0", got=f"{masses[bad[0]]:g} for region {int(bad[0])}")
     return masses

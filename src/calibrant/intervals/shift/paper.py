@@ -105,5 +105,5 @@ def _check_floor(tally: Tally, weight_floor: float, weight_bound: float) -> floa
     floor = check_real("weight_floor", weight_floor, rule=rule)
     smallest = float(weight_sums(tally).smallest.min())
     if not 0.0 <= floor <= min(smallest, weight_bound):
-        raise InvalidValueError(f"weight_floor must be {rule}; got {floor:g}, and a weight of {smallest:g}")
+        raise InvalidValueError("weight_floor", f"be {rule}", got=f"{floor:g}, and a weight of {smallest:g}")
     return floor

@@ -65,7 +65,7 @@ def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
     """
     threshold = check_real("threshold", threshold, rule="a number strictly between 0 and 1")
     if not 0.0 < threshold < 1.0:
-        raise InvalidValueError(f"threshold must be a number strictly between 0 and 1; got {threshold!r}")
+        raise InvalidValueError("threshold", "be a number strictly between 0 and 1", got=repr(threshold))
     odds = threshold / (1.0 - threshold)
     lower, upper = interval.lower, interval.upper
     # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k + 1)
@@ -80,5 +80,5 @@ def check_weight_error(weight_error: float) -> float:
     rule = "a number in [0, 1): how far, relatively, the weights may be from the truth"
     error = check_real("weight_error", weight_error, rule=rule)
     if not 0.0 <= error < 1.0:
-        raise InvalidValueError(f"weight_error must be {rule}; got {weight_error!r}")
+        raise InvalidValueError("weight_error", f"be {rule}", got=repr(weight_error))
     return error
