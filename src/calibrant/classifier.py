@@ -205,21 +205,21 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         """Check the arguments of `fit`; rows of weight zero are left out."""
         if y is None:
             raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
-        X, y = indexable(X, y)
+        X, given = indexable(X, y)
         weightless = np.asarray(params.get("sample_weight", [])) == 0
-        if weightless.shape == (len(y),) and weightless.any():
+        if weightless.shape == (len(given),) and weightless.any():
             rows = np.flatnonzero(~weightless)
-            params, X, y = _split(params, len(y), rows), _taken(X, rows), _taken(y, rows)
-            if np.unique(y).size < 2:
+            params, X, given = _split(params, len(given), rows), _taken(X, rows), _taken(given, rows)
+            if np.unique(given).size < 2:
                 rule = "have two classes among the rows with a positive sample_weight"
                 raise InvalidValueError("y", rule, got="one class only")
-        assert_all_finite(np.asarray(y), input_name="y")
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        assert_all_finite(np.asarray(given), input_name="y")
+        check_classification_targets(given)
+        kind = type_of_target(given, input_name="y", raise_unknown=True)
         if kind != "binary":
             reason = f"Only binary classification is supported. The type of the target is {kind}"
             raise InvalidValueError(None, reason, advice="calibrate one class against the rest")
-        labels = column_or_1d(y, warn=True)
+        labels = column_or_1d(given, warn=True)
         to_model, to_calibrator = self._routed(params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen and to_model:

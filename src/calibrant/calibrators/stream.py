@@ -152,7 +152,7 @@ class Stream:
         elif not isinstance(running, list | tuple) or len(running) != 2:
             raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
         else:
-            stream.lower, stream.upper = read_limits(*running, n_regions)
+            stream.lower, stream.upper = read_limits(running[0], running[1], n_regions)
         stream.contradicts = read_flag(state, "contradicts")
         stream.tally()  # raises for counts that are not valid
         return stream

@@ -129,7 +129,8 @@ class VennBinningCalibrator(RegionCalibrator):
         They are not limits of a confidence interval; `predict_interval` gives those.
         """
         check_is_fitted(self)
-        return self._look_up(np.column_stack(_multiprobability(self.tally_)), scores, segments)
+        both: FloatArray = self._look_up(np.column_stack(_multiprobability(self.tally_)), scores, segments)
+        return both
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()

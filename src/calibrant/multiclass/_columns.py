@@ -1,5 +1,6 @@
 """What both reductions share: checks of the columns and the labels, and the parameters of the bins."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,6 @@ from calibrant._params import CheckedParameters, Rule, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators._bins import automatic_bins
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -26,6 +26,7 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
         name: BINNING_RULES[name] for name in ("n_bins", "confidence_level", "interval", "value")
     }
+    _key: ClassVar[str]  # of what was learned, in a saved state
     classes_: NDArray[Any]
 
     def __init__(
@@ -48,10 +49,6 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         return BinningCalibrator(
             self.n_bins, confidence_level=level, interval=self.interval, value=self.value, classes=(0, 1)
         )
-
-    def _bins_for(self, n_rows: int) -> int:
-        """No class has more bins than rows."""
-        return min(automatic_bins(n_rows) if self.n_bins == "auto" else int(self.n_bins), n_rows)
 
     def _checked(self, scores: ArrayLike, y: ArrayLike) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
@@ -87,19 +84,29 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             raise InvalidValueError("scores", f"have {self.classes_.size} columns", got=f"{columns.shape[1]}")
         return columns
 
-    def _saved(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    @abstractmethod
+    def _state(self) -> Any:
+        """What was learned, as plain JSON values."""
+
+    @abstractmethod
+    def _restore(self, saved: Any) -> None:
+        """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
         return {
             "schema": _SCHEMA,
             "type": type(self).__name__,
             "parameters": {name: getattr(self, name) for name in self._parameter_rules},
             "classes": self.classes_.tolist(),
-            **state,
+            self._key: self._state(),
         }
 
     @classmethod
-    def _opened(cls, state: Mapping[str, Any], key: str) -> Self:
-        """A calibrator with checked parameters and classes; what was learned is under `key`."""
-        check_schema(state, _SCHEMA, ("type", "parameters", "classes", key))
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
         if state["type"] != cls.__name__:
             raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
         check_state(state["parameters"], cls._parameter_rules)
@@ -112,6 +119,7 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if len(classes) < 2:
             raise InvalidValueError("classes", "be at least two labels", got=shown(classes))
         calibrator._set_classes(np.array(classes))
+        calibrator._restore(state[cls._key])
         return calibrator
 
     def _set_classes(self, classes: NDArray[Any]) -> None:

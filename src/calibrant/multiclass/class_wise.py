@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
 from calibrant._numbers import percent, upper
 from calibrant._params import check_state, error_budget
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, CodeArray, FloatArray
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee
@@ -106,6 +105,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     (1, 3, 2)
     """
 
+    _key: ClassVar[str] = "calibrators"
     calibrators_: tuple[BinningCalibrator, ...]
     guarantee_: ClassWiseGuarantee
 
@@ -125,10 +125,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         """
         columns, label, classes = self._checked(scores, y)
         level = self._level(classes.size)
-        fitted = []
-        for column in range(classes.size):
-            codes: CodeArray = (label == column).astype(np.uint8)
-            fitted.append(self._binning(level).fit(columns[:, column], codes))
+        fitted = [self._binning(level).fit(columns[:, k], (label == k).astype(np.uint8)) for k in range(classes.size)]
         self._set_calibrators(tuple(fitted), classes)
         return self
 
@@ -136,11 +133,9 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         return 1.0 - error_budget(self.confidence_level) / n_classes
 
     def _set_calibrators(self, calibrators: tuple[BinningCalibrator, ...], classes: NDArray[Any]) -> None:
+        guarantees = {}
         for calibrator, label in zip(calibrators, classes.tolist(), strict=True):
-            calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
-        guarantees = {
-            label: calibrator.guarantee_ for label, calibrator in zip(classes.tolist(), calibrators, strict=True)
-        }
+            guarantees[label] = calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
         self.calibrators_ = calibrators
         self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
         self._set_classes(classes)
@@ -163,26 +158,17 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         limits = [one.predict_interval(columns[:, column]) for column, one in enumerate(self.calibrators_)]
         return np.stack(limits, axis=1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
-        check_is_fitted(self)
-        return self._saved({"calibrators": [calibrator._state() for calibrator in self.calibrators_]})
+    def _state(self) -> list[dict[str, Any]]:
+        return [calibrator._state() for calibrator in self.calibrators_]
 
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        calibrator = cls._opened(state, "calibrators")
-        classes = calibrator.classes_
-        saved = state["calibrators"]
-        if not isinstance(saved, list | tuple) or len(saved) != classes.size:
-            raise InvalidValueError("calibrators", f"be a list with one entry per class, {classes.size}", shown(saved))
-        restored = []
-        for one in saved:
-            check_state(one, ("partition", "tally"))
-            binned = calibrator._binning(calibrator._level(classes.size))
-            binned._restore(one, Classes(np.array([0, 1]), 1))
+    def _restore(self, saved: Any) -> None:
+        size = self.classes_.size
+        if not isinstance(saved, list | tuple) or len(saved) != size:
+            raise InvalidValueError("calibrators", f"be a list with one entry per class, {size}", got=shown(saved))
+        restored = [self._binning(self._level(size)) for _ in saved]
+        for binned, state in zip(restored, saved, strict=True):
+            check_state(state)
+            binned._restore(state, Classes(np.array([0, 1]), 1))
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
-            restored.append(binned)
-        calibrator._set_calibrators(tuple(restored), classes)
-        return calibrator
+        self._set_calibrators(tuple(restored), self.classes_)

@@ -1,7 +1,6 @@
 """Top-label calibration: how sure may one be of the predicted class, given which class it is."""
 
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators._bins import automatic_bins
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
@@ -75,6 +75,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     (True, 15)
     """
 
+    _key: ClassVar[str] = "calibrator"
     calibrator_: BinningCalibrator
 
     @property
@@ -101,17 +102,18 @@ class TopLabelCalibrator(ColumnsCalibrator):
         top = columns.argmax(axis=1)
         hits = (top == label).astype(np.uint8)
         largest = columns.max(axis=1)
-        seen = {}
-        for number, name in enumerate(classes.tolist()):
-            scores_of = largest[top == number]
-            if scores_of.size:
-                seen[name] = ScorePartition.uniform_mass(scores_of, self._bins_for(scores_of.size))
-        never = ScorePartition(np.empty(0))
-        whole = SegmentedPartition({name: seen.get(name, never) for name in classes.tolist()})
-        tally = Tally.from_data(whole, largest, hits, segments=classes[top])
-        self._set_bins(whole, tally)
+        parts = {name: self._bins_of(largest[top == number]) for number, name in enumerate(classes.tolist())}
+        whole = SegmentedPartition(parts)
+        self._set_bins(whole, Tally.from_data(whole, largest, hits, segments=classes[top]))
         self._set_classes(classes)
         return self
+
+    def _bins_of(self, scores: FloatArray) -> ScorePartition:
+        """Quantile bins of the scores of one predicted class; no more of them than rows, and one without rows."""
+        if not scores.size:
+            return ScorePartition(np.empty(0))
+        wanted = automatic_bins(scores.size) if self.n_bins == "auto" else int(self.n_bins)
+        return ScorePartition.uniform_mass(scores, min(wanted, scores.size))
 
     def _set_bins(self, partition: Partition, tally: Tally) -> None:
         names = ("confidence_level", "interval", "value")
@@ -137,18 +139,12 @@ class TopLabelCalibrator(ColumnsCalibrator):
         confidence, label = self._top(scores)
         return self.calibrator_.predict_interval(confidence, segments=label)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""
-        check_is_fitted(self)
-        return self._saved({"calibrator": self.calibrator_._state()})
+    def _state(self) -> dict[str, Any]:
+        return self.calibrator_._state()
 
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        calibrator = cls._opened(state, "calibrator")
-        check_state(state["calibrator"], ("partition", "tally"))
-        partition = Partition.from_dict(state["calibrator"]["partition"])
-        if not partition.has_segments or set(partition.bins_by_segment) != set(state["classes"]):
+    def _restore(self, saved: Any) -> None:
+        check_state(saved, ("partition", "tally"))
+        partition = Partition.from_dict(saved["partition"])
+        if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
-        calibrator._set_bins(partition, Tally.from_dict(state["calibrator"]["tally"]))
-        return calibrator
+        self._set_bins(partition, Tally.from_dict(saved["tally"]))

@@ -5,18 +5,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._params import Flag, Integer, Optional, RandomState, Rule, as_generator
+from calibrant._params import Integer, Rule, as_generator
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
-from calibrant.ratios._gaussian import Basis, Centers, Grid, batches
-from calibrant.ratios.base import DensityRatio
+from calibrant.ratios._gaussian import Basis, GaussianRatio, batches
 
-_BANDWIDTHS = np.geomspace(0.1, 10.0, 9)
 _GAP = 1e-4  # of the mean log-likelihood: far below what any number of rows tells apart
 _MOST_STEPS = 5000
 
 
-class KLIEP(DensityRatio):
+class KLIEP(GaussianRatio):
     """Density ratio by the Kullback-Leibler importance estimation procedure, tuned by likelihood cross-validation.
 
     Claimed: as both samples grow, the estimate tends to the ratio that is nearest to the truth, in Kullback-Leibler
@@ -69,13 +67,7 @@ class KLIEP(DensityRatio):
     (1.0, array([0.5, 1.4]))
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
-        "centers": Centers(),
-        "bandwidth": Optional(Grid()),
-        "cv": Integer(2),
-        "standardize": Flag(),
-        "random_state": RandomState(),
-    }
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {**GaussianRatio._parameter_rules, "cv": Integer(2)}
 
     def __init__(
         self,
@@ -99,9 +91,7 @@ class KLIEP(DensityRatio):
         generator = as_generator(self.random_state)
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
         source, target = basis.prepare(source), basis.prepare(target)
-        bandwidths = (
-            _BANDWIDTHS * basis.typical_distance(source) if self.bandwidth is None else Grid().parse(self.bandwidth)
-        )
+        bandwidths = self._bandwidths(basis, source)
         part = generator.permutation(len(target)) % n_parts
         scores = np.array([_cross_validated(basis, source, target, b, part) for b in bandwidths.tolist()])
         self.scores_ = scores
@@ -109,10 +99,6 @@ class KLIEP(DensityRatio):
         means, values = _source_means(basis, source, self.bandwidth_), basis.values(target, self.bandwidth_)
         self.coef_ = _most_likely(values, means)
         self._basis = basis
-
-    def _weigh(self, rows: FloatArray) -> FloatArray:
-        weights: FloatArray = self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
-        return weights
 
 
 def _source_means(basis: Basis, source: FloatArray, bandwidth: float) -> FloatArray:

@@ -6,17 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant._params import Flag, Jobs, Optional, RandomState, Rule, as_generator, thread_count
+from calibrant._params import Jobs, Optional, Rule, as_generator, thread_count
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.ratios._gaussian import Basis, Centers, Grid
+from calibrant.ratios._gaussian import Basis, GaussianRatio, Grid
 from calibrant.ratios._least_squares import LeastSquares
-from calibrant.ratios.base import DensityRatio
 
-_BANDWIDTHS = np.geomspace(0.1, 10.0, 9)
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
 
 
-class ULSIF(DensityRatio):
+class ULSIF(GaussianRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
     Claimed: as both samples grow, the squared error of the ratio tends to the least that the basis allows. Not claimed:
@@ -74,11 +72,8 @@ class ULSIF(DensityRatio):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
-        "centers": Centers(),
-        "bandwidth": Optional(Grid()),
+        **GaussianRatio._parameter_rules,
         "penalty": Optional(Grid()),
-        "standardize": Flag(),
-        "random_state": RandomState(),
         "n_jobs": Jobs(),
     }
 
@@ -109,9 +104,7 @@ class ULSIF(DensityRatio):
         source = basis.prepare(source[generator.permutation(len(source))])
         target = basis.prepare(target[generator.permutation(len(target))])
         problem = LeastSquares(basis, source, target, self._mixing())
-        bandwidths = (
-            _BANDWIDTHS * basis.typical_distance(source) if self.bandwidth is None else Grid().parse(self.bandwidth)
-        )
+        bandwidths = self._bandwidths(basis, source)
         penalties = _PENALTIES if self.penalty is None else Grid().parse(self.penalty)
         scores = _over_threads(lambda b: problem.leave_one_out(b, penalties), bandwidths, thread_count(self.n_jobs))
         best = np.unravel_index(scores.argmin(), scores.shape)
@@ -119,10 +112,6 @@ class ULSIF(DensityRatio):
         self.bandwidth_, self.penalty_ = float(bandwidths[best[0]]), float(penalties[best[1]])
         self.coef_ = problem.coefficients(self.bandwidth_, self.penalty_)
         self._basis = basis
-
-    def _weigh(self, rows: FloatArray) -> FloatArray:
-        weights: FloatArray = self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
-        return weights
 
 
 def _over_threads(score: Callable[[float], FloatArray], bandwidths: FloatArray, threads: int) -> FloatArray:
