@@ -1,6 +1,6 @@
 """The command `calibrant`: audit, fit, apply, verify, export and more, on files of any size.
 
-Each command is a small module that imports nothing heavy until it runs, so that `--help` answers at once.
+Each command is one module. It imports nothing heavy until it runs, so `--help` is fast.
 """
 
 import sys
@@ -11,8 +11,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and leave with its exit code.
 
-    0: done. 1: done, and the answer is no, as asked for with --check, --require-epsilon or verify. 2: wrong usage or
-    bad input, told in one line. 130: stopped by Ctrl-C.
+    0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or bad input. 130:
+    stopped by Ctrl-C.
     """
     try:
         import click  # noqa: F401 - to say which extra brings it, before anything else fails

@@ -16,14 +16,14 @@ from calibrant.cli._errors import ReaderGone, Stopped, told
 _COMMANDS = ("demo", "audit", "fit", "apply", "verify", "export", "compare", "plan", "completion")
 
 _OVERVIEW = """\
-calibrant turns the scores of any binary classifier into probabilities that come with a proof.
+calibrant turns the scores of any binary classifier into probabilities with a guarantee.
 
   calibrant demo                                                  see it work on 327,346 flights, offline
-  calibrant audit scores.csv --score p --label y -o audit.html    is the model calibrated? what is proved
+  calibrant audit scores.csv --score p --label y -o audit.html    is the model calibrated?
   calibrant fit scores.csv --score p --label y -o model.json      calibrate, with a guarantee
 
 Then: apply the model to new rows, export it as SQL, verify it against the data.
-Every command explains itself: calibrant --help, calibrant fit --help."""
+More: calibrant --help, calibrant fit --help."""
 
 
 class LazyGroup(click.Group):
@@ -37,8 +37,7 @@ class LazyGroup(click.Group):
         """Import the command's module."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"calibrant.cli.{cmd_name}").command
-        return command
+        return import_module(f"calibrant.cli.{cmd_name}").command  # type: ignore[no-any-return]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the command, or name the nearest one."""
@@ -97,12 +96,12 @@ def _stop(number: int, frame: Any) -> None:
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 the answer is no (--check, --require-epsilon, verify); 2 wrong usage or bad input; "
-    "130 stopped. CALIBRANT_DEBUG=1, or --debug, shows where an error came from.",
+    "130 stopped. CALIBRANT_DEBUG=1, or --debug, shows the traceback of an error.",
 )
 @click.version_option(__version__, prog_name="calibrant")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    """Scores of any binary classifier, turned into probabilities that come with a proof.
+    """Turn scores of any binary classifier into probabilities with a guarantee.
 
     Reads CSV, Parquet, JSON lines and Arrow files, compressed or not, folders and globs of them, and - for standard
     input. Every command has --json for scripts.

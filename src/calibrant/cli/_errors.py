@@ -7,6 +7,11 @@ from calibrant.errors import CalibrantError
 
 BAD_INPUT, INTERRUPTED = 2, 130
 _STOPPED = "stopped; no partial file was left"
+_REASONS = {
+    FileNotFoundError: "there is no such file or folder",
+    PermissionError: "permission denied",
+    FileExistsError: "the file exists already; --overwrite replaces it",
+}
 
 
 class Stopped(BaseException):
@@ -66,14 +71,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _of_system(error: OSError) -> str:
-    reason = error.strerror or str(error)
-    for kind, text in (
-        (FileNotFoundError, "there is no such file or folder"),
-        (PermissionError, "permission denied"),
-        (FileExistsError, "the file exists already; --overwrite replaces it"),
-    ):
-        if isinstance(error, kind):
-            reason = text
+    reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), error.strerror or str(error))
     return reason if error.filename is None else f"{str(error.filename)!r}: {reason}"
 
 

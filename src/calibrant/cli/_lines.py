@@ -64,9 +64,8 @@ def _csv_cells(column: Any, name: str, mark: str) -> Any:
     try:
         texts = column.cast(pa.large_string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise RefusedError(
-            f"column {name!r} can not be written as CSV, for it holds {kind}: use -o out.parquet"
-        ) from None
+        rule = "be numbers, text or dates in CSV"
+        raise RefusedError(f"column {name!r}", rule, got=str(kind), advice="use -o out.parquet") from None
     if not _is_text(kind):
         return texts
     special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')

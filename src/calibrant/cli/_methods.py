@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Method(NamedTuple):
-    """A calibrator by name, parameters that are fixed, and the settings that it takes besides."""
+    """A calibrator by name, parameters that are fixed, and the settings that it takes."""
 
     calibrator: str
     fixed: Mapping[str, Any] = {}

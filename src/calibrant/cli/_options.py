@@ -1,6 +1,8 @@
 """Arguments and options that several commands share."""
 
 from collections.abc import Callable
+from inspect import cleandoc
+from textwrap import indent
 from typing import Any, TypeVar
 
 import click
@@ -21,9 +23,17 @@ def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-def examples(*lines: str) -> str:
-    """The examples at the end of a command's help, printed as they are."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+class Documented(click.Command):
+    """A command whose docstring is its help. The section of examples comes last, printed as it is."""
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        text, _, shown = cleandoc(settings.pop("help")).partition("\n\nExamples\n--------\n")
+        super().__init__(name, help=text, epilog=f"\b\nExamples:\n{indent(shown, '  ')}", **settings)
+
+
+def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of a function."""
+    return click.command(cls=Documented, short_help=short_help)
 
 
 class Bins(click.ParamType):  # type: ignore[type-arg]
@@ -62,6 +72,7 @@ model = click.argument("model", metavar="MODEL", type=click.Path(allow_dash=True
 score = column("score", "Column of scores.")
 label = column("label", "Column of outcomes.")
 segment = column("segment", "Column of segments. Each segment gets its own bins and its own verdict.")
+columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
 row_id = column("id", "Column of row ids, so that --split draws the same rows in any order.")
 model_score = column("score", "Column of scores. Default: as in fit.")

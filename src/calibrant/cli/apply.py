@@ -1,5 +1,6 @@
 """`calibrant apply`: add calibrated probabilities, limits and sets to files of any size."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,7 @@ from calibrant.cli._target import check_target, kind_of, opened
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 
 
-@click.command(
-    short_help="Add calibrated probabilities to any number of rows.",
-    epilog=option.examples(
-        "calibrant apply model.json new.parquet -o out.parquet",
-        "calibrant apply model.json 'days/*.csv' -o all.csv --overwrite",
-        "cat new.csv | calibrant apply model.json - -o - | head",
-    ),
-)
+@option.command("Add calibrated probabilities to any number of rows.")
 @option.model
 @option.data
 @option.output(
@@ -42,6 +36,12 @@ def command(**options: Any) -> None:
     Rows keep their order, and memory use stays the same for any number of rows. A row gets empty fields where its score
     is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. The output
     file is complete or absent.
+
+    Examples
+    --------
+    calibrant apply model.json new.parquet -o out.parquet
+    calibrant apply model.json 'days/*.csv' -o all.csv --overwrite
+    cat new.csv | calibrant apply model.json - -o - | head
     """
     from calibrant.rows.files import find_files
 
@@ -67,11 +67,8 @@ def command(**options: Any) -> None:
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen = _Seen(prefix)
         mark = "\t" if ".tsv" in Path(output).suffixes else mark
-        if output == "-":
-            seen.copy(reader, None, kind, packing, mark)
-        else:
-            with draft_of(output, overwrite=overwrite) as draft:
-                seen.copy(reader, draft, kind, packing, mark)
+        with nullcontext() if output == "-" else draft_of(output, overwrite=overwrite) as place:
+            seen.copy(reader, place, kind, packing, mark)
     added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]
     if options["as_json"]:
         counts = {"rows": seen.rows, "refused": seen.refused, "unknown": seen.unknown}
@@ -112,8 +109,7 @@ class _Seen:
 def _on_unknown(n_rows: int, guarantee: Any) -> str:
     """A note on rows whose interval is 0 to 1."""
     where = "is in a region" if n_rows == 1 else "are in regions"
-    few = guarantee.counts[(guarantee.lower == 0.0) & (guarantee.upper == 1.0)].any()
-    if few:
+    if guarantee.counts[(guarantee.lower == 0.0) & (guarantee.upper == 1.0)].any():
         return f"{rows(n_rows)} {where} with too few calibration rows: the interval there is 0 to 1"
     text = "the interval there is 0 to 1, and the probability a placeholder of 0.5"
     return f"{rows(n_rows)} {where} without calibration rows: {text}"

@@ -18,19 +18,9 @@ from calibrant.cli._target import check_target
 _HISTOGRAM_BINS = 50
 
 
-@click.command(
-    short_help="Is the model calibrated? What is proved.",
-    epilog=option.examples(
-        "calibrant audit scores.csv --score p --label y -o audit.html",
-        "calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words",
-        "calibrant audit scores.parquet --score p --label y --segment region",
-        "calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated",
-    ),
-)
+@option.command("Is the model calibrated? What is proved.")
 @option.data
-@option.score
-@option.label
-@option.segment
+@option.columns
 @option.confidence(0.95)
 @option.bins("Number of bins at the finest resolution.")
 @option.output("Write a report: one HTML file that needs nothing else.")
@@ -47,6 +37,13 @@ def command(**options: Any) -> int:
 
     DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows that the model was
     not trained on. Scores must be probabilities, between 0 and 1.
+
+    Examples
+    --------
+    calibrant audit scores.csv --score p --label y -o audit.html
+    calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
+    calibrant audit scores.parquet --score p --label y --segment region
+    calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
     """
     output = options["output"]
     if output is not None:

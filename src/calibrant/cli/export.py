@@ -15,14 +15,7 @@ from calibrant.errors import InvalidTypeError
 DIALECTS = ("postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite")
 
 
-@click.command(
-    short_help="The model as SQL, ONNX or Python.",
-    epilog=option.examples(
-        "calibrant export model.json --to sql --dialect postgres --table scores",
-        "calibrant export model.json --to python -o calibrate.py",
-        "calibrant export model.json --to onnx -o model.onnx",
-    ),
-)
+@option.command("The model as SQL, ONNX or Python.")
 @option.model
 @click.option("--to", "target", type=click.Choice(("sql", "python", "onnx")), required=True, help="What to write.")
 @click.option("--dialect", type=click.Choice(DIALECTS), help="SQL: the dialect.")
@@ -36,7 +29,14 @@ DIALECTS = ("postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite")
 @option.common
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Write the model as code that runs without calibrant and gives the same numbers, bit for bit."""
+    """Write the model as code that runs without calibrant and gives the same numbers, bit for bit.
+
+    Examples
+    --------
+    calibrant export model.json --to sql --dialect postgres --table scores
+    calibrant export model.json --to python -o calibrate.py
+    calibrant export model.json --to onnx -o model.onnx
+    """
     target, dialect = options["target"], options["dialect"]
     output = None if options["output"] in (None, "-") else options["output"]
     if target == "sql" and dialect is None:

@@ -19,21 +19,9 @@ from calibrant.cli._target import check_target
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 
 
-@click.command(
-    short_help="Calibrate, with a guarantee.",
-    epilog=option.examples(
-        "calibrant fit scores.csv --score p --label y -o model.json",
-        "calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json",
-        "calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json",
-        "calibrant fit forest.csv --score p --label y --split 0.2 -o model.json       # tied scores",
-        "calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json",
-        "calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts",
-    ),
-)
+@option.command("Calibrate, with a guarantee.")
 @option.data
-@option.score
-@option.label
-@option.segment
+@option.columns
 @option.weight
 @option.row_id
 @option.confidence(0.9)
@@ -60,6 +48,15 @@ def command(**options: Any) -> int:
 
     DATA are files, folders or globs, or - for standard input. They hold scores and outcomes of rows that the model was
     not trained on. With the default method the guarantee holds for every distribution of the data.
+
+    Examples
+    --------
+    calibrant fit scores.csv --score p --label y -o model.json
+    calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json
+    calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json
+    calibrant fit forest.csv --score p --label y --split 0.2 -o model.json       # tied scores
+    calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json
+    calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
     output, quiet = options["output"], options["quiet"]
     given = {**options, "weighted": options["weight"] is not None, "draw": None}

@@ -9,14 +9,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._output import paragraph, print_json
 
 
-@click.command(
-    short_help="How many labels does a guarantee need?",
-    epilog=option.examples(
-        "calibrant plan --epsilon 0.05 --bins 10",
-        "calibrant plan --rows 20000 --bins 10",
-        "calibrant plan --epsilon 0.01 --bins 5 --base-rate 0.02",
-    ),
-)
+@option.command("How many labels does a guarantee need?")
 @click.option("--epsilon", type=float, metavar="E", help="Epsilon to reach: give this or --rows.")
 @click.option("--rows", "n", type=int, metavar="N", help="Number of labels: give this or --epsilon.")
 @click.option("--bins", "n_bins", type=int, default=10, show_default=True, metavar="N", help="Number of bins.")
@@ -30,6 +23,12 @@ def command(ctx: click.Context, /, as_json: bool, quiet: bool, confidence: float
     """Say how many labels a guarantee needs, or what a number of labels guarantees.
 
     The answer uses the exact intervals of fit, not a formula.
+
+    Examples
+    --------
+    calibrant plan --epsilon 0.05 --bins 10
+    calibrant plan --rows 20000 --bins 10
+    calibrant plan --epsilon 0.01 --bins 5 --base-rate 0.02
     """
     if (options["epsilon"] is None) == (options["n"] is None):
         raise click.UsageError("give one of --epsilon and --rows", ctx)

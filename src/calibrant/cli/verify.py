@@ -29,27 +29,10 @@ class Check:
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Regions:
-    """What is known of the regions: the check, the model made again, and whether its counts can be compared."""
-
-    checks: tuple[Check, ...] = ()
-    again: Any = None
-    comparable: bool = True
-
-
-@click.command(
-    short_help="Does the certificate stand? Recompute it.",
-    epilog=option.examples(
-        "calibrant verify model.json scores.csv",
-        "calibrant verify model.json scores.parquet --json && echo stands",
-    ),
-)
+@option.command("Does the certificate stand? Recompute it.")
 @option.model
 @option.data
-@option.score
-@option.label
-@option.segment
+@option.columns
 @option.weight
 @option.row_id
 @option.reading
@@ -59,6 +42,11 @@ def command(**options: Any) -> int:
 
     DATA are the rows the model was fitted on, in any format and, unless --split was used without --id, in any order.
     Columns are those of fit. Exit code 0: it stands; 1: it does not, or there is none.
+
+    Examples
+    --------
+    calibrant verify model.json scores.csv
+    calibrant verify model.json scores.parquet --json && echo stands
     """
     try:
         model = read_model(options["model"])
@@ -100,17 +88,16 @@ def _same_counts(model: Any, data: Any) -> list[Check]:
 
     calibrator = model.calibrator
     labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
-    regions = _same_regions(model, data, labels)
-    checks = list(regions.checks)
-    if not regions.comparable:
+    checks, again, comparable = _same_regions(model, data, labels)
+    if not comparable:
         why = "not checked: that takes the same regions, cut by the same rows"
         return [*checks, *(Check(name, None, why) for name in ("counts", "positives", "epsilon"))]
-    if regions.again is None:
+    if again is None:
         weighted = calibrator.tally_.weights is not None
         tally, _ = data.with_classes(**labels).tally(calibrator.partition_, weighted=weighted)
         guarantee = _guarantee(calibrator, tally)
     else:
-        tally, guarantee = regions.again.tally_, regions.again.guarantee_
+        tally, guarantee = again.tally_, again.guarantee_
     for name in ("counts", "positives"):
         new, old = getattr(tally, name), getattr(calibrator.tally_, name)
         off, total = int(np.count_nonzero(new != old)), int(new.sum())
@@ -125,8 +112,8 @@ def _same_counts(model: Any, data: Any) -> list[Check]:
     return [*checks, Check("epsilon", False, f"{found!r}; the certificate says {said!r}")]
 
 
-def _same_regions(model: Any, data: Any, labels: dict[str, Any]) -> Regions:
-    """Cut the regions again, where the settings are known."""
+def _same_regions(model: Any, data: Any, labels: dict[str, Any]) -> tuple[list[Check], Any, bool]:
+    """Cut the regions again; the model made again if they are the same, and whether counts can be compared."""
     from calibrant._labels import UnexpectedLabelsError
     from calibrant.errors import InvalidValueError
 
@@ -134,22 +121,24 @@ def _same_regions(model: Any, data: Any, labels: dict[str, Any]) -> Regions:
     settings = Settings.from_saved(model.provenance.get("settings"))
     if settings is None:
         unknown = Check("regions", False, "the model file does not say which rows cut them")
-        return Regions() if split is None else Regions((unknown,), comparable=False)
+        return ([], None, True) if split is None else ([unknown], None, False)
     if settings.drew_by_another_rule:
-        return Regions((Check("split", None, "not checked: drawn by an earlier rule"),), comparable=False)
+        return [Check("split", None, "not checked: drawn by an earlier rule")], None, False
     try:
         again = settings.fit(data, labels)
     except UnexpectedLabelsError as error:
         rule = f"be those that the model was fitted on, {list(labels['classes'])}"
         raise RefusedError("the labels", rule, got=error.got) from None
     except InvalidValueError as error:
-        text = f"the data cannot be cut as saved: {message_of(error)}"
-        return Regions((Check("regions", False, text),), comparable=False)
+        return [Check("regions", False, f"the data cannot be cut as saved: {message_of(error)}")], None, False
     if again.partition_.fingerprint == saved.fingerprint:
-        text = f"{counted(saved.n_regions, 'region')}, cut from the data as saved"
-        return Regions((Check("regions", True, text),), again)
-    text = f"the data cut other regions{_why(model, data, settings)}"
-    return Regions((Check("regions", False, text),), comparable=split is None)
+        return (
+            [Check("regions", True, f"{counted(saved.n_regions, 'region')}, cut from the data as saved")],
+            again,
+            True,
+        )
+    other = f"the data cut other regions{_why(model, data, settings)}"
+    return [Check("regions", False, other)], None, split is None
 
 
 def _why(model: Any, data: Any, settings: Settings) -> str:
@@ -181,13 +170,14 @@ def _print(checks: list[Check], model: Any, as_json: bool) -> int:
     stands = all(check.stands is not False for check in checks)
     calibrator = None if model is None else model.calibrator
     if as_json:
+        said = {"sentence": None, "remarks": []} if calibrator is None else promise_json(calibrator)
         print_json(
             {
                 "command": "verify",
                 "stands": stands,
                 "checks": [asdict(check) for check in checks],
-                "sentence": None if calibrator is None else promise_json(calibrator)["sentence"],
-                "remarks": [] if calibrator is None else promise_json(calibrator)["remarks"],
+                "sentence": said["sentence"],
+                "remarks": said["remarks"],
                 "model": None if model is None else model.fingerprint,
             }
         )
