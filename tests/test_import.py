@@ -1,5 +1,6 @@
 """Heavy libraries are imported where they are used, and nowhere else."""
 
+import inspect
 import subprocess
 import sys
 
@@ -93,3 +94,24 @@ def test_a_library_that_is_missed_is_named_with_the_extra_that_brings_it(library
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode != 0
     assert f"calibrant[{extra}]" in done.stderr.splitlines()[-1]
+
+
+def test_estimators_take_scores_first_and_metrics_and_displays_take_labels_first():
+    import calibrant
+
+    def first(function):
+        return [name for name in inspect.signature(function).parameters if name in ("scores", "y")][:2]
+
+    estimators = [
+        (kind, name)
+        for kind in vars(calibrant).get("__all__")
+        for name in ("fit", "partial_fit", "update")
+        if kind != "CalibratedClassifier" and hasattr(getattr(calibrant, kind), name)
+    ]
+    assert len(estimators) > 15
+    for kind, name in estimators:
+        assert first(getattr(getattr(calibrant, kind), name)) == ["scores", "y"], (kind, name)
+    assert first(calibrant.compare) == ["scores", "y"]  # it fits estimators
+    measured = [function for function in vars(calibrant.metrics).values() if inspect.isfunction(function)]
+    for function in (*measured, calibrant.audit, calibrant.ReliabilityDisplay.from_predictions):
+        assert first(function) == ["y", "scores"], function
