@@ -5,6 +5,7 @@ import numpy as np
 from calibrant._typing import FloatArray
 from calibrant.intervals._binomial import upper_limit
 from calibrant.partition import Partition
+from calibrant.partition.bins import Bins
 from calibrant.tally import Tally
 
 
@@ -28,22 +29,22 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> FloatArray:
     alpha goes to each.
     """
     if partition.cuts_own_sample:
-        return _own_sample_limits(partition, tally, alpha)
+        return _own_sample_limits(partition.as_bins(), tally, alpha)
     if tally.n_rows == 0:
         return np.ones(tally.n_regions)
     return upper_limit(tally.counts, np.full(tally.n_regions, tally.n_rows), alpha / tally.n_regions)
 
 
-def _own_sample_limits(partition: Partition, tally: Tally, alpha: float) -> FloatArray:
-    parts = partition.bins_by_segment.values()
-    share = alpha / (2 * len(parts)) if partition.has_segments else alpha
+def _own_sample_limits(bins: Bins, tally: Tally, alpha: float) -> FloatArray:
+    parts = bins.parts
+    share = alpha / (2 * len(parts)) if bins.has_segments else alpha
     own = np.array([part.cuts_own_sample for part in parts])
     n_rows = np.array([part.n_rows or 0 for part in parts])
-    segment = partition.segment_of_region
+    segment = bins.layout.cells.segment
     n_runs = (n_rows + 1.0) * (n_rows + 2.0) / 2.0
-    within = upper_limit(partition.cut_counts(), n_rows[segment], (share / n_runs)[segment])
+    within = upper_limit(bins.cut_counts(), n_rows[segment], (share / n_runs)[segment])
     within[~own[segment]] = 1.0
-    if not partition.has_segments:
+    if not bins.has_segments:
         return within
     segment_mass = upper_limit(n_rows, np.full(n_rows.size, n_rows.sum()), share)
     seen = np.bincount(segment, weights=tally.counts)

@@ -1,7 +1,7 @@
 """What is proved: limits for every region, the confidence that they hold, and the epsilon that follows."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -302,16 +302,8 @@ class Guarantee:
 
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
         """Return numbers and texts as plain JSON values."""
-        columns = {
-            name: array.tolist()
-            for name, array in (
-                ("rows", self.counts),
-                ("positives", self.positives),
-                ("calibrated", self.value),
-                ("lower", self.lower),
-                ("upper", self.upper),
-            )
-        }
+        names = ("region", "rows", "positives", "calibrated", "lower", "upper")
+        columns = (array.tolist() for array in (self.counts, self.positives, self.value, self.lower, self.upper))
         return {
             "sentence": self.sentence(setting),
             "remarks": [render(text, setting) for text in self.remarks],
@@ -321,10 +313,7 @@ class Guarantee:
             "interval": self.method,
             "theorem": self.theorem,
             "assumptions": [render(text, setting) for text in self.assumptions],
-            "regions": [
-                dict(zip(("region", *columns), row, strict=True))
-                for row in zip(self.regions, *columns.values(), strict=True)
-            ],
+            "regions": [dict(zip(names, row, strict=True)) for row in zip(self.regions, *columns, strict=True)],
         }
 
     def to_frame(self) -> "pd.DataFrame":
@@ -343,30 +332,16 @@ class NoGuarantee:
         Why there is no guarantee.
     advice : Text
         What to use for one.
+    epsilon, is_proved, remarks, assumptions
+        As of a guarantee: None, False, and none.
     """
 
     reason: Text
     advice: Text
-
-    @property
-    def epsilon(self) -> None:
-        """None: there is no bound."""
-        return
-
-    @property
-    def is_proved(self) -> bool:
-        """Always False."""
-        return False
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """None."""
-        return ()
+    epsilon: ClassVar[None] = None
+    is_proved: ClassVar[bool] = False
+    remarks: ClassVar[tuple[str, ...]] = ()
+    assumptions: ClassVar[tuple[str, ...]] = ()
 
     def sentence(self, setting: PlainText = in_python) -> str:
         """Why there is no guarantee, and what to use for one."""
@@ -378,15 +353,9 @@ class NoGuarantee:
 
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
         """Return what is said as plain JSON values, under the names that a guarantee has."""
+        said = {"sentence": self.sentence(setting), "remarks": [], "proved": False}
         absent = dict.fromkeys(("epsilon", "confidence_level", "interval", "theorem"))
-        return {
-            "sentence": self.sentence(setting),
-            "remarks": [],
-            "proved": False,
-            **absent,
-            "assumptions": [],
-            "regions": [],
-        }
+        return {**said, **absent, "assumptions": [], "regions": []}
 
 
 def check_tally(partition: Partition, tally: Tally) -> None:

@@ -121,22 +121,17 @@ class Statement:
     @classmethod
     def about(cls, partition: Partition, *, split: bool = False, n_bins: int | None = None, theorem: str = "") -> Self:
         """What a partition tells of itself; `split` says that its edges come from other rows of the same sample."""
+        if not partition.bins_by_segment:
+            return cls(theorem, edges=Edges.FUNCTION)
+        layout, segments = partition.as_bins().layout, len(partition.bins_by_segment)
         return cls(
-            theorem=theorem,
-            edges=_edges(partition, split),
+            theorem,
+            edges=Edges.OTHER_ROWS if split else Edges.SAME_ROWS if partition.cuts_own_sample else Edges.FIXED,
             n_bins=n_bins,
-            n_segments=len(partition.bins_by_segment) if partition.has_segments else 0,
-            n_atoms=partition.n_atoms,
-            n_uncounted=partition.n_uncounted,
+            n_segments=segments if partition.has_segments else 0,
+            n_atoms=layout.n_atoms,
+            n_uncounted=layout.n_uncounted,
         )
-
-
-def _edges(partition: Partition, split: bool) -> Edges:
-    if not partition.takes_scores:
-        return Edges.FUNCTION
-    if split:
-        return Edges.OTHER_ROWS
-    return Edges.SAME_ROWS if partition.cuts_own_sample else Edges.FIXED
 
 
 def sentence(guarantee: "Guarantee") -> Text:

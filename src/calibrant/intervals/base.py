@@ -89,7 +89,7 @@ class Method:
 def around_rate(tally: Tally, radius: FloatArray) -> Interval:
     """Return [rate - radius, rate + radius] within [0, 1], and [0, 1] where nothing was seen.
 
-    One ulp is added on each side, so that rounding can not make the interval narrower than its formula.
+    One ulp is added on each side, so that rounding cannot make the interval narrower than its formula.
     """
     n = tally.counts.astype(np.float64)
     k = tally.positives.astype(np.float64)

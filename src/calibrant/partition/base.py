@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_partition(partition: Any) -> None:
-    """Refuse what is not a partition."""
+    """Raise for anything that is not a partition."""
     if not isinstance(partition, Partition):
         raise InvalidTypeError("partition", "be a Partition", got=type(partition).__name__)
 
@@ -33,7 +33,7 @@ class Partition(ABC):
     one interval per region holds whatever the distribution (`thm:emp_bernstein`). Bins of a score are the common
     case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and `by_segment`.
 
-    Inputs go through `prepare` once, which checks them; the methods with a leading underscore take what it returned.
+    Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared` take what it returned.
     """
 
     @property
@@ -64,33 +64,9 @@ class Partition(ABC):
         return False
 
     @property
-    def takes_scores(self) -> bool:
-        """Whether the regions are regions of a score, not of any inputs."""
-        return bool(self.bins_by_segment)
-
-    @property
     def cuts_own_sample(self) -> bool:
         """Whether edges are order statistics of the rows that are tallied."""
         return False
-
-    @property
-    def n_atoms(self) -> int:
-        """How many single score values are regions of their own."""
-        return 0
-
-    @property
-    def n_uncounted(self) -> int:
-        """How many edge values count in no region."""
-        return 0
-
-    @property
-    def segment_of_region(self) -> IndexArray:
-        """Number of the segment of each region."""
-        return np.zeros(self.n_regions, dtype=np.intp)
-
-    def cut_counts(self) -> IntArray:
-        """Rows of each region in the sample whose order statistics are the edges; 0 where there are other edges."""
-        return np.zeros(self.n_regions, dtype=np.int64)
 
     @abstractmethod
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:

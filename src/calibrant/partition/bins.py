@@ -1,7 +1,8 @@
 """What bins of the score have in common, in one segment or in many."""
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,8 +17,21 @@ if TYPE_CHECKING:
     from calibrant.partition.scores import ScorePartition
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentedScores:
+    """Checked scores, and the number of the segment of each row."""
+
+    scores: NDArray[Any]
+    segment: IndexArray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
 class Bins(Partition):
-    """Bins of the score: the bins of each segment, or of the only one there is."""
+    """Bins of the score: the bins of each segment, or of the only one there is, which is named None."""
+
+    segments: tuple[Hashable, ...] = (None,)
 
     @property
     @abstractmethod
@@ -25,12 +39,13 @@ class Bins(Partition):
         """Bins of each segment."""
 
     @abstractmethod
-    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> Any:
-        """Checked scores, and the number of the segment of each row, in the form the other methods take."""
-
-    @abstractmethod
     def _joined(self, parts: "Sequence[ScorePartition]") -> Self:
         """The same segments with other bins."""
+
+    @property
+    def bins_by_segment(self) -> "Mapping[Hashable, ScorePartition]":
+        """Bins of the score in each segment; under None where there are no segments."""
+        return dict(zip(self.segments, self.parts, strict=True))
 
     def as_bins(self) -> Self:
         """Return these bins."""
@@ -38,8 +53,12 @@ class Bins(Partition):
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
         """Number of each segment, -1 for one that is not known."""
-        known = {segment: number for number, segment in enumerate(self.bins_by_segment)}
+        known = {segment: number for number, segment in enumerate(self.segments)}
         return np.array([known.get(segment, -1) for segment in segments], dtype=np.intp)
+
+    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> "NDArray[Any] | SegmentedScores":
+        """What `prepare` returns, of checked scores and the numbers of their segments."""
+        return scores if segment is None else SegmentedScores(scores, segment)
 
     def inside(self, scores: NDArray[Any], segment: IndexArray | None) -> BoolArray:
         """Whether each row is of a known segment and within its score range; `segment` has the numbers of `numbers`."""
@@ -61,16 +80,6 @@ class Bins(Partition):
         return int(self.layout.cells.first[-1])
 
     @property
-    def n_atoms(self) -> int:
-        """How many single score values are regions of their own."""
-        return self.layout.n_atoms
-
-    @property
-    def n_uncounted(self) -> int:
-        """How many edge values count in no region."""
-        return int(np.count_nonzero(self.count_regions < 0))
-
-    @property
     def count_regions(self) -> IntArray:
         """Region of each cell between the count cuts; -1 for an edge value that counts in none."""
         return self.layout.count_regions
@@ -88,11 +97,6 @@ class Bins(Partition):
         return self._joined(
             [type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size) for part, low, high, size in ranks]
         )
-
-    @property
-    def segment_of_region(self) -> IndexArray:
-        """Number of the segment of each region."""
-        return self.layout.cells.segment
 
     def cut_counts(self) -> IntArray:
         """Rows of each region in the sample whose order statistics are the edges; 0 in segments with other edges."""

@@ -88,6 +88,8 @@ class Layout:
 
     Attributes
     ----------
+    n_atoms, n_uncounted : int
+        How many single score values are regions of their own, and how many edge values count in no region.
     low, high : float arrays of shape (n_segments,)
         The score range of each segment.
     cells : Cells
@@ -115,6 +117,7 @@ class Layout:
         self.cells = self._cells(~closed_in, self._is_atom)
         self.count_cells = self._cells(np.ones_like(closed_in), self._is_atom | uncounted)
         begin, _ = self.count_cells.bounds(np.full(len(parts), -np.inf), np.full(len(parts), np.inf))
+        self.n_atoms, self.n_uncounted = int(self._is_atom.sum()), int(uncounted.sum())
         self.count_regions = self.cells.find(begin, self.count_cells.segment)
         self.count_regions[self.count_cells.find(self._edges[uncounted], self._segment[uncounted])] = -1
         self.count_regions.flags.writeable = False
@@ -123,11 +126,6 @@ class Layout:
         values = np.concatenate([self._edges[edges], self._after[after]])
         segment = np.concatenate([self._segment[edges], self._segment[after]])
         return Cells.between(values, segment, len(self._parts))
-
-    @property
-    def n_atoms(self) -> int:
-        """How many single values are regions of their own."""
-        return int(self._is_atom.sum())
 
     def bounds(self) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
         """For each region its infimum and supremum, whether it is a single value, and whether it follows one."""

@@ -73,11 +73,6 @@ class ScorePartition(Bins):
         return np.full(self.edges.size, self.atoms_only)
 
     @property
-    def bins_by_segment(self) -> Mapping[Any, "ScorePartition"]:
-        """These bins, under None."""
-        return {None: self}
-
-    @property
     def cuts_own_sample(self) -> bool:
         """Whether the edges are order statistics of the rows that are tallied."""
         return self.first_rank is not None
@@ -184,10 +179,6 @@ class ScorePartition(Bins):
         """One region per distinct value, of values in increasing order; see `Partition.atoms` for any others."""
         repeated = values[1:] <= values[:-1]
         return cls(values[np.append(True, ~repeated)] if repeated.any() else values, atoms=True)
-
-    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> NDArray[Any]:
-        """Checked scores."""
-        return scores
 
     def _joined(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
         return parts[0]

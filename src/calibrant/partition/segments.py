@@ -1,7 +1,6 @@
 """Score bins within segments: a group's own regions, within one shared error budget."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,19 +11,8 @@ from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition.bins import Bins
+from calibrant.partition.bins import Bins, SegmentedScores
 from calibrant.partition.scores import ScorePartition
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SegmentedScores:
-    """Checked scores, and the number of the segment of each row."""
-
-    scores: NDArray[Any]
-    segment: IndexArray
-
-    def __len__(self) -> int:
-        return len(self.scores)
 
 
 class SegmentedPartition(Bins):
@@ -46,12 +34,6 @@ class SegmentedPartition(Bins):
         """Bins of each segment."""
         return self._parts
 
-    def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> SegmentedScores:
-        """Checked scores, and the number of the segment of each row."""
-        if segment is None:
-            raise InvalidTypeError("segments", "be given, because the bins depend on the segment", got="None")
-        return SegmentedScores(scores, segment)
-
     def _joined(self, parts: Sequence[ScorePartition]) -> Self:
         return type(self)(dict(zip(self.segments, parts, strict=True)))
 
@@ -59,11 +41,6 @@ class SegmentedPartition(Bins):
     def offsets(self) -> IndexArray:
         """The first region of each segment, and the number of all regions."""
         return self.layout.cells.first
-
-    @property
-    def bins_by_segment(self) -> Mapping[Hashable, ScorePartition]:
-        """Bins of the score in each segment."""
-        return dict(zip(self.segments, self.parts, strict=True))
 
     @property
     def has_segments(self) -> bool:
@@ -88,28 +65,19 @@ class SegmentedPartition(Bins):
         if segments is None:
             raise InvalidTypeError("segments", "be given, because the bins depend on the segment", got="None")
         kinds, inverse = segment_kinds(segments)
-        numbers = {segment: number for number, segment in enumerate(self.segments)}
-        unknown = [kind for kind in kinds if kind not in numbers]
-        if unknown:
+        numbers = self.numbers(kinds)
+        if (numbers < 0).any():
             known = ", ".join(repr(segment) for segment in self.segments[:8])
-            raise InvalidValueError("segments", f"be among those seen in fit ({known})", got=shown(unknown[0]))
-        segment = np.array([numbers[kind] for kind in kinds], dtype=np.intp)[inverse]
-        scores = as_scores(inputs, positive_column=positive_column)
+            unknown = kinds[int(numbers.argmin())]
+            raise InvalidValueError("segments", f"be among those seen in fit ({known})", got=shown(unknown))
+        scores, segment = as_scores(inputs, positive_column=positive_column), numbers[inverse]
         if scores.shape != segment.shape:
             raise InvalidValueError("segments", f"have one entry per score, {scores.size}", got=str(segment.size))
-        return self.checked(SegmentedScores(scores, segment))
-
-    def checked(self, prepared: SegmentedScores) -> SegmentedScores:
-        """Check that the scores of each segment lie within its score range."""
-        ranges = [(part.low, part.high) for part in self.parts]
-        distinct = {limits: number for number, limits in enumerate(dict.fromkeys(ranges))}
-        if len(distinct) == 1:
-            check_in_range(prepared.scores, *ranges[0])
-            return prepared
-        kind = np.array([distinct[limits] for limits in ranges])[prepared.segment]
-        for limits, number in distinct.items():
-            check_in_range(prepared.scores[kind == number], *limits)
-        return prepared
+        bad = np.flatnonzero(~self.inside(scores, segment))
+        if bad.size:  # the error tells of the range of the first such row
+            part = self.parts[segment[bad[0]]]
+            check_in_range(np.where(self.inside(scores, segment), part.low, scores), part.low, part.high)
+        return SegmentedScores(scores, segment)
 
     def regions_of(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
         """Region of each row."""

@@ -14,7 +14,7 @@ from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition
-from calibrant.partition.segments import SegmentedScores
+from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData, Split
 from calibrant.rows.batch import Columns

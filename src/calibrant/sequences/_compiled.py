@@ -1,4 +1,4 @@
-"""Paths of limits, compiled: loops over labels that numpy can not vectorise. Imported only where numba is used."""
+"""Paths of limits, compiled: loops over labels that numpy cannot vectorise. Imported only where numba is used."""
 
 import math
 

@@ -143,7 +143,7 @@ class HalfWidthSequence(Sequence):
         n = np.where(seen, counts, 1).astype(np.float64)
         width = cls.half_width(n, np.maximum(surprise, 1.0), log_share)
         rate = positives / n
-        # one ulp outwards, so that rounding can not make the interval narrower than its formula
+        # one ulp outwards, so that rounding cannot make the interval narrower than its formula
         lower = np.where(seen, np.maximum(np.nextafter(rate - width, -np.inf), 0.0), 0.0)
         upper = np.where(seen, np.minimum(np.nextafter(rate + width, np.inf), 1.0), 1.0)
         return Interval(lower, upper)

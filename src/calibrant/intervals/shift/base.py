@@ -153,7 +153,7 @@ def around(center: FloatArray, radius: FloatArray) -> Interval:
 
 
 def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
-    """Round limits away from each other, so that rounding can not make an interval narrower than its formula."""
+    """Round limits away from each other, so that rounding cannot make an interval narrower than its formula."""
     with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
         lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
     return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))
