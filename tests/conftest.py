@@ -12,6 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
 
 settings.register_profile("house", deadline=None, derandomize=True)
+settings.register_profile("quick", settings.get_profile("house"), max_examples=15)
 settings.load_profile("house")
 
 SERVICES = {"browser", "cluster", "postgres", "spark"}
