@@ -103,7 +103,7 @@ def test_segments_share_one_error_budget() -> None:
         segment = rng.choice(3, p=[0.1, 0.4, 0.5], size=150)
         scores = np.round(rng.uniform(size=150), 1) * np.array([1.0, 0.01, 0.5])[segment]
         y = rng.uniform(size=150) < scores
-        false += audit(y, scores, segments=segment, confidence_level=1 - ALPHA, classes=(0, 1)).is_miscalibrated
+        false += audit(y, scores, segments=segment, confidence_level=1 - ALPHA, classes=(0, 1)).worst is not None
     assert stats.binomtest(false, DRAWS, ALPHA, alternative="greater").pvalue > LEVEL
 
 
@@ -211,9 +211,52 @@ def test_segments_reveal_what_cancels_between_them() -> None:
     y = rng.uniform(size=40_000) < scores + 0.1 * (2 * segments - 1)
     assert not audit(y, scores).is_miscalibrated
     report = audit(y, scores, segments=segments)
-    assert report.lower_bound > 0.08
-    assert report.average_lower_bound > 0.08
+    assert report.lower_bound == report.average_lower_bound == 0.0
+    assert report.within_segments.lower_bound > 0.08
+    assert report.within_segments.average_lower_bound > 0.08
+    assert report.verdict.startswith("no evidence; within segments: proved miscalibrated by at least 0.0")
     assert {finding.direction for finding in report.findings} == {"scores too low", "scores too high"}
+
+
+@pytest.mark.usefixtures("remembered_limits")
+def test_bounds_of_the_score_hold_with_segments_whose_errors_cancel() -> None:
+    # E[Y | score] = score exactly, and off by 0.15 in both segments; alpha is shared as stated
+    rng = np.random.default_rng(24)
+    draws, false, missed, alpha = 150, 0, 0, 0.3
+    for _ in range(draws):
+        scores = rng.choice([0.2, 0.4, 0.6, 0.8], size=400)
+        segments = rng.integers(2, size=400)
+        y = rng.uniform(size=400) < scores + 0.15 * (2 * segments - 1)
+        report = audit(y, scores, segments=segments, confidence_level=1 - alpha, classes=(0, 1))
+        within = report.within_segments
+        false += report.lower_bound > 0 or report.average_lower_bound > 0 or report.is_miscalibrated
+        missed += within.lower_bound > 0.15 + 1e-9 or within.average_lower_bound > 0.15 or within.upper_bound < 0.15
+    assert stats.binomtest(false, draws, alpha, alternative="greater").pvalue > LEVEL
+    assert stats.binomtest(missed, draws, alpha, alternative="greater").pvalue > LEVEL
+
+
+def test_segments_and_all_rows_share_alpha_as_documented() -> None:
+    # limits, the step to the population and the unseen mass, recomputed from the documented shares
+    rng = np.random.default_rng(25)
+    scores, segments = rng.choice([0.2, 0.7], size=1_000), rng.integers(2, size=1_000)
+    y = rng.uniform(size=1_000) < scores**2
+    report = audit(y, scores, segments=segments, confidence_level=0.9)
+    for bounds in (report, report.within_segments):
+        expected = 2.414213562373095 * np.sqrt(np.log(2 / (0.1 * 0.05 / 2)) / 1_000)
+        assert bounds.unseen_mass == pytest.approx(expected, rel=1e-12)
+    top = report.table.resolution == 0
+    positives = [y.sum(), y[segments == 0].sum(), y[segments == 1].sum()]
+    tail = 1 - (1 - 0.1 * 0.9 / 3 / 2) ** (1 / 1)  # a third each, two resolutions, one region
+    reference = non_identical(report.table.counts[top], np.array(positives), tail / 2)
+    np.testing.assert_allclose(report.table.lower[top], reference.lower, rtol=1e-12)
+    np.testing.assert_allclose(report.table.upper[top], reference.upper, rtol=1e-12)
+    share = report.table.error * report.table.counts / 1_000
+    proved = np.maximum(share[top], share[~top].reshape(3, 2).sum(axis=1))
+    averages = (proved[0], max(proved[0], proved[1:].sum()))
+    for bounds, average in zip((report, report.within_segments), averages, strict=True):
+        q = bounds.average_lower_bound
+        kl = average * np.log(average / q) + (1 - average) * np.log((1 - average) / (1 - q))
+        assert 1_000 * kl == pytest.approx(np.log(2 / (0.1 * 0.05)), rel=1e-6)
 
 
 def test_upper_bound_with_segments_is_within_segments() -> None:
@@ -222,7 +265,10 @@ def test_upper_bound_with_segments_is_within_segments() -> None:
     segments = rng.integers(2, size=10_000)
     y = rng.uniform(size=10_000) < scores + 0.1 * (2 * segments - 1)
     assert audit(y, scores).upper_bound < 0.05
-    assert audit(y, scores, segments=segments).upper_bound > 0.1
+    report = audit(y, scores, segments=segments)
+    assert report.upper_bound < 0.05 < 0.1 < report.within_segments.upper_bound
+    assert report.verdict.startswith("proved within 0.0")
+    assert "no score value of a segment that was seen is off by more than" in str(report)
 
 
 def test_table_is_one_row_per_region_and_resolutions_nest() -> None:

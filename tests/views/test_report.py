@@ -518,14 +518,15 @@ def test_a_thousand_bins_are_all_drawn() -> None:
 
 
 def test_three_verdicts_have_three_headlines() -> None:
+    rng = np.random.default_rng(3)
     assert wording.headline(AUDIT).text.startswith(
         "These scores are proved miscalibrated: somewhere they are off by at"
     )
     assert wording.headline(AUDIT).text.endswith(f" {lower(AUDIT.lower_bound)} (95%\u00a0confidence).")
-    calibrated = RNG.uniform(size=6_000) < SCORES
+    calibrated = rng.uniform(size=6_000) < SCORES
     assert "no evidence" in wording.headline(audit(calibrated, SCORES)).text
     values = np.tile([0.2, 0.5, 0.8], 2_000)
-    y = RNG.uniform(size=6_000) < values
+    y = rng.uniform(size=6_000) < values
     assert "proved nearly right" in wording.headline(audit(y, values)).text
 
 
@@ -536,10 +537,18 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
     result = audit(RNG.uniform(size=10_000) < scores + np.where(groups == "a", *shift), scores, segments=groups)
     assert result.worst.segment == "a" if shift[1] > 0 else result.worst.segment in {"a", "b"}
     text = read(render_report(result)).text
-    assert "Within their segments, these scores are proved miscalibrated" in text
-    assert f"Within a segment the scores are off by at least {lower(result.lower_bound)}." in text
-    assert "On average, within their segments, the scores are off" in text
-    assert "Somewhere the scores" not in text
+    within = result.within_segments
+    assert f"Within a segment the scores are off by at least {lower(within.lower_bound)}." in text
+    assert (
+        f"On average, within their segments, the scores are off by at least {lower(within.average_lower_bound)}" in text
+    )
+    if shift[1] < 0:
+        assert "Within their segments, these scores are proved miscalibrated" in text
+        assert "Over all segments together, no error is proved." in text
+        assert "Somewhere the scores" not in text
+    else:
+        assert f"Somewhere the scores are off by at least {lower(result.lower_bound)}." in text
+        assert f"Within a segment they are off by at least {lower(within.lower_bound)}." in text
 
 
 def test_the_promise_is_the_guarantees_own_sentence() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._audit.cells import Cells, cells_of_data, finest_bins
-from calibrant._audit.report import Audit, AuditTable, Finding
+from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._input import shown
 from calibrant._numbers import counted
@@ -20,7 +20,7 @@ from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
 
-__all__ = ["Audit", "AuditTable", "Finding", "audit"]
+__all__ = ["Audit", "AuditTable", "Bounds", "Finding", "audit"]
 
 # Shares of alpha: for the limits of all regions, for the step from these rows to the population, for the unseen mass.
 _INTERVALS, _POPULATION, _UNSEEN = 0.9, 0.05, 0.05
@@ -42,8 +42,9 @@ def audit(
     error, sup |E[Y | score] - score|, is at least `lower_bound`. The average error, E |E[Y | score] - score|, is at
     least `average_lower_bound`. Every row of `table` is right. For a score with finitely many values, no value that was
     seen is off by more than `upper_bound`. So a calibrated score is called miscalibrated with probability at most
-    1 - confidence_level. Assumed: the rows are independent draws from one distribution, and the model was not trained
-    on them.
+    1 - confidence_level. With `segments`, these bounds are still about E[Y | score]. Those of `within_segments` are
+    about E[Y | score, segment]: they can be positive for a score that is calibrated, if its errors in the segments
+    cancel. Assumed: the rows are independent draws from one distribution, and the model was not trained on them.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ def audit(
     confidence_level : float, default=0.95
         Confidence that all statements of the audit are right.
     segments : array-like of shape (n,), default=None
-        The segment of each row. Then calibration within each segment, E[Y | score, segment], is audited too. All
-        segments share one error budget.
+        The segment of each row. Then calibration within each segment, E[Y | score, segment], is audited too, see
+        `Audit.within_segments`. Everything shares one error budget.
     n_bins : int or "auto", default="auto"
         Bins of the finest resolution; "auto" is about the cube root of the number of rows.
     pos_label : object, default=None
@@ -97,7 +98,8 @@ def audit(
     N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1 is the number of values seen once.
 
     Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5 % for the unseen
-    mass. With segments, the limits of each segment and those of all rows together get equal parts.
+    mass. With segments, the limits of each segment and those of all rows together get equal parts, and the other two
+    shares are halved: one half for the score, one for the score within its segment.
 
     References
     ----------
@@ -130,21 +132,21 @@ def audit(
         groups = _groups(read_forecasts(y, scores, pos_label, classes, segments))
     share = alpha * _INTERVALS / len(groups)
     parts = [resolve(cells, finest_bins(cells.n_rows, n_bins), share) for _, cells in groups]
-    table = _table([segment for segment, _ in groups], parts)
-    within = groups[1:] or groups, parts[1:] or parts
-    average = max(parts[0].average_error(), _weighted_average(within[1]))
-    reason = next((reason for group in zip(*within, strict=True) if (reason := _unbounded(*group))), None)
+    names = [segment for segment, _ in groups]
+    table = _table(names, parts)
+    rest = alpha if len(parts) == 1 else alpha / 2.0
+    within = None
+    if len(parts) > 1:
+        # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
+        average = max(parts[0].average_error(), _weighted_average(parts[1:]))
+        within = Bounds(**_bounds(names[1:], parts[1:], float(table.error.max()), average, rest))
     return Audit(
-        lower_bound=float(table.error.max()),
-        average_lower_bound=lower_mean(average, groups[0][1].n_rows, alpha * _POPULATION),
-        upper_bound=None if reason else max(part.largest_possible() for part in within[1]),
-        upper_bound_reason=reason,
-        unseen_mass=None if reason else _unseen_mass(within[1], alpha * _UNSEEN),
+        **_bounds(names[:1], parts[:1], float(parts[0].error.max()), parts[0].average_error(), rest),
+        within_segments=within,
         table=table,
         findings=_findings(table, [part.level.size for part in parts]),
         confidence_level=float(confidence_level),
-        n_rows=groups[0][1].n_rows,
-        by_segment=len(groups) > 1,
+        n_rows=parts[0].n_rows,
         assumptions=(
             "the rows are independent draws from one distribution",
             "the scores come from a model that was not trained on these rows",
@@ -192,14 +194,25 @@ def _weighted_average(parts: list[Resolutions]) -> float:
     return float(np.average([part.average_error() for part in parts], weights=[part.n_rows for part in parts]))
 
 
-def _unbounded(group: tuple[Hashable, Cells], part: Resolutions) -> str | None:
-    """Why there is no upper bound for the error of a segment; None where there is one."""
-    if part.finite:
-        return None
-    segment = "" if group[0] is None else f" of segment {shown(group[0])}"
+def _bounds(
+    segments: list[Hashable], parts: list[Resolutions], largest: float, average: float, alpha: float
+) -> dict[str, Any]:
+    """The fields of `Bounds`, from the largest and the average error that are proved for these rows."""
+    reason = next((_no_upper_bound(*group) for group in zip(segments, parts, strict=True) if not group[1].finite), None)
+    return {
+        "lower_bound": largest,
+        "average_lower_bound": lower_mean(average, sum(part.n_rows for part in parts), alpha * _POPULATION),
+        "upper_bound": None if reason else max(part.largest_possible() for part in parts),
+        "upper_bound_reason": reason,
+        "unseen_mass": None if reason else _unseen_mass(parts, alpha * _UNSEEN),
+    }
+
+
+def _no_upper_bound(segment: Hashable, part: Resolutions) -> str:
+    group = "" if segment is None else f" of segment {shown(segment)}"
     values = f"more than {MOST_VALUES:,}" if part.n_values is None else f"{part.n_values:,}"
     return (
-        f"the {counted(part.n_rows, 'row')}{segment} have {values} distinct scores. An upper bound exists only for a "
+        f"the {counted(part.n_rows, 'row')}{group} have {values} distinct scores. An upper bound exists only for a "
         "score with finitely many values, each seen often, such as a binned score. No method has one for a continuous "
         "score (Gupta, Podkopaev and Ramdas 2020, Corollary 2)"
     )

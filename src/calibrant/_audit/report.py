@@ -30,7 +30,7 @@ class Finding:
     direction : str
         "scores too low" or "scores too high".
     error : float
-        Some score in the range is off by at least this much.
+        Some score in the range is off by at least this much: from E[Y | score], or from E[Y | score, segment].
     count : int
         Rows in the range.
     mean_score, rate : float
@@ -72,7 +72,8 @@ class AuditTable:
     mean_score, rate : float arrays of shape (m,)
         Mean score, and share of positive labels.
     lower, upper : float arrays of shape (m,)
-        Limits for the mean of E[Y | score] over these rows, valid for the whole table at once.
+        Limits for the mean of E[Y | score] over these rows, or of E[Y | score, segment] for the rows of a segment;
+        valid for the whole table at once.
     error : float array of shape (m,)
         Proved distance between the mean score and that mean; 0 where nothing is proved.
     """
@@ -118,10 +119,67 @@ class AuditTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Audit:
+class Bounds:
+    """What is proved about the distance between a score and the rate E[Y | given].
+
+    What is given is the score alone, or the score and the segment.
+
+    Attributes
+    ----------
+    lower_bound : float
+        The largest calibration error, sup |E[Y | given] - score|, is at least this; 0 where nothing is proved.
+    average_lower_bound : float
+        The average calibration error, E |E[Y | given] - score|, is at least this.
+    upper_bound : float or None
+        No score value that was seen is off by more than this; None where no such bound exists.
+    upper_bound_reason : str or None
+        Why there is no upper bound.
+    unseen_mass : float or None
+        Where there is an upper bound: values that were not seen hold at most this share of the population.
+    """
+
+    lower_bound: float
+    average_lower_bound: float
+    upper_bound: float | None
+    upper_bound_reason: str | None
+    unseen_mass: float | None
+
+    @property
+    def is_miscalibrated(self) -> bool:
+        """Whether an error is proved."""
+        return self.lower_bound > 0.0
+
+    @property
+    def is_nearly_calibrated(self) -> bool:
+        """Whether no error is proved, and an upper bound on the error is low enough to say something."""
+        return not self.is_miscalibrated and self.upper_bound is not None and self.upper_bound < _VACUOUS
+
+    @property
+    def verdict(self) -> str:
+        """One of three results: proved wrong, proved nearly right, or neither."""
+        if self.is_miscalibrated:
+            return f"proved miscalibrated by at least {_numbers.lower(self.lower_bound)}"
+        if self.is_nearly_calibrated and self.upper_bound is not None:
+            return f"proved within {_numbers.upper(self.upper_bound)} (finitely many scores)"
+        return NO_EVIDENCE
+
+    def _lines(self, where: str, value: str) -> list[str]:
+        lines = []
+        if self.average_lower_bound > 0.0:
+            lines.append(f"  on average{where} off by at least {_numbers.lower(self.average_lower_bound)}")
+        if self.upper_bound is None or self.unseen_mass is None:
+            return [*lines, f"  no upper bound{where}: {self.upper_bound_reason}"]
+        unseen = f"values that were not seen hold at most {_numbers.upper(self.unseen_mass)} of the population"
+        return [*lines, f"  no {value} that was seen is off by more than {_numbers.upper(self.upper_bound)}; {unseen}"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit(Bounds):
     """What is proved about the calibration of a score, for every distribution, and what cannot be known.
 
-    All statements hold together with probability at least `confidence_level` over the draw of the rows.
+    All statements hold together with probability at least `confidence_level` over the draw of the rows. The bounds of
+    the audit itself are about E[Y | score]. They never use the segments. Those of `within_segments` are about
+    E[Y | score, segment]: a score can be calibrated and yet be off in every segment.
 
     Attributes
     ----------
@@ -135,55 +193,45 @@ class Audit:
         Why there is no upper bound.
     unseen_mass : float or None
         Where there is an upper bound: score values that were not seen hold at most this share of the population.
+    within_segments : Bounds or None
+        The same bounds for E[Y | score, segment] in place of E[Y | score]; None for an audit without segments. There,
+        a value is a score in a segment.
     table : AuditTable
         Every region: count, mean score, observed rate, interval, verdict.
     findings : tuple of Finding
-        The largest proved error of each segment that has one, largest first.
+        The largest proved error of all rows and of each segment, where there is one, largest first.
     confidence_level : float
         1 - alpha.
     n_rows : int
         Rows that were audited.
-    by_segment : bool
-        Whether calibration within segments, E[Y | score, segment], was audited.
     assumptions : tuple of str
         What must be true for all this to hold.
     """
 
-    lower_bound: float
-    average_lower_bound: float
-    upper_bound: float | None
-    upper_bound_reason: str | None
-    unseen_mass: float | None
+    within_segments: Bounds | None
     table: AuditTable
     findings: tuple[Finding, ...]
     confidence_level: float
     n_rows: int
-    by_segment: bool
     assumptions: tuple[str, ...]
 
     @property
+    def by_segment(self) -> bool:
+        """Whether calibration within segments, E[Y | score, segment], was audited too."""
+        return self.within_segments is not None
+
+    @property
     def worst(self) -> Finding | None:
-        """The largest proved error, which is `lower_bound`."""
+        """The largest proved error, of the score or of the score within a segment; None if no error is proved."""
         return self.findings[0] if self.findings else None
 
     @property
-    def is_miscalibrated(self) -> bool:
-        """Whether the scores are proved to be miscalibrated."""
-        return self.lower_bound > 0.0
-
-    @property
-    def is_nearly_calibrated(self) -> bool:
-        """Whether no error is proved, and an upper bound on the error is low enough to say something."""
-        return not self.is_miscalibrated and self.upper_bound is not None and self.upper_bound < _VACUOUS
-
-    @property
     def verdict(self) -> str:
-        """One of three results: proved wrong, proved nearly right, or neither."""
-        if self.is_miscalibrated:
-            return f"proved miscalibrated by at least {_numbers.lower(self.lower_bound)}"
-        if self.upper_bound is not None and self.upper_bound < _VACUOUS:
-            return f"proved within {_numbers.upper(self.upper_bound)} (finitely many scores)"
-        return NO_EVIDENCE
+        """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
+        verdict, within = Bounds.verdict.__get__(self), self.within_segments
+        if within is None or verdict == within.verdict == NO_EVIDENCE:
+            return verdict
+        return f"{verdict}; within segments: {within.verdict}"
 
     def __str__(self) -> str:
         confidence = f"with {_numbers.percent(self.confidence_level)} confidence"
@@ -191,12 +239,7 @@ class Audit:
         lines += [f"  {finding}" for finding in self.findings[:_LINES]]
         if len(self.findings) > _LINES:
             lines.append(f"  and findings in {_numbers.counted(len(self.findings) - _LINES, 'more segment')}")
-        if self.average_lower_bound > 0.0:
-            lines.append(f"  on average off by at least {_numbers.lower(self.average_lower_bound)}")
-        if self.upper_bound is None or self.unseen_mass is None:
-            lines.append(f"  no upper bound: {self.upper_bound_reason}")
-        else:
-            unseen = f"values that were not seen hold at most {_numbers.upper(self.unseen_mass)} of the population"
-            bound = _numbers.upper(self.upper_bound)
-            lines.append(f"  no score value that was seen is off by more than {bound}; {unseen}")
+        lines += self._lines("", "score value")
+        if self.within_segments is not None:
+            lines += self.within_segments._lines(" within segments", "score value of a segment")
         return "\n".join(lines)

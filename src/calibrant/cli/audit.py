@@ -27,7 +27,8 @@ _HISTOGRAM_BINS = 50
 @click.option("--model", metavar="MODEL", help="Show the guarantee of this model in the report too. The model must "
               "have the same columns and classes.")  # fmt: skip
 @click.option("--title", metavar="TEXT", help="Title of the report.")
-@click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated.")
+@click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
+              "all rows or within a segment.")  # fmt: skip
 @option.classes
 @option.overwrite
 @option.reading
@@ -69,7 +70,7 @@ def command(**options: Any) -> int:
             show_sentence(model.calibrator, bold=False)
         if output is not None:
             click.echo(f"\nReport: {output}")
-    return 1 if options["check"] and found.is_miscalibrated else 0
+    return 1 if options["check"] and found.worst is not None else 0
 
 
 def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -105,13 +106,19 @@ def verdict_of(found: Any, basis: str = "") -> str:
 
 def audit_json(found: Any) -> dict[str, Any]:
     """The audit as plain values; documented in the guide."""
-    bounds = ("lower_bound", "average_lower_bound", "upper_bound", "upper_bound_reason")
+
+    def bounds(of: Any) -> dict[str, Any]:
+        names = ("lower_bound", "average_lower_bound", "upper_bound", "upper_bound_reason")
+        return {"miscalibrated": of.is_miscalibrated, **{name: getattr(of, name) for name in names}}
+
     return {
         "verdict": found.verdict,
-        "miscalibrated": found.is_miscalibrated,
+        **bounds(found),
+        "within_segments": None if found.within_segments is None else bounds(found.within_segments),
         "rows": found.n_rows,
         "findings": [asdict(finding) for finding in found.findings],
-        **{name: getattr(found, name) for name in (*bounds, "confidence_level", "assumptions")},
+        "confidence_level": found.confidence_level,
+        "assumptions": found.assumptions,
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calibrant._audit import Audit
+from calibrant._audit import Audit, Bounds
 from calibrant._numbers import counted, lower, percent, rows, upper
 from calibrant._typing import FloatArray, IndexArray
 from calibrant._version import __version__
@@ -109,19 +109,14 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
 
 
 def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[dict[str, str]]:
-    somewhere = "within a segment" if wording.is_within(audit) else "somewhere"
-    on_average = "on average, within segments" if audit.by_segment else "on average"
     numbers = [
         _number("Rows", f"{audit.n_rows:,}", "audited"),
         _number("Confidence", percent(audit.confidence_level), "in all statements of the audit at once"),
-        _number("Off by at least", lower(audit.lower_bound), somewhere, audit.lower_bound),
-        _number("Off by at least", lower(audit.average_lower_bound), on_average, audit.average_lower_bound),
+        *_bounds(audit, "somewhere", "on average", "at any score value seen"),
     ]
-    if audit.upper_bound is None:
-        numbers.append(_number("Off by at most", "no bound", "none exists for a continuous score"))
-    else:
-        numbers.append(
-            _number("Off by at most", upper(audit.upper_bound), "at any score value seen", audit.upper_bound)
+    if audit.within_segments is not None:
+        numbers += _bounds(
+            audit.within_segments, "within a segment", "on average, within segments", "at any score seen in a segment"
         )
     if isinstance(guarantee, Guarantee):
         stated = guarantee.stated
@@ -131,6 +126,17 @@ def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> lis
     elif guarantee is not None:
         numbers.append(_number("Within", "no bound", "after calibration: no guarantee"))
     return numbers
+
+
+def _bounds(bounds: Bounds, somewhere: str, on_average: str, at_most: str) -> list[dict[str, str]]:
+    highest = bounds.upper_bound
+    return [
+        _number("Off by at least", lower(bounds.lower_bound), somewhere, bounds.lower_bound),
+        _number("Off by at least", lower(bounds.average_lower_bound), on_average, bounds.average_lower_bound),
+        _number("Off by at most", "no bound", "none exists for a continuous score")
+        if highest is None
+        else _number("Off by at most", upper(highest), at_most, highest),
+    ]
 
 
 def _number(name: str, value: str, note: str, exact: float | None = None) -> dict[str, str]:

@@ -68,17 +68,28 @@ def sentence(text: str) -> str:
 
 
 def headline(audit: Audit) -> Claim:
-    """The verdict."""
+    """The verdict: on the score, and where that says nothing, on the score within segments."""
     confidence = f"({percent(audit.confidence_level)}\u00a0confidence)"
-    if audit.is_miscalibrated:
-        scores = "Within their segments, these scores" if is_within(audit) else "These scores"
-        off = f"somewhere they are off by at least {lower(audit.lower_bound)}"
-        return Claim("wrong", "Proved miscalibrated", f"{scores} are proved miscalibrated: {off} {confidence}.")
-    if audit.is_nearly_calibrated:
-        off = f"no score value that was seen is off by more than {upper(audit.upper_bound or 0.0)}"
+    within = audit.within_segments
+    if audit.worst is not None:
+        whose = "These scores" if within is None or audit.is_miscalibrated else "Within their segments, these scores"
+        error = audit.lower_bound or audit.worst.error
+        text = f"{whose} are proved miscalibrated: somewhere they are off by at least {lower(error)} {confidence}."
+        if within is not None and not audit.is_miscalibrated:
+            text += " Over all segments together, no error is proved."
+        elif within is not None and within.lower_bound > audit.lower_bound:
+            text += f" Within a segment they are off by at least {lower(within.lower_bound)}."
+        return Claim("wrong", "Proved miscalibrated", text)
+    bounds = within or audit
+    if bounds.is_nearly_calibrated:
+        off = f"no {_value(audit)} that was seen is off by more than {upper(bounds.upper_bound or 0.0)}"
         return Claim("right", "Proved nearly right", f"These scores are proved nearly right: {off} {confidence}.")
     nothing = f"There is no evidence that these scores are miscalibrated {confidence}."
     return Claim("open", "No evidence", f"{nothing} This does not prove that they are calibrated.")
+
+
+def _value(audit: Audit) -> str:
+    return "score value of a segment" if audit.by_segment else "score value"
 
 
 def strongest(finding: Finding) -> str:
@@ -111,17 +122,17 @@ def share_of(stated: PartialGuarantee) -> str:
 
 def proved(audit: Audit, guarantee: Guarantee | NoGuarantee | None, after: Audit | None) -> list[str]:
     """What follows from the data and the assumptions."""
-    where = "Within a segment" if is_within(audit) else "Somewhere"
-    stated = [
-        f"{where} the scores are off by at least {lower(audit.lower_bound)}."
-        if audit.is_miscalibrated
-        else "These rows prove no error of the scores."
-    ]
-    if audit.average_lower_bound > 0.0:
-        within = ", within their segments," if audit.by_segment else ""
-        stated.append(f"On average{within} the scores are off by at least {lower(audit.average_lower_bound)}.")
-    if audit.upper_bound is not None:
-        stated.append(f"No score value that was seen is off by more than {upper(audit.upper_bound)}.")
+    stated = ["These rows prove no error of the scores."] if audit.worst is None else []
+    for bounds, somewhere, average, value in (
+        (audit, "Somewhere", "On average", "score value"),
+        (audit.within_segments, "Within a segment", "On average, within their segments,", _value(audit)),
+    ):
+        if bounds is not None and bounds.is_miscalibrated:
+            stated.append(f"{somewhere} the scores are off by at least {lower(bounds.lower_bound)}.")
+        if bounds is not None and bounds.average_lower_bound > 0.0:
+            stated.append(f"{average} the scores are off by at least {lower(bounds.average_lower_bound)}.")
+        if bounds is not None and bounds.upper_bound is not None:
+            stated.append(f"No {value} that was seen is off by more than {upper(bounds.upper_bound)}.")
     stated.append(f"All bands of the audit hold at once, with {percent(audit.confidence_level)} confidence.")
     if isinstance(guarantee, Guarantee) and guarantee.is_proved:
         stated.append(_guaranteed(guarantee))
@@ -154,11 +165,11 @@ def assumed(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[tup
 
 def unknowable(audit: Audit) -> list[str]:
     """What no method can find out from such data."""
-    stated = []
-    if audit.upper_bound is None:
-        stated.append(sentence(f"how far the scores are off at most: {audit.upper_bound_reason}"))
-    elif audit.unseen_mass is not None:
-        unseen = f"They hold at most {upper(audit.unseen_mass)} of the population."
+    bounds, stated = audit.within_segments or audit, []
+    if bounds.upper_bound is None:
+        stated.append(sentence(f"how far the scores are off at most: {bounds.upper_bound_reason}"))
+    elif bounds.unseen_mass is not None:
+        unseen = f"They hold at most {upper(bounds.unseen_mass)} of the population."
         stated.append(f"How far score values that were never seen are off. {unseen}")
     return [
         *stated,
@@ -171,13 +182,9 @@ def unknowable(audit: Audit) -> list[str]:
 
 def _checked(after: Audit) -> str:
     level = f"({percent(after.confidence_level)} confidence, {rows(after.n_rows)})"
-    if after.is_miscalibrated:
-        return f"somewhere off by at least {lower(after.lower_bound)} {level}."
+    if after.worst is not None:
+        where = "somewhere" if after.is_miscalibrated else "within a segment"
+        return f"{where} off by at least {lower(after.lower_bound or after.worst.error)} {level}."
     if after.upper_bound is not None:
         return f"no error is proved, and no value seen is off by more than {upper(after.upper_bound)} {level}."
     return f"no error is proved {level}."
-
-
-def is_within(audit: Audit) -> bool:
-    """Whether the largest proved error is of a segment: then it is proved of the score and the segment together."""
-    return audit.worst is not None and audit.worst.segment is not None
