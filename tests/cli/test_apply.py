@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.cli._lines import csv_bytes, json_bytes
+from calibrant.cli._writer import csv_bytes, json_bytes
 from calibrant.saving import load_model
 
 ADDED = ["calibrated", "lower", "upper", "set"]

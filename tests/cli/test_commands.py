@@ -400,3 +400,15 @@ def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
     assert answer.json["regions_kept"]["held_out"] >= 14
     assert "<html" in Path(answer.json["report"]).read_text()
     assert calibrant("verify", answer.json["model"], answer.json["scores"]).code == 0
+
+
+def test_choices_are_those_of_the_library() -> None:
+    """They are written out on the command line, so that --help imports nothing heavy."""
+    from calibrant import intervals
+    from calibrant.cli import _options, export
+    from calibrant.export import DIALECTS
+    from calibrant.rows.file_kind import FORMATS
+
+    assert set(_options.FORMATS) == set(FORMATS)
+    assert set(_options.INTERVALS) - {"betting"} == set(intervals.METHODS)
+    assert set(export.DIALECTS) == set(DIALECTS)

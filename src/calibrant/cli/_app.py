@@ -41,10 +41,10 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the command, or name the nearest one."""
-        from difflib import get_close_matches
-
         name = args[0]
         if name not in _COMMANDS:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, _COMMANDS, n=1)
             hint = f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(_COMMANDS)}"
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)

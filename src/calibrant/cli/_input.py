@@ -4,12 +4,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.cli._errors import RefusedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
     from calibrant.rows.arrow import ArrowData
@@ -105,6 +106,7 @@ def files(options: Mapping[str, Any]) -> Iterator[Files]:
         return
     if len(paths) > 1:
         raise RefusedError("- (standard input)", "be the only input", got=f"{len(paths)} inputs")
+    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="calibrant-") as folder:
@@ -120,7 +122,7 @@ def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "A
         yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
 
 
-def _spool(folder: Path, file_format: str | None) -> Path:
+def _spool(folder: "Path", file_format: str | None) -> "Path":
     """Write standard input to a file whose name tells its format."""
     import shutil
 

@@ -1,8 +1,6 @@
 """What is printed: text for people, one JSON object for scripts; remarks go to standard error."""
 
-import json
 import math
-import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +12,8 @@ _WIDEST = 100
 
 def print_json(content: Mapping[str, Any]) -> None:
     """One JSON object, on standard output."""
+    import json
+
     click.echo(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -31,6 +31,8 @@ def _plain(value: Any) -> Any:
 
 def width() -> int:
     """Columns of text on this terminal, and at most a comfortable number of them."""
+    import shutil
+
     return max(40, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 

@@ -1,18 +1,20 @@
 """`calibrant apply`: add calibrated probabilities, limits and sets to files of any size."""
 
+import os
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant._file import draft_of
 from calibrant._numbers import rows
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, role_of, text_types
 from calibrant.cli._output import print_json, remark
-from calibrant.cli._target import check_target, kind_of, opened
+from calibrant.cli._target import check_target, kind_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 
@@ -43,6 +45,7 @@ def command(**options: Any) -> None:
     calibrant apply model.json 'days/*.csv' -o all.csv --overwrite
     cat new.csv | calibrant apply model.json - -o - | head
     """
+    from calibrant._file import draft_of
     from calibrant.rows.files import find_files
 
     output, data, quiet = options["output"], options["data"], options["quiet"]
@@ -66,7 +69,7 @@ def command(**options: Any) -> None:
             scored, mark = source.scored(columns, types=types, with_rows=False), ","
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen = _Seen(prefix)
-        mark = "\t" if ".tsv" in Path(output).suffixes else mark
+        mark = "\t" if ".tsv" in os.path.basename(output) else mark
         with nullcontext() if output == "-" else draft_of(output, overwrite=overwrite) as place:
             seen.copy(reader, place, kind, packing, mark)
     added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]
@@ -91,9 +94,11 @@ class _Seen:
         self.prefix = prefix
         self.rows = self.refused = self.unknown = 0
 
-    def copy(self, reader: Any, place: Path | None, kind: str, packing: str | None, mark: str) -> None:
+    def copy(self, reader: Any, place: "Path | None", kind: str, packing: str | None, mark: str) -> None:
         """Write all batches, and count."""
         import pyarrow.compute as pc
+
+        from calibrant.cli._writer import opened
 
         calibrated, lower, upper, _ = (f"{self.prefix}{name}" for name in _COLUMNS)
         with opened(place, reader.schema, kind, packing, mark) as write:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibrant._file import draft_of
 from calibrant._numbers import percent
 from calibrant.cli import _options as option
 from calibrant.cli._input import Files
@@ -154,6 +153,8 @@ def _decisions(calibrator: "BinningCalibrator", rows: "Flights") -> None:
 
 
 def _write_csv(rows: "Flights", path: str) -> None:
+    from calibrant._file import draft_of
+
     with draft_of(path, overwrite=True) as draft:
         rows.table().to_csv(draft, index=False)
 

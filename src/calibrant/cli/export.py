@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from calibrant._file import write_file
 from calibrant.cli import _options as option
 from calibrant.cli._methods import Settings
 from calibrant.cli._model import read_model, role_of
@@ -56,6 +55,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
             error.got = f"--method {settings.method}"
         raise
     if output is not None:
+        from calibrant._file import write_file
+
         data = content.encode() if isinstance(content, str) else content
         write_file(data, output, overwrite=options["overwrite"])
     if options["as_json"]:

@@ -1,13 +1,42 @@
-"""Record batches as lines of text: CSV with no more quotes than it needs, and JSON.
+"""Writes record batches to Parquet, Arrow, CSV with no more quotes than it needs, and JSON lines.
 
 Arrow's own CSV writer puts quotes around all text, and it has none for JSON. So cells are made column by column and
 joined row by row; the bytes of the joined texts, one behind the other, are the file.
 """
 
 import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from calibrant.cli._errors import RefusedError
+
+
+@contextmanager
+def opened(
+    place: Path | None, schema: Any, kind: str, packing: str | None, mark: str
+) -> Iterator[Callable[[Any], object]]:
+    """A function that writes a record batch to a file; to standard output where the place is None."""
+    import pyarrow as pa
+
+    with ExitStack() as stack:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            yield stack.enter_context(pq.ParquetWriter(str(place), schema, compression="zstd")).write_batch
+            return
+        if kind == "ipc":
+            file = stack.enter_context(pa.OSFile(str(place), "wb"))
+            yield stack.enter_context(pa.ipc.new_file(file, schema)).write_batch
+            return
+        plain: Any = sys.stdout.buffer if place is None else stack.enter_context(open(place, "wb"))
+        stream = plain if packing is None else stack.enter_context(pa.output_stream(plain, compression=packing))
+        if kind == "csv":
+            stream.write(csv_header(schema.names, mark))
+        yield lambda batch: stream.write(csv_bytes(batch, mark) if kind == "csv" else json_bytes(batch))
+        stream.flush()
 
 
 def csv_header(names: list[str], mark: str) -> bytes:
