@@ -86,9 +86,14 @@ class Limits:
 
     def _of_mass(self, function: Callable) -> Callable:
         def upper_limit(counts, totals, tail):
-            return self._look_up(
-                ("mass", tail), ("mass", tail), totals << 32 | counts, lambda n, k: [function(k, n, tail)]
-            )[-1]
+            tails = np.broadcast_to(tail, counts.shape)
+            found = np.empty(counts.shape)
+            for one in np.unique(tails).tolist():
+                here = tails == one
+                codes = totals[here] << 32 | counts[here]
+                compute = lambda n, k, one=one: [function(k, n, one)]  # noqa: E731
+                found[here] = self._look_up(("mass", one), ("mass", one), codes, compute)[-1]
+            return found
 
         return upper_limit
 
