@@ -170,3 +170,44 @@ def test_a_draw_by_partition_is_told_and_still_told_after_saving() -> None:
         for silent in (split_fit(0.2, scored(source, **NAMES, id="key")), split_fit(None, scored(source, **NAMES))):
             assert "partition" not in " ".join(map(str, silent.guarantee_.remarks))
     assert "partition" not in " ".join(map(str, split_fit(0.2, scored(TABLE, **NAMES)).guarantee_.remarks))
+
+
+CUSTOMERS = np.random.default_rng(8).integers(200, size=ROWS)
+
+
+@pytest.mark.parametrize("split", [0.02, 400])
+@pytest.mark.parametrize("kind", ["whole numbers", "text", "mostly unique"])
+def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(split, kind, tmp_path) -> None:
+    """200 customers as ids missed in about half of all runs at a confidence level of 0.9."""
+    ids = {
+        "whole numbers": CUSTOMERS,
+        "text": np.array([f"customer {number}" for number in CUSTOMERS]),
+        "mostly unique": np.where(CUSTOMERS < 50, -1, np.arange(ROWS)),
+    }
+    rows = TABLE.append_column("customer", pa.array(ids[kind]))
+    write_parquet(rows, tmp_path / "rows.parquet")
+    torch = pytest.importorskip("torch")
+    sources = [
+        rows,
+        duckdb.from_arrow(rows),
+        tmp_path / "rows.parquet",
+        pl.from_arrow(rows).lazy(),
+        dask_frame(rows, 3),
+    ]
+    if kind != "text":
+        sources.append({name: torch.tensor(rows[name].to_numpy()) for name in ("p", "y", "customer")})
+    for source in sources:
+        data = scored(source, **NAMES, id="customer")
+        with pytest.raises(
+            ValueError, match=r"'customer' must be different in every row.*name a column that is unique"
+        ):
+            split_fit(split, data)
+    with pytest.raises(ValueError, match="must be different in every row"):
+        scored(rows, **NAMES, id="customer").collect(draw=Draw(1, 2**64))
+
+
+def test_a_draw_by_ids_assumes_that_they_are_unique_and_says_so_after_saving() -> None:
+    drawn = split_fit(0.2, scored(TABLE, **NAMES, id="key"))
+    assert "rows were drawn by an id that is unique per row" in str(drawn.guarantee_)
+    assert str(BinningCalibrator.from_dict(json.loads(json.dumps(drawn.to_dict()))).guarantee_) == str(drawn.guarantee_)
+    assert "unique" not in str(split_fit(None, scored(TABLE, **NAMES, id="key")).guarantee_)

@@ -22,13 +22,14 @@ from calibrant._params import (
 )
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import check_bin_settings, cut_and_count
-from calibrant.calibrators.regions import DRAWN_BY_PARTITION, RegionCalibrator
+from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError
 from calibrant.guarantee import VALUES, Guarantee, check_tally
 from calibrant.intervals import METHODS
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.device import on_gpu
+from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
@@ -204,8 +205,8 @@ class BinningCalibrator(RegionCalibrator):
 
     def _fit_rows(self, data: ScoredData) -> Self:
         partition, tally, classes, _ = cut_and_count(data, self)
-        notes = (DRAWN_BY_PARTITION,) if self.split is not None and data.draws_by_partition else ()
-        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes, notes), classes)
+        facts = data.facts(drawn=self.split is not None)
+        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes, facts)
         return self
 
     @classmethod
@@ -229,17 +230,15 @@ class BinningCalibrator(RegionCalibrator):
         self._check_parameters()
         check_state(state, ("partition", "tally"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        notes = (DRAWN_BY_PARTITION,) if state.get("drawn_by_partition") is True else ()
-        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes, notes), classes)
+        guarantee = self._guarantee(partition, tally, classes)
+        self._set_fitted(partition, tally, guarantee, classes, RowFacts.from_dict(state))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_bin_settings(self)
 
-    def _guarantee(
-        self, partition: Partition, tally: Tally, classes: Classes, notes: tuple[str, ...] = ()
-    ) -> Guarantee:
-        guarantee = Guarantee.from_tally(
+    def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:
+        return Guarantee.from_tally(
             partition,
             tally,
             interval=self.interval,
@@ -249,4 +248,3 @@ class BinningCalibrator(RegionCalibrator):
             split=self.split is not None,
             n_bins=None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins),
         )
-        return guarantee.with_facts(notes=notes)

@@ -15,28 +15,39 @@ from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
 from calibrant.rows.device import look_up
+from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
-
-DRAWN_BY_PARTITION = (
-    "the rows that cut the bins were drawn by partition and position in it, as the data have no order; with an id "
-    "column the draw does not depend on partitions"
-)
 
 
 class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
 
     n_jobs: Any
+    _facts: RowFacts = RowFacts()
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
 
-    def _set_fitted(self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes) -> None:
-        """Store everything that was learned, at once, so that a refused fit leaves the estimator as it was."""
+    def _set_fitted(
+        self,
+        partition: Partition,
+        tally: Tally,
+        guarantee: Guarantee,
+        classes: Classes,
+        facts: RowFacts | None = None,
+    ) -> None:
+        """Store everything that was learned, at once, so that a refused fit leaves the estimator as it was.
+
+        `facts` are what the guarantee has to say of how the rows were read.
+        """
+        facts = RowFacts() if facts is None else facts
         self.partition_ = partition
         self.tally_ = tally
-        self.guarantee_ = guarantee
+        said = guarantee.statement
+        assumed, notes = (*said.assumed, *facts.assumed), (*said.notes, *facts.notes)
+        self.guarantee_ = guarantee.with_facts(assumed=tuple(dict.fromkeys(assumed)), notes=tuple(dict.fromkeys(notes)))
+        self._facts = facts
         self._set_classes(classes)
 
     def _look_up(self, table: Any, scores: ArrayLike, segments: ArrayLike | None) -> Any:
@@ -96,6 +107,4 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
 
     def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
-        drawn = DRAWN_BY_PARTITION in self.guarantee_.statement.notes
-        return {**state, "drawn_by_partition": True} if drawn else state
+        return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}

@@ -121,7 +121,7 @@ class VennBinningCalibrator(RegionCalibrator):
         value = merged(*_multiprobability(binned.tally_), self.loss)
         notes = (*binned.guarantee_.statement.notes, f"as for every Venn predictor, {VENN_KNOWN}")
         guarantee = binned.guarantee_.with_values(value).with_facts(notes=notes)
-        self._set_fitted(binned.partition_, binned.tally_, guarantee, classes)
+        self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, binned._facts)
 
     def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.

@@ -29,7 +29,8 @@ from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, missing_column
 from calibrant.rows.collection import COLLECT_LIMIT, Collect, joined_codes
 from calibrant.rows.counts import Count, Counted, KindSums
-from calibrant.rows.draw import Draw, seed_of
+from calibrant.rows.draw import Draw, check_ids, seed_of
+from calibrant.rows.facts import RowFacts
 from calibrant.rows.ranks import CountBits, everything, refine
 from calibrant.rows.sample import CountSegments, FindSmallest, Sample, Seal, Sizes, TakeSample
 from calibrant.rows.values import FindValues, Values
@@ -63,10 +64,11 @@ class ScoredData(ABC):
     _pos_label: Hashable = None
     _left_out: tuple[Draw, Seal] | None = None  # rows that were drawn to cut bins
 
-    @property
-    def draws_by_partition(self) -> bool:
-        """Whether which rows are drawn depends on how the rows are split up, for they have neither order nor ids."""
-        return not self.has_order and self.columns.id is None
+    def facts(self, *, drawn: bool) -> RowFacts:
+        """What a guarantee has to say of how the rows were read; `drawn` tells that some of them only cut bins."""
+        without_id = "position" if self.has_order else "partition"
+        drawn_by = "id" if self.columns.id is not None else without_id
+        return RowFacts(drawn_by if drawn else None)
 
     @abstractmethod
     def fold(self, work: Work[Result]) -> Result:
@@ -130,6 +132,8 @@ class ScoredData(ABC):
         """The drawn rows, and the others."""
         sample = self.sample(draw)
         sizes = self._checked_sizes(sample.sizes)
+        if self.columns.id is not None:
+            check_ids(sample.ids, self.columns.id)
         drawn = {name: sample.of_segment(name) for name in sizes}
         return Split(drawn, sizes, self._changed(_left_out=(draw, sample.seal)))
 
@@ -147,6 +151,8 @@ class ScoredData(ABC):
 
         self._check_has_labels()
         batches = self.fold(Collect(self.columns, draw, limit)).in_order()
+        if draw is not None and self.columns.id is not None:
+            check_ids((rows.keys for rows in batches), self.columns.id)
         labels = [(rows.labels.names, rows.labels.number) for rows in batches if rows.labels is not None]
         seen = dict.fromkeys(kind for kinds, number in labels for kind in np.array(kinds, object)[np.unique(number)])
         known = settle_classes(list(seen), classes=self._classes, pos_label=self._pos_label)

@@ -5,6 +5,7 @@ and the seed give a hash, ``mixed(key + mixed(seed))``, modulo 2**64. A row is d
 number, is below a limit. So the same seed draws the same rows in memory, in files, on a cluster and on a device.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._params import as_generator
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 
 Keys = NDArray[np.uint64]
 
@@ -90,6 +91,28 @@ class SmallestHashes:
 def smallest(hashes: Keys, most: int) -> Keys:
     """The `most` smallest numbers, in no particular order."""
     return hashes if hashes.size <= most else np.partition(hashes, most - 1)[:most]
+
+
+def repeated(keys: Keys) -> Keys:
+    """The keys that are there more than once, one entry for each further time."""
+    ordered = np.sort(keys)
+    return ordered[1:][ordered[1:] == ordered[:-1]]
+
+
+def check_ids(keys: Iterable[Keys], column: str) -> None:
+    """Refuse ids that several rows share.
+
+    Equal ids are drawn together. Of 200 customers with many rows each, a draw takes all rows of some customers: the
+    other rows are then those of other customers, not a random part of the rows.
+    """
+    if repeated(np.concatenate([np.empty(0, dtype=np.uint64), *keys])).size:
+        raise InvalidValueError(
+            "id",
+            "be different in every row, because rows with equal ids are drawn together",
+            got="an id that several rows share",
+            advice="name a column that is unique per row, or keep one row per customer",
+            column=column,
+        )
 
 
 def seed_of(random_state: Any) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.rows.batch import BatchRows, read_batch
-from calibrant.rows.draw import Draw, Keys, SmallestHashes, mixed, smallest
+from calibrant.rows.draw import Draw, Keys, SmallestHashes, mixed, repeated, smallest
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
 
@@ -79,17 +79,21 @@ class Seal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Scores of the drawn rows by segment, in no particular order; and how many rows there are in all."""
+    """Scores of the drawn rows by segment, in no particular order; and how many rows there are in all.
+
+    `ids` are keys of ids: of all drawn rows, and twice of an id that several rows of one batch share.
+    """
 
     scores: Mapping[Any, tuple[FloatArray, ...]] = field(default_factory=dict)
     seal: Seal = field(default_factory=Seal)
     sizes: Sizes = field(default_factory=Sizes)
+    ids: tuple[Keys, ...] = ()
 
     def __add__(self, other: "Sample") -> "Sample":
         scores = dict(self.scores)
         for segment, more in other.scores.items():
             scores[segment] = (*scores.get(segment, ()), *more)
-        return Sample(scores, self.seal + other.seal, self.sizes + other.sizes)
+        return Sample(scores, self.seal + other.seal, self.sizes + other.sizes, self.ids + other.ids)
 
     def of_segment(self, segment: Any) -> FloatArray:
         """The scores of one segment."""
@@ -114,7 +118,8 @@ class TakeSample(Work[Sample]):
         drawn = rows.take(np.flatnonzero(self.draw.chosen(rows.keys)))
         scores = {name: (drawn.scores[index].astype(np.float64),) for name, index in drawn.by_segment()}
         kept = {name: part for name, part in scores.items() if part[0].size}
-        return Sample(kept, Seal.of(drawn.scores, drawn.keys), Sizes.of(rows, faults))
+        ids = () if self.columns.id is None else (drawn.keys, np.repeat(repeated(rows.keys)[:1], 2))
+        return Sample(kept, Seal.of(drawn.scores, drawn.keys), Sizes.of(rows, faults), ids)
 
     def nothing(self) -> Sample:
         """No rows."""

@@ -23,6 +23,7 @@ from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.partition import Partition
 from calibrant.ratios import DensityRatio
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
 from calibrant.shift.result import ShiftResult
@@ -242,7 +243,8 @@ class ShiftCalibrator(RegionCalibrator):
             masses = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
         elif masses is not None:
             masses = as_relative_mass(masses, binned.partition.n_regions)
-        self._conclude(binned.partition, self._evidence(binned, weights, masses), weights, binned.classes)
+        evidence, facts = self._evidence(binned, weights, masses), data.facts(drawn=self.split is not None)
+        self._conclude(binned.partition, evidence, weights, binned.classes, facts)
         return self
 
     def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:
@@ -314,20 +316,28 @@ class ShiftCalibrator(RegionCalibrator):
         check_is_fitted(self)
         return tolerated_error(self._result.limits, threshold)
 
-    def _conclude(self, partition: Partition, evidence: Evidence, weights: Weights, classes: Classes) -> None:
+    def _conclude(
+        self,
+        partition: Partition,
+        evidence: Evidence,
+        weights: Weights,
+        classes: Classes,
+        facts: RowFacts | None = None,
+    ) -> None:
         """Derive limits, values and the guarantee, and set everything that was learned at once."""
         method, alpha = get_shift_method(self.interval), error_budget(self.confidence_level)
         limits = method(evidence, alpha)
         value = _values(self.value, evidence, limits)
         remarks = _remarks(evidence, weights.ratio, method.remark(evidence, alpha))
         tally, known, bounded = evidence.tally, weights.known, weights.bounded
-        self._set(ShiftResult(partition, tally, limits, value, known, weights.bound, bounded, remarks), classes)
+        result = ShiftResult(partition, tally, limits, value, known, weights.bound, bounded, remarks)
+        self._set(result, classes, facts)
         self.ratio_ = weights.ratio
 
-    def _set(self, result: ShiftResult, classes: Classes) -> None:
+    def _set(self, result: ShiftResult, classes: Classes, facts: RowFacts | None) -> None:
         guarantee = self._derive(result, float(self.weight_error), classes.positive)
         self._result = result
-        self._set_fitted(result.partition, result.tally, guarantee, classes)
+        self._set_fitted(result.partition, result.tally, guarantee, classes, facts)
 
     def _derive(self, result: ShiftResult, weight_error: float, positive_label: Any) -> Guarantee:
         return result.guarantee(
@@ -339,7 +349,7 @@ class ShiftCalibrator(RegionCalibrator):
         )
 
     def _state(self) -> dict[str, Any]:
-        return self._result.to_dict()
+        return {**self._result.to_dict(), **self._facts.to_dict()}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
@@ -347,7 +357,7 @@ class ShiftCalibrator(RegionCalibrator):
         given = result.bound if result.bounded else None
         if given != self.weight_bound:
             raise InvalidValueError("weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound))
-        self._set(result, classes)
+        self._set(result, classes, RowFacts.from_dict(state))
         self.ratio_ = None
 
 
