@@ -22,8 +22,16 @@ SERVICES = {"browser", "cluster", "postgres", "spark"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as `service` what uses such a fixture, by name or by parameter, and what starts a process itself."""
     for item in items:
-        callspec, function = getattr(item, "callspec", None), getattr(item, "function", None)
+        callspec = getattr(item, "callspec", None)
         named = {value for value in callspec.params.values() if isinstance(value, str)} if callspec else set()
-        starts_process = "subprocess" in getattr(getattr(function, "__code__", None), "co_names", ())
-        if starts_process or SERVICES & (named | set(getattr(item, "fixturenames", ()))):
+        if starts_process(getattr(item, "function", None)) or SERVICES & (
+            named | set(getattr(item, "fixturenames", ()))
+        ):
             item.add_marker(pytest.mark.service)
+
+
+def starts_process(function: object, helpers: bool = True) -> bool:
+    """Whether a function, or one of its module that it calls, uses `subprocess`."""
+    names = getattr(getattr(function, "__code__", None), "co_names", ())
+    called = [function.__globals__.get(name) for name in names] if names and helpers else []
+    return "subprocess" in names or any(starts_process(one, helpers=False) for one in called)

@@ -29,7 +29,7 @@ def assert_agrees(engine, calibrator, rows):
 def test_edges_atoms_and_refused_scores(engine, world):
     calibrator = world()
     scores = [*NOWHERE, *ANYWHERE, *edge_scores(calibrator).tolist()]
-    if hasattr(calibrator.partition_, "segments"):
+    if calibrator.partition_.has_segments:
         scores = scores[:40]
     assert_agrees(engine, calibrator, in_rows(calibrator, scores))
 

@@ -204,7 +204,7 @@ def test_saved_and_read_back_it_exports_the_same():
     for world in (worlds.quantile, worlds.by_text, worlds.online, worlds.shift):
         calibrator = world()
         copy = ScoreCalibrator.from_dict(json.loads(json.dumps(calibrator.to_dict())))
-        segment = "s" if hasattr(calibrator.partition_, "segments") else None
+        segment = "s" if calibrator.partition_.has_segments else None
         for dialect in DIALECTS:
             assert to_sql(copy, dialect=dialect, segment=segment) == to_sql(
                 calibrator, dialect=dialect, segment=segment

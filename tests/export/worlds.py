@@ -149,7 +149,8 @@ def in_rows(calibrator, scores, dtype=np.float64):
     """Scores, each with every segment where there are segments: one that is missing and one that is unknown too."""
     scores = [score if score is None else float(dtype(score)) for score in scores]
     kind = pa.float64() if dtype is np.float64 else pa.float32()
-    segments = getattr(calibrator.partition_, "segments", None) if hasattr(calibrator, "partition_") else None
+    partition = getattr(calibrator, "partition_", None)
+    segments = partition.segments if partition is not None and partition.has_segments else None
     if segments is None:
         return pa.table({"id": pa.array(range(len(scores))), "score": pa.array(scores, kind)})
     unknown = {str: "nowhere", int: 99, bool: None}[type(segments[0])]
