@@ -32,7 +32,7 @@ def half_widths(count: int, rate: float, seed: int) -> dict[str, float]:
     widths = {}
     for name in ("empirical-bernstein", "clopper-pearson"):
         widths[name] = float(get_method(name)(tally, ALPHA).radius[0])
-    for name in ("paper", "beta-binomial"):
+    for name in ("paper", "centred-beta-binomial"):
         sequence = get_sequence(name)(N_REGIONS, ALPHA)
         sequence.update(np.zeros(count, dtype=np.intp), labels)
         widths[name] = float(sequence.limits().radius[0])
@@ -52,7 +52,7 @@ def main() -> None:
         for count in COUNTS:
             width = half_widths(count, rate, seed)
             batch, stream = width["empirical-bernstein"], width["paper"]
-            exact, mixture = width["clopper-pearson"], width["beta-binomial"]
+            exact, mixture = width["clopper-pearson"], width["centred-beta-binomial"]
             row = (f"{batch:.4f}", f"{stream:.4f}", f"{stream / batch:.2f}x")
             ours = (f"{exact:.4f}", f"{mixture:.4f}", f"{mixture / exact:.2f}x")
             table.add_row(f"{count:,}", *row, *ours)

@@ -110,7 +110,7 @@ INPUT_PATHS = {
         "uniform",
         "split",
         "partition",
-        "online-beta-binomial",
+        "online-centred-beta-binomial",
         "platt",
         "temperature",
         "beta-abm",
@@ -135,7 +135,7 @@ def draws_rows(calibrator: Any) -> bool:
 def follows_order(calibrator: Any) -> bool:
     """Whether the answer depends on the order in which rows come, as some confidence sequences do."""
     warms_up = isinstance(calibrator, OnlineCalibrator) and calibrator.partition is None
-    return warms_up or getattr(calibrator, "sequence", "beta-binomial") != "beta-binomial"
+    return warms_up or not SEQUENCES[getattr(calibrator, "sequence", "beta-binomial")].order_free
 
 
 ABILITIES: dict[str, Callable[[Any], bool]] = {

@@ -1,7 +1,10 @@
 """The online calibrator: one promise for a whole stream, however it is cut, merged, stopped or steered."""
 
+import copy
 import itertools
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,9 +14,10 @@ from scipy import stats
 
 from calibrant import OnlineCalibrator, Partition, Tally
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.errors import CalibrantError
 from calibrant.intervals import Interval
-from calibrant.sequences import SEQUENCES, BetaBinomial
-from calibrant.sequences.beta_binomial import limits_of
+from calibrant.sequences import SEQUENCES, CentredBetaBinomial
+from calibrant.sequences.centred import limits_of, log_evidence
 
 BINS = Partition.from_edges([0.3, 0.6])
 row = st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.6, 0.9]), st.integers(0, 1))
@@ -27,6 +31,13 @@ def stream(data, **options) -> OnlineCalibrator:
 
 def as_json(calibrator: OnlineCalibrator) -> str:
     return json.dumps(calibrator.to_dict())
+
+
+def content(calibrator: OnlineCalibrator) -> str:
+    """The saved stream without the identities, which differ between streams with the same rows."""
+    state = calibrator.to_dict()
+    del state["state"]["identity"], state["state"]["merged"]
+    return json.dumps(state)
 
 
 def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,13 +54,13 @@ def test_any_order_and_any_split_give_the_identical_state_byte_for_byte(data, ra
     for start, stop in itertools.pairwise(bounds):
         if stop > start:
             pieces.partial_fit(*zip(*shuffled[start:stop], strict=True))
-    assert as_json(pieces) == as_json(stream(data))
+    assert content(pieces) == content(stream(data))
 
 
 @given(rows, rows)
 def test_merging_two_streams_equals_one_stream(first, second) -> None:
     merged = stream(first).merge(stream(second))
-    assert as_json(merged) == as_json(stream(first + second))
+    assert content(merged) == content(stream(first + second))
     assert merged.guarantee_.interval == stream(first + second).guarantee_.interval
 
 
@@ -58,7 +69,7 @@ def test_one_by_one_equals_a_batch(data) -> None:
     online = OnlineCalibrator(BINS)
     for score, label in data:
         online.partial_fit([score], [label])
-    assert as_json(online) == as_json(stream(data))
+    assert content(online) == content(stream(data))
     assert online.tally_ == Tally.from_data(BINS, *zip(*data, strict=True))
 
 
@@ -176,14 +187,14 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits depend on the counts of a region alone, and many streams meet the same counts: compute them once."""
     known: dict[tuple[int, int, float], tuple[float, float]] = {}
 
-    def limits(sequence: BetaBinomial) -> Interval:
+    def limits(sequence: CentredBetaBinomial) -> Interval:
         keys = [(n, k, sequence.log_share) for n, k in zip(sequence.counts, sequence.positives, strict=True)]
         if any(key not in known for key in keys):
             found = limits_of(sequence.counts, sequence.positives, sequence.log_share)
             known.update(zip(keys, zip(found.lower, found.upper, strict=True), strict=True))
         return Interval(*np.array([known[key] for key in keys]).T)
 
-    monkeypatch.setattr(BetaBinomial, "limits", limits)
+    monkeypatch.setattr(CentredBetaBinomial, "limits", limits)
 
 
 @pytest.mark.slow
@@ -208,7 +219,201 @@ def test_coverage_holds_when_the_widest_region_is_labelled_next() -> None:
     assert stats.binomtest(misses, runs, 0.1, alternative="greater").pvalue > 1e-3
 
 
-def test_a_stream_is_not_merged_with_itself() -> None:
-    online = stream([(0.1, 1)])
-    with pytest.raises(ValueError, match="another stream"):
-        online.merge(online)
+def test_a_stream_merged_with_itself_counts_no_label_twice() -> None:
+    online = stream([(0.1, 1), (0.9, 0)])
+    before = as_json(online)
+    assert as_json(online.merge(online)) == before
+    assert as_json(online.merge(copy.deepcopy(online))) == before
+    assert as_json(online.merge(pickle.loads(pickle.dumps(online)))) == before
+
+
+def test_a_growing_stream_that_is_merged_again_replaces_its_earlier_part() -> None:
+    rng = np.random.default_rng(5)
+    here, there = stream([(0.1, 1)]), stream([(0.5, 0)])
+    elsewhere = stream([(0.9, 1)])
+    for _ in range(5):
+        there.partial_fit(*draw(rng, 50))
+        here.merge(ScoreCalibrator.from_dict(json.loads(as_json(there))))  # as a file that comes every day
+    assert here.tally_.n_rows == 1 + 251
+    # a stream that comes by two ways, or back to its own, is counted once
+    elsewhere.merge(there).merge(here)
+    assert elsewhere.tally_.n_rows == 1 + 1 + 251
+    there.partial_fit(*draw(rng, 50))
+    assert there.merge(elsewhere).tally_.n_rows == 1 + 1 + 301
+    assert here.merge(there).tally_ == elsewhere.merge(there).tally_ == there.tally_
+    restored = ScoreCalibrator.from_dict(json.loads(as_json(here)))
+    assert as_json(restored.merge(there)) == as_json(here)
+
+
+def test_an_earlier_state_takes_over_its_own_later_rows() -> None:
+    online = stream([(0.1, 1), (0.9, 0)])
+    earlier = copy.deepcopy(online)
+    online.partial_fit([0.5, 0.5], [1, 0])
+    assert as_json(earlier.merge(online)) == as_json(online)
+
+
+def test_two_continuations_of_one_stream_are_not_merged() -> None:
+    online = stream([(0.1, 1), (0.9, 0)])
+    other = copy.deepcopy(online).partial_fit([0.5], [1])
+    before = as_json(online.partial_fit([0.5, 0.5], [0, 0]))
+    with pytest.raises(ValueError, match="two different continuations"):
+        online.merge(other)
+    assert as_json(online) == before
+
+
+def test_a_stream_saved_without_an_identity_goes_on_but_is_not_merged() -> None:
+    state = json.loads(as_json(stream([(0.1, 1), (0.9, 0)])))
+    del state["state"]["identity"], state["state"]["merged"]
+    old = ScoreCalibrator.from_dict(state)
+    assert content(old.partial_fit([0.5], [1])) == content(stream([(0.1, 1), (0.9, 0), (0.5, 1)]))
+    for first, second in ((old, stream([(0.1, 1)])), (stream([(0.1, 1)]), old)):
+        with pytest.raises(ValueError, match="known by their identity"):
+            first.merge(second)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"identity": 3},
+        {"identity": "x" * 65},
+        {"merged": ["a"]},
+        {"merged": {"a": 3}},
+        {"merged": {"a": {**Tally.from_counts([9, 0, 0], [9, 0, 0], partition=BINS).to_dict()}}},
+        {"merged": {"a": {**Tally.from_counts([0, 0, 0], [0, 0, 0]).to_dict()}}},
+        {"merged": {"a": {**Tally.from_counts([0], [0]).to_dict(), "partition": BINS.fingerprint}}},
+        {"identity": "a", "merged": {"a": Tally.from_counts([0, 0, 0], [0, 0, 0], partition=BINS).to_dict()}},
+    ],
+)
+def test_forged_identities_raise(change) -> None:
+    state = json.loads(as_json(stream([(0.1, 1), (0.9, 0)])))
+    with pytest.raises(CalibrantError):
+        ScoreCalibrator.from_dict({**state, "state": {**state["state"], **change}})
+
+
+def test_a_merged_stream_says_how_merges_must_be_chosen() -> None:
+    alone, merged = stream([(0.1, 1)]), stream([(0.1, 1)]).merge(stream([(0.1, 0)]))
+    assert not any("merged" in text for text in alone.guarantee_.assumptions)
+    assert "which streams were merged, and when, was decided without looking at their labels" in str(merged.guarantee_)
+
+
+def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
+    # counting the rows of each earlier state once more missed in a third of the runs
+    rng = np.random.default_rng(6)
+    runs, sizes, rate = 300, (5, 10, 20, 40, 80), 0.5
+    whole = Partition.fixed_width(1)
+    seen = []
+    for _ in range(runs):
+        here = OnlineCalibrator(whole).partial_fit([0.5], rng.integers(0, 2, 1))
+        there = OnlineCalibrator(whole).partial_fit([0.5], rng.integers(0, 2, 1))
+        for size in sizes:
+            here.merge(there.partial_fit(np.full(size, 0.5), (rng.uniform(size=size) < rate).astype(int)))
+            seen.append((here.tally_.counts[0], here.tally_.positives[0]))
+    limits = limits_of(*np.array(seen).T, -np.log(0.1))
+    misses = ((limits.lower > rate) | (limits.upper < rate)).reshape(runs, len(sizes)).any(axis=1).sum()
+    assert stats.binomtest(int(misses), runs, 0.1, alternative="greater").pvalue > 1e-3
+
+
+# What is proved of rules that choose labels, and what is not.
+
+
+def test_only_what_is_proved_of_labelling_rules_is_said() -> None:
+    said = str(stream([(0.1, 1)]).guarantee_) + str(OnlineCalibrator.__doc__)
+    assert "whatever rule decides" not in said
+    assert "what to label next" not in said
+    assert "rows of a region are labelled as they come or at random" in said
+    assert "when a label arrives does not depend on the label" in said
+
+
+def misses_of(counted, runs: int = 40) -> int:
+    """Runs whose intervals miss, for a rule that says which rows count: the rate rises from 0 to 1 in each bin."""
+    rng = np.random.default_rng(7)
+    misses = 0
+    for _ in range(runs):
+        scores = rng.uniform(size=1000)
+        rate = (scores * 4) % 1
+        labels = (rng.uniform(size=1000) < rate).astype(int)
+        known = counted(rate, labels)
+        guarantee = OnlineCalibrator(Partition.fixed_width(4)).partial_fit(scores[known], labels[known]).guarantee_
+        misses += bool(((guarantee.lower > 0.5) | (guarantee.upper < 0.5)).any())
+    return misses
+
+
+def test_rows_chosen_within_a_region_and_labels_delayed_by_class_break_the_guarantee() -> None:
+    # the reason for two of the stated assumptions; the guarantee cannot be proved without them
+    assert stats.binomtest(misses_of(lambda rate, labels: rate >= 0), 40, 0.1, alternative="greater").pvalue > 1e-3
+    assert misses_of(lambda rate, labels: rate < 0.2) == 40  # the lowest fifth of each bin is labelled
+    half = np.arange(1000) < 500
+    assert misses_of(lambda rate, labels: (labels == 1) | half) == 40  # labels of 0 come later
+
+
+def test_coverage_holds_when_past_labels_choose_the_region() -> None:
+    # each label is asked for in the region whose rate looks highest, which is the rule most likely to mislead
+    rng = np.random.default_rng(8)
+    runs, alpha, rates = 2000, 0.1, np.array([0.3, 0.3, 0.3])
+    counts, positives = np.ones((runs, 3), dtype=np.int64), (rng.uniform(size=(runs, 3)) < rates).astype(np.int64)
+    missed = np.zeros(runs, dtype=bool)
+    each = np.arange(runs)
+    for _ in range(200):
+        region = (positives / counts + 1e-6 * rng.uniform(size=(runs, 3))).argmax(axis=1)
+        counts[each, region] += 1
+        positives[each, region] += rng.uniform(size=runs) < rates[region]
+        n, k = counts[each, region].astype(float), positives[each, region].astype(float)
+        level = np.log(3 / alpha)
+        missed |= log_evidence(k, n, rates[region], 1 - rates[region]) >= level
+    assert stats.binomtest(int(missed.sum()), runs, alpha, alternative="greater").pvalue > 1e-3
+    assert missed.mean() > 0.005  # and the limits are not vacuous
+
+
+def test_a_fresh_stream_has_seen_nothing() -> None:
+    partition = BINS.to_dict()
+    nothing = {"counts": [0, 0, 0], "positives": [0, 0, 0]}
+    state = OnlineCalibrator(BINS, running=True).partial_fit([0.1], [1]).to_dict()["state"]
+    first = limits_of(np.array([1, 0, 0]), np.array([1, 0, 0]), float(np.log(3) - np.log(1 - 0.9)))
+    assert {name: state[name] for name in ("partition", "window", "uncounted", "contradicts", "merged")} == {
+        "partition": partition,
+        "window": [],
+        "uncounted": 0,
+        "contradicts": False,
+        "merged": {},
+    }
+    assert state["sequence"] == {**nothing, "counts": [1, 0, 0], "positives": [1, 0, 0]}
+    assert state["running"] == [first.lower.tolist(), first.upper.tolist()]
+    warming = OnlineCalibrator(n_bins=2, warmup=5).partial_fit([0.1, 0.2], [1, 0])
+    state = warming.to_dict()["state"]
+    assert (state["partition"], state["window"], state["running"]) == (None, [0.1, 0.2], None)
+    assert state["sequence"] == {"counts": [0], "positives": [0]}
+    assert (state["uncounted"], state["contradicts"]) == (0, False)
+    assert warming.guarantee_.n_rows == 0
+    assert (warming.guarantee_.lower.tolist(), warming.guarantee_.upper.tolist()) == ([0.0], [1.0])
+    assert len({stream([(0.1, 1)]).to_dict()["state"]["identity"] for _ in range(20)}) == 20
+
+
+def test_fit_forgets_everything() -> None:
+    online = stream([(0.1, 1), (0.9, 0)])
+    identity = online.to_dict()["state"]["identity"]
+    assert content(online.fit([0.5], [1])) == content(stream([(0.5, 1)]))
+    assert online.to_dict()["state"]["identity"] != identity
+    assert online.merge(stream([(0.1, 1)])).fit([0.5], [0]).tally_.n_rows == 1
+
+
+def in_threads(work, n_threads: int = 8) -> None:
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(work, range(n_threads)))  # raises what a thread raised
+
+
+def test_a_stream_that_eight_threads_update_keeps_every_row() -> None:
+    online, other = OnlineCalibrator(BINS), stream([(0.1, 1)])
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(20):
+            online.partial_fit(*draw(rng, 25)).merge(other.partial_fit(*draw(rng, 5)))
+            assert online.tally_.n_rows >= 25
+            other.merge(online)
+
+    in_threads(work)
+    assert online.merge(other).tally_ == other.merge(online).tally_
+    assert online.tally_.n_rows == 1 + 8 * 20 * 30
+    again = pickle.loads(pickle.dumps(online))
+    assert as_json(again) == as_json(online)
+    assert as_json(copy.deepcopy(online).partial_fit([0.1], [1])) == as_json(again.partial_fit([0.1], [1]))

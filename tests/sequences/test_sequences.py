@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special
+from scipy import special, stats
 
-from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, Paper, Stitched
+from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, CentredBetaBinomial, Paper, Stitched
 from calibrant.sequences.base import squared_surprises
+from calibrant.sequences.centred import limits_of as centred_limits
+from calibrant.sequences.centred import log_evidence
 
 labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(lambda bits: np.array(bits, dtype=np.uint8))
 each = pytest.mark.parametrize("kind", SEQUENCES.values(), ids=SEQUENCES.keys())
@@ -134,13 +136,74 @@ def test_paper_refuses_where_it_is_not_valid() -> None:
     Paper(10, 1e-20)
 
 
-def test_only_the_order_free_one_takes_counts() -> None:
+def test_only_the_order_free_ones_take_counts() -> None:
+    assert [name for name, kind in SEQUENCES.items() if kind.order_free] == ["centred-beta-binomial", "beta-binomial"]
     for name, kind in SEQUENCES.items():
-        if kind.order_free:
-            assert name == "beta-binomial"
-            continue
-        with pytest.raises(TypeError, match=f"sequence must be one that takes counts: .*; got '{name}'"):
-            kind(1, 0.1).add_counts(np.array([1]), np.array([1]))
+        if not kind.order_free:
+            with pytest.raises(TypeError, match=f"depend on counts only to take counts; got '{name}': "):
+                kind(1, 0.1).add_counts(np.array([1]), np.array([1]))
+
+
+def mixture(n: int, k: int, q: float) -> float:
+    """Log of the mean over c = 2, 20, 200 of prod_{i<k} (c + i/q) prod_{j<n-k} (c + j/(1-q)) / (c)_n, written out."""
+    i, j, m = np.arange(k), np.arange(n - k), np.arange(n)
+    logs = [np.log(c + i / q).sum() + np.log(c + j / (1 - q)).sum() - np.log(c + m).sum() for c in (2, 20, 200)]
+    return float(special.logsumexp(logs) - np.log(3))
+
+
+@given(st.integers(0, 2000), st.data())
+def test_centred_limits_are_next_to_rates_that_are_ruled_out(n, data) -> None:
+    k = data.draw(st.integers(0, n))
+    sequence = CentredBetaBinomial(4, 0.1)
+    sequence.add_counts(np.array([n, 0, 0, 0]), np.array([k, 0, 0, 0]))
+    lower, upper = sequence.limits().lower[0], sequence.limits().upper[0]
+    assert (lower == 0) == (k <= 1)
+    assert (upper == 1) == (n - k <= 1)
+    for q in (lower, upper):
+        if 0 < q < 1:
+            assert 0 <= mixture(n, k, q) - np.log(40) < 1e-6
+    if n:
+        assert lower <= k / n <= upper
+
+
+def test_centred_limits_of_few_labels_are_those_of_the_formula() -> None:
+    # every count up to 30 labels, against bisection of the formula written out
+    for n in (2, 3, 7, 30):
+        for k in range(2, n + 1):
+            low, high = 1e-12, k / n
+            for _ in range(100):
+                middle = (low + high) / 2
+                low, high = (middle, high) if mixture(n, k, min(middle, 1 - 1e-15)) >= np.log(10) else (low, middle)
+            found = centred_limits(np.array([n]), np.array([k]), float(np.log(10)))
+            assert found.lower[0] == pytest.approx(low, rel=1e-6)
+            mirrored = centred_limits(np.array([n]), np.array([n - k]), float(np.log(10)))
+            assert mirrored.upper[0] == pytest.approx(1 - found.lower[0], abs=1e-15)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.03])
+def test_centred_mixture_is_a_martingale_at_the_true_rate(q: float) -> None:
+    # exact: its mean over all labels of length n is 1
+    for n in (1, 5, 40):
+        k = np.arange(n + 1)
+        mean = np.exp(stats.binom.logpmf(k, n, q) + log_evidence(k.astype(float), np.full(n + 1, float(n)), q, 1 - q))
+        assert mean.sum() == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.05])
+def test_centred_limits_looked_at_after_every_label_miss_no_more_than_alpha(rate: float) -> None:
+    rng = np.random.default_rng(9)
+    runs, n_labels, alpha = 1000, 1000, 0.1
+    n = np.arange(1.0, n_labels + 1)
+    k = np.cumsum(rng.uniform(size=(runs, n_labels)) < rate, axis=1).astype(float)
+    evidence = np.stack([log_evidence(one, n, np.full(n_labels, rate), np.full(n_labels, 1 - rate)) for one in k])
+    misses = (evidence >= -np.log(alpha)).any(axis=1)
+    assert stats.binomtest(int(misses.sum()), runs, alpha, alternative="greater").pvalue > 1e-3
+    assert misses.mean() > 0.02  # and the limits are not vacuous
+    # the limits miss exactly where the evidence says so
+    some = rng.integers(runs, size=3)
+    for run in {*some.tolist(), *np.flatnonzero(misses)[:3].tolist()}:
+        limits = centred_limits(n.astype(int), k[run].astype(int), -float(np.log(alpha)))
+        np.testing.assert_array_equal((limits.lower > rate) | (limits.upper < rate), evidence[run] >= -np.log(alpha))
 
 
 def test_betting_never_widens_and_forgets_rates_that_are_ruled_out() -> None:

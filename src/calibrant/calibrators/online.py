@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._input import as_array
 from calibrant._labels import Classes
+from calibrant._lock import Locked
 from calibrant._params import (
     OPEN_UNIT,
     Choice,
@@ -33,16 +34,24 @@ from calibrant.sequences import SEQUENCES
 from calibrant.tally import Tally
 
 _DEFAULT_CLASSES = (0, 1)
+_MERGED = "which streams were merged, and when, was decided without looking at their labels"
 
 
-class OnlineCalibrator(RegionCalibrator):
+class OnlineCalibrator(Locked, RegionCalibrator):
     """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label and in every region
     at once, the true rate of the positive class lies in the region's interval. So you may look at any time, stop when
-    the interval is narrow enough, and choose from past labels which region to label next. Assumed: within a region
-    labels are independent draws with one rate (`calibrant.DriftMonitor` watches that), and the regions do not depend on
-    the labels that are counted.
+    the interval is narrow enough, and choose from past labels which region to label next.
+
+    Assumed: within a region labels are independent draws with one rate (`calibrant.DriftMonitor` watches that), and the
+    regions do not depend on the labels that are counted. This leaves two things to you:
+
+    - Choose the region, never the rows within it. Label rows of a region as they come, or at random. A rule that labels
+      the lowest scores of each bin measures the rate of those scores, not of the bin.
+    - Count labels without regard to their class. If labels of one class arrive later (a loan that defaults is known
+      before one that is repaid), the labels known by now are no random ones. Count a row when its label would be known
+      for either class.
 
     Parameters
     ----------
@@ -51,9 +60,9 @@ class OnlineCalibrator(RegionCalibrator):
         paper's split, in a stream.
     confidence_level : float, default=0.9
         Confidence that no interval ever misses.
-    sequence : {"beta-binomial", "stitched", "paper", "betting"}, default="beta-binomial"
-        How the limits are made; see `calibrant.sequences`. The default needs only counts, so that order does not matter
-        and streams can be merged.
+    sequence : {"centred-beta-binomial", "beta-binomial", "stitched", "paper", "betting"}
+        How the limits are made; see `calibrant.sequences`. The default, "centred-beta-binomial", needs only counts, so
+        that order does not matter and streams can be merged.
     running : bool, default=False
         Intersect each interval with those after every earlier batch, so that it never widens. It then depends on when
         the batches came, and such calibrators cannot be merged.
@@ -80,7 +89,12 @@ class OnlineCalibrator(RegionCalibrator):
 
     Notes
     -----
-    Time is constant per label, and memory does not grow with the stream.
+    Time is constant per label, and memory does not grow with the stream. Several threads may call `partial_fit` and
+    `merge`; batches are counted one at a time, in the order in which they come.
+
+    Choosing the region is allowed for this reason: a label that is asked for in a region that past labels chose is
+    still an independent draw with the rate of that region. So each region's labels are the same sequence of draws, only
+    seen sooner or later.
 
     References
     ----------
@@ -98,7 +112,7 @@ class OnlineCalibrator(RegionCalibrator):
     ...     if online.enough(epsilon=0.1):
     ...         break
     >>> online.tally_.n_rows
-    1800
+    1600
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
@@ -119,7 +133,7 @@ class OnlineCalibrator(RegionCalibrator):
         partition: Partition | None = None,
         *,
         confidence_level: float = 0.9,
-        sequence: str = "beta-binomial",
+        sequence: str = "centred-beta-binomial",
         running: bool = False,
         n_bins: int = 10,
         warmup: int = 1000,
@@ -143,13 +157,8 @@ class OnlineCalibrator(RegionCalibrator):
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
     ) -> Self:
         """Forget everything, and take a first batch."""
-        fresh = self._fresh()
-        fresh.partial_fit(scores, y, segments=segments)
-        self.__dict__.update(fresh.__dict__)
-        return self
-
-    def _fresh(self) -> Self:
-        return type(self)(**self.get_params(deep=False))
+        with self._lock:
+            return self._learn(None, scores, y, segments)
 
     def partial_fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
@@ -171,21 +180,34 @@ class OnlineCalibrator(RegionCalibrator):
         -------
         self
         """
+        with self._lock:
+            return self._learn(self._stream if self.__sklearn_is_fitted__() else None, scores, y, segments)
+
+    def _learn(
+        self,
+        begun: Stream | None,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None,
+        segments: ArrayLike | None,
+    ) -> Self:
+        """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()
-        stream = self._stream if self.__sklearn_is_fitted__() else Stream.start(self)
+        stream = begun or Stream.start(self)
         stream.check_unchanged(self)
+        named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
         if isinstance(scores, ScoredData) and stream.partition is not None and stream.sequence.order_free:
             check_nothing_beside(y=y, segments=segments)
-            known = self._add_counts(scores, stream, stream.partition)
+            known = self._add_counts(scores, stream, stream.partition, *named)
         else:
-            known = self._add_rows(scores, y, segments, stream)
+            known = self._add_rows(scores, y, segments, stream, *named)
         self._stream, self._promise = stream, None
         self._set_classes(known)
         return self
 
-    def _add_counts(self, data: ScoredData, stream: Stream, partition: Partition) -> Classes:
+    def _add_counts(
+        self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Any
+    ) -> Classes:
         """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
-        classes, pos_label = self._named_classes()
         counted = data.count(partition)
         counted.faults.check()
         if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
@@ -195,10 +217,15 @@ class OnlineCalibrator(RegionCalibrator):
         return known
 
     def _add_rows(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None, segments: ArrayLike | None, stream: Stream
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None,
+        segments: ArrayLike | None,
+        stream: Stream,
+        classes: ArrayLike | None,
+        pos_label: Any,
     ) -> Classes:
         """Take a batch row by row: first into the start-up window, then into the regions."""
-        classes, pos_label = self._named_classes()
         if isinstance(scores, ScoredData) and not scores.has_order:
             name, rule = ("sequence", "need counts only") if stream.partition is not None else ("partition", "be given")
             raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
@@ -219,38 +246,49 @@ class OnlineCalibrator(RegionCalibrator):
         stream.count(prepared, codes, thread_count(self.n_jobs))
         return rows.known
 
-    def _named_classes(self) -> tuple[ArrayLike | None, Any]:
-        """The classes and the positive one: those of the first batch, or the parameters before it."""
-        if self.__sklearn_is_fitted__():
-            return self.classes_, Classes(self.classes_, self._positive_index).positive
-        return self.classes, self.pos_label
+    def _known(self) -> Classes:
+        return Classes(self.classes_, self._positive_index)
 
     def merge(self, other: "OnlineCalibrator") -> Self:
         """Take over what another stream over the same partition has counted; it stays as it was.
 
-        The guarantee then holds for both streams together, at every moment. Raises where limits depend on more than
-        counts.
+        The guarantee then holds for both streams together, at every moment. Each stream has an identity, which is saved
+        with it. So a stream may be merged again when it has grown: its rows that are here already are replaced, not
+        counted twice, and a stream that holds nothing new changes nothing.
+
+        Two things are left to you. Decide which streams to merge, and when, without looking at their labels: merging
+        only streams that look high measures the choice. And continue a saved stream in one place only: two copies that
+        both go on are one stream here, and where their counts show it, merging them raises.
+
+        Raises where limits depend on more than counts.
+
+        Notes
+        -----
+        Put the rows in the order in which they enter the merged stream. As long as merges are decided without the
+        labels that they bring in, and no stream is steered by labels of another, each row is an independent draw given
+        those before it, so that the martingale of the sequence is one of the merged stream too.
         """
         if not isinstance(other, OnlineCalibrator):
             raise InvalidTypeError("other", "be an OnlineCalibrator", got=type(other).__name__)
-        if other is self:
-            raise InvalidValueError("other", "be another stream", got="this one, whose labels would count twice")
         for stream in (self, other):
             if not stream.__sklearn_is_fitted__() or stream._stream.partition is None:
                 raise InvalidValueError("both streams", "be past their start-up window", got="one that is not")
-        mine, theirs = self._stream, other._stream
-        if not mine.sequence.order_free:
-            got = f"{mine.sequence.name!r}: {mine.sequence.why_not_mergeable}"
-            raise InvalidTypeError("sequence", "depend on counts only to be merged", got=got)
-        if mine.lower is not None or theirs.lower is not None:
-            raise InvalidTypeError("running", "be False to be merged", got="running=True, which remembers each look")
-        if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
-            raise InvalidValueError("other", "have the same partition and sequence", got="different ones")
-        if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
-            raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
-        mine.sequence.add_counts(theirs.sequence.counts, theirs.sequence.positives)
-        mine.uncounted += theirs.uncounted
-        self._promise = None
+        with other._lock:
+            theirs, parts = other._stream, other._stream.parts()
+        with self._lock:
+            mine = self._stream
+            if not mine.sequence.order_free:
+                got = f"{mine.sequence.name!r}: {mine.sequence.why_not_mergeable}"
+                raise InvalidTypeError("sequence", "depend on counts only to be merged", got=got)
+            if mine.lower is not None or theirs.lower is not None:
+                got = "running=True, which remembers each look"
+                raise InvalidTypeError("running", "be False to be merged", got=got)
+            if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:
+                raise InvalidValueError("other", "have the same partition and sequence", got="different ones")
+            if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
+                raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
+            mine.merge(parts)
+            self._promise = None
         return self
 
     def enough(self, epsilon: float) -> bool:
@@ -260,7 +298,8 @@ class OnlineCalibrator(RegionCalibrator):
     def next_region(self) -> int:
         """Return the region whose next label would shrink epsilon most: the one with the widest interval.
 
-        Asking for labels by this rule keeps every interval valid, for it looks only at the past.
+        Asking for labels by this rule keeps every interval valid, for it looks only at past labels. Label a row of the
+        region that is picked at random, or the next that comes.
         """
         guarantee = self.guarantee_
         widest = np.flatnonzero(guarantee.radius == guarantee.radius.max())
@@ -279,33 +318,39 @@ class OnlineCalibrator(RegionCalibrator):
     @property
     def tally_(self) -> Tally:  # type: ignore[override]
         """What was counted so far."""
-        return self._fitted_stream().tally()
+        with self._lock:
+            return self._fitted_stream().tally()
 
     @property
     def guarantee_(self) -> Guarantee:  # type: ignore[override]
         """What is guaranteed now."""
-        stream = self._fitted_stream()
-        if self._promise is None:
-            remarks = []
-            if stream.partition is None:
-                remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
-            if stream.contradicts:
-                remarks.append("intervals of different moments contradict each other: a rate has changed")
-            self._promise = Guarantee.from_limits(
-                self.partition_,
-                stream.tally(),
-                stream.limits(),
-                method=stream.sequence.name,
-                confidence_level=stream.confidence_level,
-                value=self.value,
-                positive_label=Classes(self.classes_, self._positive_index).positive,
-                statement=replace(
-                    Statement.about(self.partition_, theorem=stream.sequence.theorem),
-                    population=Population.STREAM,
-                    notes=tuple(remarks),
-                ),
-            )
-        return self._promise
+        with self._lock:
+            stream = self._fitted_stream()
+            if self._promise is None:
+                self._promise = self._promised(stream)
+            return self._promise
+
+    def _promised(self, stream: Stream) -> Guarantee:
+        remarks = []
+        if stream.partition is None:
+            remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
+        if stream.contradicts:
+            remarks.append("intervals of different moments contradict each other: a rate has changed")
+        return Guarantee.from_limits(
+            self.partition_,
+            stream.tally(),
+            stream.limits(),
+            method=stream.sequence.name,
+            confidence_level=stream.confidence_level,
+            value=self.value,
+            positive_label=self._known().positive,
+            statement=replace(
+                Statement.about(self.partition_, theorem=stream.sequence.theorem),
+                population=Population.STREAM,
+                assumed=(_MERGED,) if stream.merged else (),
+                notes=tuple(remarks),
+            ),
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_stream")
@@ -323,7 +368,8 @@ class OnlineCalibrator(RegionCalibrator):
             raise InvalidValueError("warmup", f"be at least n_bins={self.n_bins}", got=repr(self.warmup))
 
     def _state(self) -> dict[str, Any]:
-        return self._stream.to_dict()
+        with self._lock:
+            return self._stream.to_dict()
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 
-from calibrant._params import Number, check_state
+from calibrant._params import check_state
 from calibrant._state import read_count, read_flag, read_limits, read_numbers
 from calibrant._text import shown
 from calibrant._typing import FloatArray, IntArray
@@ -15,7 +16,7 @@ from calibrant.partition import Partition, ScorePartition
 from calibrant.sequences import Sequence, get_sequence
 from calibrant.tally import Tally
 
-_MOST_GAMBLERS = 5000  # regions of a saved stream of bets: a pair of gamblers takes 16 kB
+_LONGEST_IDENTITY = 64
 
 
 class Settings(Protocol):
@@ -28,7 +29,12 @@ class Settings(Protocol):
 
 
 class Stream:
-    """Everything a stream remembers: its regions, or the scores that will cut them, and its confidence sequence."""
+    """Everything a stream remembers: its regions, or the scores that will cut them, and its confidence sequence.
+
+    Each stream has a random identity, which is saved with it. Of each other stream that was merged it remembers the
+    identity and the counts, so that a later state of that stream replaces the earlier one. A stream that was saved
+    before streams had an identity has an empty one.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.confidence_level, self._running = float(settings.confidence_level), bool(settings.running)
@@ -40,6 +46,8 @@ class Stream:
         self.lower: FloatArray | None = None
         self.upper: FloatArray | None = None
         self.contradicts = False
+        self.identity = uuid4().hex
+        self.merged: dict[str, Tally] = {}
 
     @classmethod
     def start(cls, settings: Settings) -> "Stream":
@@ -116,6 +124,32 @@ class Stream:
         fingerprint = None if self.partition is None else self.partition.fingerprint
         return Tally(self.sequence.counts, self.sequence.positives, self.uncounted, fingerprint)
 
+    def parts(self) -> dict[str, Tally]:
+        """Return what was counted so far by the identity of the stream that counted it, this one first."""
+        own = self.tally()
+        for other in self.merged.values():
+            own = _minus(own, other)
+        return {self.identity: own, **self.merged}
+
+    def merge(self, others: Mapping[str, Tally]) -> None:
+        """Take over the parts of another stream. Of two states of one stream, keep the longer."""
+        mine = self.parts()
+        if "" in mine or "" in others:
+            got = "one from a file that has no stream identity"
+            raise InvalidValueError("both streams", "be known by their identity", got, "start a new stream to merge")
+        nothing = _minus(self.tally(), self.tally())
+        known = {identity: mine.get(identity, nothing) for identity in others}
+        for identity, part in others.items():
+            if not (_continues(part, known[identity]) or _continues(known[identity], part)):
+                got = "two different continuations of one stream"
+                raise InvalidValueError("other", "hold streams that went on in one place only", got=got)
+        for identity, part in others.items():
+            if part.n_rows > known[identity].n_rows:
+                new = _minus(part, known[identity])
+                self.add(new.counts, new.positives, new.uncounted)
+                if identity != self.identity:
+                    self.merged[identity] = part
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""
         return {
@@ -125,6 +159,8 @@ class Stream:
             "uncounted": self.uncounted,
             "running": None if self.lower is None or self.upper is None else [self.lower.tolist(), self.upper.tolist()],
             "contradicts": self.contradicts,
+            "identity": self.identity,
+            "merged": {identity: part.to_dict() for identity, part in self.merged.items()},
         }
 
     @classmethod
@@ -134,16 +170,13 @@ class Stream:
         stream = cls(settings)
         partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
         n_regions = 1 if partition is None else partition.n_regions
-        saved = state["sequence"]
-        _check_sequence(saved, stream.sequence.state(), n_regions)
+        most = stream.sequence.most_regions
+        if most is not None and n_regions > most:
+            raise InvalidValueError("gamblers", f"be those of at most {most:,} regions", got=f"{n_regions:,}")
         if partition is not None:
             stream.set_partition(partition)
         stream.window = read_numbers(state["window"], "window", size=None if partition is None else 0)
-        try:
-            stream.sequence.restore(saved)
-        except (TypeError, ValueError, OverflowError, KeyError) as error:
-            rule = f"be what {settings.sequence!r} remembers"
-            raise InvalidValueError("sequence", rule, got=f"something else ({error})") from None
+        stream.sequence.restore(state["sequence"])
         stream.uncounted = read_count(state, "uncounted")
         running = state["running"]
         if stream.lower is None:
@@ -154,25 +187,34 @@ class Stream:
         else:
             stream.lower, stream.upper = read_limits(running[0], running[1], n_regions)
         stream.contradicts = read_flag(state, "contradicts")
-        stream.tally()  # raises for counts that are not valid
+        stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
         return stream
 
+    def _restore_parts(self, identity: Any, merged: Any) -> None:
+        names = [identity, *merged] if isinstance(merged, Mapping) else [None]
+        if not all(isinstance(name, str) and len(name) <= _LONGEST_IDENTITY for name in names):
+            rule = "be the identity of a stream, and merged the counts of others by identity"
+            raise InvalidValueError("identity", rule, got=shown(identity))
+        whole = self.tally()  # raises for counts that are not valid
+        self.identity, self.merged = identity, {name: Tally.from_dict(part) for name, part in merged.items()}
+        parts = list(self.merged.values())
+        if identity in merged or any(
+            part.weights or (part.partition, part.n_regions) != (whole.partition, whole.n_regions) for part in parts
+        ):
+            raise InvalidValueError("merged", "be counts of other streams over the same partition", got=shown(merged))
+        if parts and not _continues(whole, sum(parts[1:], start=parts[0])):
+            raise InvalidValueError("merged", "be part of the counts", got=shown(merged))
 
-def _check_sequence(saved: Any, example: Mapping[str, Any], n_regions: int) -> None:
-    """Check a saved sequence before memory is taken for all of its regions."""
-    check_state(saved, tuple(example))
-    Tally(saved["counts"], saved["positives"])
-    if "surprise" in example:
-        read_numbers(saved["surprise"], "surprise")
-    if "gamblers" not in example:
-        return
-    gamblers = saved["gamblers"]
-    if not isinstance(gamblers, list | tuple) or len(gamblers) != n_regions or n_regions > _MOST_GAMBLERS:
-        rule = f"be one pair per region, for at most {_MOST_GAMBLERS:,} regions"
-        raise InvalidValueError("gamblers", rule, got=shown(gamblers))
-    for one in gamblers:
-        check_state(one, ("squares", "low", "high", "too_low", "too_high"))
-        Number("a number >= 0", 0.0).check("squares", one["squares"])
-        alive = read_count(one, "high") - read_count(one, "low")
-        for name in ("too_low", "too_high"):
-            read_numbers(one[name], name, size=alive, low=0.0)
+
+def _minus(whole: Tally, part: Tally) -> Tally:
+    counts, positives = whole.counts - part.counts, whole.positives - part.positives
+    return Tally(counts, positives, whole.uncounted - part.uncounted, whole.partition)
+
+
+def _continues(long: Tally, short: Tally) -> bool:
+    """Whether one tally can be a later state of the stream that had the other."""
+    return (
+        bool((long.positives >= short.positives).all())
+        and bool((long.counts - long.positives >= short.counts - short.positives).all())
+        and long.uncounted >= short.uncounted
+    )

@@ -246,7 +246,11 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
     if statement.population is Population.SAME:
         return ("calibration rows and future rows are independent draws from one distribution",)
     if statement.population is Population.STREAM:
-        return ("within a region labels are independent draws with one rate, today as on the first day",)
+        return (
+            "within a region labels are independent draws with one rate, today as on the first day",
+            "rows of a region are labelled as they come or at random",
+            "when a label arrives does not depend on the label",
+        )
     moved = "calibration rows are independent draws from one population, future rows from another, the target"
     if statement.population is Population.LABEL_SHIFT:
         return (moved, "scores given the label are distributed alike in both populations (label shift)")

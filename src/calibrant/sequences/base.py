@@ -7,7 +7,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import check_open_unit, check_state
+from calibrant._state import read_counts, read_numbers
+from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval
@@ -29,8 +31,9 @@ class Sequence(ABC):
     """Limits for the rate of each of `n_regions` regions, valid for all regions and all moments at once.
 
     Claimed: with probability at least 1 - alpha the limits hold after every label, in every region, whatever rule
-    decides when to look, when to stop, and which region's label is asked for next. Assumed: within a region the labels
-    are independent draws with one rate.
+    decides from past labels when to look, when to stop, and which region's label is asked for next. Assumed: within a
+    region the labels are independent draws with one rate. A rule that chooses rows within a region, or labels that
+    arrive later if they are of one class, break that assumption.
 
     Parameters
     ----------
@@ -45,6 +48,8 @@ class Sequence(ABC):
     order_free: ClassVar[bool]
     """Whether the limits depend on the counts alone, so that two streams can be merged."""
     why_not_mergeable: ClassVar[str] = ""
+    most_regions: ClassVar[int | None] = None
+    """Regions of a saved stream, at most, where memory for each of them is large."""
 
     counts: IntArray
     positives: IntArray
@@ -69,9 +74,8 @@ class Sequence(ABC):
     def add_counts(self, counts: IntArray, positives: IntArray) -> None:
         """Take labels that are only known by their counts."""
         if not self.order_free:
-            raise InvalidTypeError(
-                "sequence", f"be one that takes counts: {self.why_not_mergeable}", got=repr(self.name)
-            )
+            got = f"{self.name!r}: {self.why_not_mergeable}"
+            raise InvalidTypeError("sequence", "depend on counts only to take counts", got=got)
         self.counts += counts
         self.positives += positives
 
@@ -94,11 +98,10 @@ class Sequence(ABC):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` gave."""
-        counts, positives = (np.array(state[name], dtype=np.int64) for name in ("counts", "positives"))
-        if counts.shape != (self.n_regions,) or positives.shape != counts.shape:
-            raise InvalidValueError("counts", f"have one entry per region, {self.n_regions}", got=str(counts.size))
-        if (positives < 0).any() or (positives > counts).any():
-            raise InvalidValueError("positives", "lie between 0 and counts in every region")
+        check_state(state, tuple(self.state()))
+        counts, positives = (read_counts(state[name], name, size=self.n_regions) for name in ("counts", "positives"))
+        if (positives > counts).any():
+            raise InvalidValueError("positives", "be at most counts in every region", got=shown(state["positives"]))
         self.counts, self.positives = counts, positives
 
 
@@ -155,9 +158,7 @@ class HalfWidthSequence(Sequence):
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` gave."""
         super().restore(state)
-        self.surprise = np.array(state["surprise"], dtype=np.float64)
-        if self.surprise.shape != (self.n_regions,) or not (self.surprise >= 0).all():
-            raise InvalidValueError("surprise", "be one number >= 0 per region")
+        self.surprise = read_numbers(state["surprise"], "surprise", size=self.n_regions, low=0.0)
 
 
 def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The beta-binomial mixture: the default, from counts alone."""
+"""The beta-binomial mixture. It needs counts alone."""
 
 import numpy as np
 from scipy import special
@@ -16,8 +16,9 @@ class BetaBinomial(Sequence):
     """Rates are ruled out when a bet against them, averaged over all betting strategies, has grown by B / alpha.
 
     Claimed: with probability at least 1 - alpha the limits hold after every label and in every region, whatever rule
-    decides when to look, to stop, or which region to label next. Assumed: within a region labels are independent draws
-    with one rate. It needs only the counts: memory does not grow, order does not matter, and streams can be merged.
+    decides from past labels when to look, when to stop, or which region to label next. Assumed: within a region labels
+    are independent draws with one rate. It needs only the counts: memory does not grow, order does not matter, and
+    streams can be merged.
 
     Notes
     -----

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import Number, check_open_unit, check_state
+from calibrant._state import read_count, read_numbers
+from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
@@ -111,6 +113,20 @@ class _Gamblers:
         lower, upper = _rates_at(np.array([self.low]), np.array([self.high]))
         return float(lower[0]), float(upper[0])
 
+    def to_dict(self) -> dict[str, Any]:
+        capitals = {"too_low": self.too_low.tolist(), "too_high": self.too_high.tolist()}
+        return {"squares": self.squares, "low": self.low, "high": self.high, **capitals}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any], n: int, k: int) -> "_Gamblers":
+        check_state(state, ("squares", "low", "high", "too_low", "too_high"))
+        squares = Number("a number >= 0", 0.0).check("squares", state["squares"])
+        low, high = read_count(state, "low"), read_count(state, "high")
+        if not low <= high <= _GRID.size:
+            raise InvalidValueError("low and high", f"increase to {_GRID.size:,} at most", got=f"{low:,} and {high:,}")
+        capitals = (read_numbers(state[name], name, size=high - low, low=0.0) for name in ("too_low", "too_high"))
+        return cls(n, k, squares, low, high, *capitals)
+
 
 def _rates_at(low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the outermost rates ruled out next to those numbered low .. high - 1; a rate between them may be true."""
@@ -150,6 +166,7 @@ class Betting(Sequence):
     theorem = "hedged betting and Ville's inequality (Waudby-Smith and Ramdas 2024), by Bonferroni"
     order_free = False
     why_not_mergeable = "the size of each bet depends on the labels before it"
+    most_regions = 5000  # a pair of gamblers takes 16 kB
 
     def __init__(self, n_regions: int, alpha: float) -> None:
         super().__init__(n_regions, alpha)
@@ -172,27 +189,21 @@ class Betting(Sequence):
 
     def state(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""
-        gamblers = [
-            {
-                "squares": one.squares,
-                "low": one.low,
-                "high": one.high,
-                "too_low": one.too_low.tolist(),
-                "too_high": one.too_high.tolist(),
-            }
-            for one in self._gamblers
-        ]
+        gamblers = [one.to_dict() for one in self._gamblers]
         return {**super().state(), "grid_size": _GRID_SIZE, "gamblers": gamblers}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` gave."""
         super().restore(state)
-        if state["grid_size"] != _GRID_SIZE or len(state["gamblers"]) != self.n_regions:
-            raise InvalidValueError("gamblers", f"be one per region on a grid of {_GRID_SIZE} rates")
-        self._gamblers = []
-        for region, one in enumerate(state["gamblers"]):
-            too_low, too_high = (np.array(one[name], dtype=np.float64) for name in ("too_low", "too_high"))
-            if not 0 <= one["low"] <= one["high"] <= _GRID.size or too_low.size != one["high"] - one["low"]:
-                raise InvalidValueError(f"gamblers of region {region}", "hold the capital of the rates still alive")
-            n, k = int(self.counts[region]), int(self.positives[region])
-            self._gamblers.append(_Gamblers(n, k, float(one["squares"]), one["low"], one["high"], too_low, too_high))
+        gamblers = state["gamblers"]
+        if (
+            state["grid_size"] != _GRID_SIZE
+            or not isinstance(gamblers, list | tuple)
+            or len(gamblers) != self.n_regions
+        ):
+            rule = f"be one pair per region on a grid of {_GRID_SIZE:,} rates"
+            raise InvalidValueError("gamblers", rule, got=shown(gamblers))
+        self._gamblers = [
+            _Gamblers.from_dict(one, int(n), int(k))
+            for one, n, k in zip(gamblers, self.counts, self.positives, strict=True)
+        ]
