@@ -33,7 +33,10 @@ def agrees(shown: list[str], output: str) -> bool:
 
 
 @pytest.mark.slow
-def test_the_guide_can_be_followed(tmp_path: Path) -> None:
+def test_the_guide_can_be_followed(tmp_path: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that need a shell run in one; the others in this process, which saves their start."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
     (tmp_path / "bin").mkdir()
     for name, arguments in (("calibrant", "-m calibrant"), ("python", "")):
         script = tmp_path / "bin" / name
@@ -44,12 +47,20 @@ def test_the_guide_can_be_followed(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     run = list(commands())
     assert len(run) >= 12
+    in_a_shell = 0
     for line, shown in run:
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, (line, done.stderr)
-        assert agrees(shown, done.stdout), (line, done.stdout)
+        if line.startswith("calibrant ") and not set(line) & set("|<>&;$*"):
+            answer = calibrant(*shlex.split(line)[1:])
+            code, output, problem = answer.code, answer.out, answer.err
+        else:
+            done = subprocess.run(
+                ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            code, output, problem = done.returncode, done.stdout, done.stderr
+            in_a_shell += "calibrant " in line
+        assert code == 0, (line, problem)
+        assert agrees(shown, output), (line, output)
+    assert in_a_shell >= 3
     assert (tmp_path / "audit.html").stat().st_size > 10_000
 
 

@@ -48,6 +48,8 @@ def test_columns_of_32_bits(engine, world):
 @pytest.mark.parametrize("n_bins", [64, 65, 1_000, 5_000])
 @pytest.mark.slow
 def test_thousands_of_bins(engine, n_bins):
+    if engine.name == "sqlite":
+        n_bins = min(n_bins, 2_000)  # it compares every constant with all before it
     edges = np.sort(np.random.default_rng(1).uniform(size=n_bins - 1))
     calibrator = worlds.counted(Partition.from_edges(edges, score_range=(0.0, 1.0)))
     assert_agrees(
