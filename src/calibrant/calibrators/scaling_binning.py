@@ -20,6 +20,7 @@ from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.facts import RowFacts
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 
@@ -161,7 +162,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
         base.fit(rows.scores[fits], rows.codes[fits])
         binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits])
-        self._set_parts(base, binned, rows.known)
+        self._set_parts(base, binned, rows.known, rows.facts(drawn=False))
         return self
 
     def _binning(self) -> BinningCalibrator:
@@ -176,10 +177,10 @@ class ScalingBinningCalibrator(RegionCalibrator):
             n_jobs=self.n_jobs,
         )
 
-    def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes) -> None:
+    def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
         self.base_ = base
-        self._set_fitted(binned.partition_, binned.tally_, guarantee, classes)
+        self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     def _mapped(self, scores: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -220,4 +221,4 @@ class ScalingBinningCalibrator(RegionCalibrator):
         check_state(state, ("base", "partition", "tally"))
         binned = self._binning()
         binned._restore(state, Classes(np.array([0, 1]), 1))
-        self._set_parts(ScoreCalibrator.from_dict(state["base"]), binned, classes)
+        self._set_parts(ScoreCalibrator.from_dict(state["base"]), binned, classes, RowFacts.from_dict(state))

@@ -10,7 +10,7 @@ from calibrant._params import thread_count
 from calibrant.errors import InvalidTypeError
 from calibrant.kernels.device import is_device_array
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import Columns
+from calibrant.rows.batch import Columns, missing_column
 from calibrant.rows.progress import Progress
 from calibrant.rows.reader import read_rows
 
@@ -26,6 +26,7 @@ def scored(
     weight: str | None = None,
     id: str | None = None,
     format: str | None = None,
+    skip_missing: bool = False,
     n_jobs: int | None = -1,
     progress: Progress = None,
 ) -> ScoredData:
@@ -42,10 +43,14 @@ def scored(
     segment, weight : str, optional
         Columns of groups, and of importance weights.
     id : str, optional
-        A column that names rows. A random split then depends on the seed and the ids alone, whatever the engine and
-        however the rows are split up or ordered.
+        A column that is unique per row. A random split then depends on the seed and the ids alone, whatever the engine
+        and however the rows are split up or ordered.
     format : {"parquet", "csv", "json", "ipc"}, optional
         Format of files whose names do not tell it.
+    skip_missing : bool, default=False
+        Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How many were skipped
+        is told by `ScoredData.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
+        region, whether a label is missing does not depend on the label. False raises an error for such rows.
     n_jobs : int or None, default=-1
         Threads that read files; -1 is one for each core. Results never depend on it.
     progress : bool or callable, optional
@@ -66,7 +71,11 @@ def scored(
     >>> BinningCalibrator(n_bins=2, strategy="uniform").fit(data).tally_
     Tally(counts=[1000, 1000], positives=[0, 1000])
     """
-    columns = Columns(score, label, segment, weight, id)
+    if not isinstance(skip_missing, bool):
+        raise InvalidTypeError("skip_missing", "be a bool", got=repr(skip_missing))
+    if skip_missing and label is None:
+        raise missing_column("label")
+    columns = Columns(score, label, segment, weight, id, pending=label if skip_missing else None)
     threads = thread_count(n_jobs)
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
         from calibrant.rows.device import DeviceData

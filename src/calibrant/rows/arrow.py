@@ -66,7 +66,7 @@ class ArrowData(ScoredData):
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, in threads that each take the next part."""
-        names = list(dict.fromkeys(work.columns.named.values()))
+        names = work.columns.to_read
         before = self._rows_before(work)
         waiting, lock, stop = iter(self._parts), Lock(), Event()
 

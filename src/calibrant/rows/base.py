@@ -68,7 +68,11 @@ class ScoredData(ABC):
         """What a guarantee has to say of how the rows were read; `drawn` tells that some of them only cut bins."""
         without_id = "position" if self.has_order else "partition"
         drawn_by = "id" if self.columns.id is not None else without_id
-        return RowFacts(drawn_by if drawn else None)
+        return RowFacts(drawn_by if drawn else None, self.skipped_rows())
+
+    def skipped_rows(self) -> int:
+        """How many rows are skipped because their label is missing: with `scored(..., skip_missing=True)` only."""
+        return 0 if self.columns.pending is None else self.fold(CountSegments(self.columns)).skipped
 
     @abstractmethod
     def fold(self, work: Work[Result]) -> Result:
@@ -93,7 +97,7 @@ class ScoredData(ABC):
         return other
 
     def known_rows(self) -> int | None:
-        """How many rows there are, where that is known without reading them."""
+        """How many rows there are, skipped ones included, where that is known without reading them."""
         return None
 
     def _many_rows(self) -> int:
@@ -102,7 +106,8 @@ class ScoredData(ABC):
 
     def sizes(self) -> dict[Any, int]:
         """Rows of each segment, sorted by segment; without segments, of the one segment None."""
-        known = self.known_rows() if self.columns.segment is None else None
+        no_pass = self.columns.segment is None and self.columns.pending is None
+        known = self.known_rows() if no_pass else None
         if known is not None:
             return {None: known}
         return self._checked_sizes(self.fold(CountSegments(self.columns)))
@@ -161,6 +166,7 @@ class ScoredData(ABC):
             joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
             known,
             weights=None if self.columns.weight is None else np.concatenate([part.weights for part in batches]),
+            skipped=sum(part.skipped for part in batches),
         )
         if self.columns.segment is None:
             return rows

@@ -20,23 +20,30 @@ _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column of the data plays which part."""
+    """Which column of the data plays which part; rows where the column `pending` has no entry are skipped."""
 
     score: str
     label: str | None = None
     segment: str | None = None
     weight: str | None = None
     id: str | None = None
+    pending: str | None = None
 
     @property
     def named(self) -> dict[str, str]:
         """The parts that are played, and by which column."""
-        pairs = ((part.name, getattr(self, part.name)) for part in fields(self))
+        pairs = ((part.name, getattr(self, part.name)) for part in fields(self) if part.name != "pending")
         return {part: name for part, name in pairs if name is not None}
 
+    @property
+    def to_read(self) -> list[str]:
+        """The columns that must be read, each once."""
+        return list(dict.fromkeys([*self.named.values(), *([] if self.pending is None else [self.pending])]))
+
     def only(self, *parts: str) -> "Columns":
-        """Leave out all parts but the score and these."""
-        return Columns(self.score, **{part: getattr(self, part) for part in parts if part != "score"})
+        """Leave out all parts but the score and these; the same rows are skipped."""
+        chosen = {part: getattr(self, part) for part in parts if part != "score"}
+        return Columns(self.score, **chosen, pending=self.pending)
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns that the data do not have, with the nearest name that they do have."""
@@ -82,6 +89,7 @@ class BatchRows:
     weights: FloatArray | None = None
     keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # filled where they were asked for
     origin: IndexArray | None = None  # which rows of the batch these are; None is all of them, in order
+    skipped: int = 0  # rows of the batch that were skipped because their label is missing
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -125,30 +133,23 @@ class BatchRows:
 def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:
     """Read what `columns` names from a record batch; with `keys`, a key for each row too."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
-    missing = [
-        (
-            Fault(part, columns.named[part], "have no missing values"),
-            np.asarray(column.is_null().to_numpy(zero_copy_only=False)),
-        )
-        for part, column in read.items()
-        if column.null_count
-    ]
-    scores, faults = _scores(read["score"], columns.score, place)
-    bad = ~np.isfinite(scores) if faults else None
-    for fault, nulls in missing:
-        faults += Faults.of(fault, nulls, place)
-        bad = nulls if bad is None else bad | nulls
-    for part in ("label", "segment"):
-        nans = _nans(read[part]) if part in read else None
+    scores, unfit = _scores(read["score"], columns.score)
+    for part, column in read.items():
+        if column.null_count:
+            unfit.append((Fault(part, columns.named[part], "have no missing values"), _nulls(column)))
+        nans = _nans(column) if part in ("label", "segment") else None
         if nans is not None:
-            faults += Faults.of(Fault(part, columns.named[part], "hold no NaN"), nans, place)
-            bad = nans if bad is None else bad | nans
+            unfit.append((Fault(part, columns.named[part], "hold no NaN"), nans))
     weights = None
     if columns.weight is not None:
-        weights, unfit = _weights(read["weight"], columns.weight, place)
-        if unfit:
-            faults += unfit
-            bad = ~_usable(weights) if bad is None else bad | ~_usable(weights)
+        weights = numbers(read["weight"], columns.weight, "weight").astype(np.float64)
+        unfit += _unfit_weights(weights, read["weight"], columns.weight)
+    skipped = None if columns.pending is None else _absent(plain_column(batch.column(columns.pending)))
+    faults, bad = Faults(), skipped
+    for fault, rows in unfit:
+        wrong = rows if skipped is None else rows & ~skipped
+        faults += Faults.of(fault, wrong, place)
+        bad = wrong if bad is None else bad | wrong
     if bad is not None:  # faulty rows are left out of what is read on; the faults themselves end the work
         good = np.flatnonzero(~bad)
         read = {part: column.take(good) for part, column in read.items()}
@@ -165,6 +166,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
         weights,
         row_keys,
         None if bad is None else good,
+        0 if skipped is None else int(np.count_nonzero(skipped)),
     )
     return found, faults
 
@@ -222,24 +224,33 @@ def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
     raise InvalidTypeError(part, "hold real numbers", got=f"{kind}, such as {text!r}", column=name)
 
 
-def _scores(column: Any, name: str, place: Place) -> tuple[NDArray[Any], Faults]:
+def _nulls(column: Any) -> NDArray[np.bool_]:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _absent(column: Any) -> NDArray[np.bool_] | None:
+    """Where a label is missing: null or NaN; None where it is missing nowhere."""
+    nans = _nans(column)
+    if column.null_count == 0:
+        return nans
+    return _nulls(column) if nans is None else _nulls(column) | nans
+
+
+def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[tuple[Fault, NDArray[np.bool_]]]]:
+    """The scores, and which of them break which rule."""
     scores = numbers(column, name, "score")
     if kernels.first_nonfinite(scores) < 0:
-        return scores, Faults()
-    present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
-    unfit = Faults.of(Fault("score", name, "hold no NaN"), np.isnan(scores) & present, place)
-    return scores, unfit + Faults.of(Fault("score", name, "hold no infinity"), np.isinf(scores), place)
+        return scores, []
+    nans = np.isnan(scores) & ~_nulls(column)
+    return scores, [
+        (Fault("score", name, "hold no NaN"), nans),
+        (Fault("score", name, "hold no infinity"), np.isinf(scores)),
+    ]
 
 
-def _usable(weights: FloatArray) -> NDArray[np.bool_]:
-    return np.asarray((weights >= 0.0) & (weights <= LARGEST_WEIGHT))
-
-
-def _weights(column: Any, name: str, place: Place) -> tuple[FloatArray, Faults]:
-    weights = numbers(column, name, "weight").astype(np.float64)
-    fault = Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}")
-    present = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else True
-    return weights, Faults.of(fault, ~_usable(weights) & present, place)
+def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[tuple[Fault, NDArray[np.bool_]]]:
+    unfit = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT)) & ~_nulls(column)
+    return [(Fault("weight", name, f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}"), unfit)] if unfit.any() else []
 
 
 def _labels(column: Any, name: str) -> Coded:

@@ -36,8 +36,7 @@ class DaskData(ScoredData):
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every partition, and add results in groups where they are and groups here."""
-        names = list(dict.fromkeys(work.columns.named.values()))
-        graph, keys = _graph(self._frame[names], pickle.dumps(work))
+        graph, keys = _graph(self._frame[work.columns.to_read], pickle.dumps(work))
         client = _client(self._frame)
         total = work.nothing()
         with watched(self._progress, None, "reading") as advance:

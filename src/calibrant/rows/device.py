@@ -49,7 +49,7 @@ class DeviceData(ScoredData):
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on batches, copied to the host one after the other."""
         total = work.nothing()
-        for start, batch in self._batches(work.columns.named.values()):
+        for start, batch in self._batches(work.columns.to_read):
             total = total + work(batch, Place(0, start))
         return total
 
@@ -65,6 +65,7 @@ class DeviceData(ScoredData):
         scores = self._arrays[self.columns.score]
         return (
             self.columns.segment is None
+            and self.columns.pending is None
             and self._rows > 0
             and device.on_gpu(scores)
             and device.dtype(scores) in _SCORES

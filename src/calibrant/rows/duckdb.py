@@ -43,7 +43,7 @@ class DuckDBData(ScoredData):
         with (
             watched(self._progress, None, "reading") as advance,
             # a connection has one open result at a time: it is closed whatever happens
-            _reader(self._relation.project(_names(work.columns.named.values()))) as reader,
+            _reader(self._relation.project(_names(work.columns.to_read))) as reader,
         ):
             for batch in reader:
                 total = total + work(batch, Place(0, row))

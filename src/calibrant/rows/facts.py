@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from calibrant._numbers import counted
+from calibrant._params import Integer
+
 _BY_ID = "rows were drawn by an id that is unique per row and says nothing about score or label"
+_SKIPPED = "in every region, whether a row's label is missing does not depend on the label"
 _BY_PARTITION = (
     "the rows that cut the bins were drawn by partition and position in it, as the data have no order; with an id "
     "column the draw does not depend on partitions"
@@ -13,25 +17,37 @@ _BY_PARTITION = (
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
-    """How the rows of a fit were drawn: "id", "partition" or "position"; None where no row was drawn."""
+    """What a guarantee has to say of the rows of a fit.
+
+    Attributes
+    ----------
+    drawn_by : str or None
+        How rows were drawn to cut the bins: by "id", "partition" or "position"; None where no row was drawn.
+    skipped : int
+        Rows that were skipped because their label is missing.
+    """
 
     drawn_by: str | None = None
+    skipped: int = 0
 
     @property
     def assumed(self) -> tuple[str, ...]:
         """Assumptions of the guarantee."""
-        return (_BY_ID,) if self.drawn_by == "id" else ()
+        return ((_BY_ID,) if self.drawn_by == "id" else ()) + ((_SKIPPED,) if self.skipped else ())
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks of the guarantee."""
-        return (_BY_PARTITION,) if self.drawn_by == "partition" else ()
+        skipped = f"{counted(self.skipped, 'row')} without a label {'was' if self.skipped == 1 else 'were'} skipped"
+        return ((skipped,) if self.skipped else ()) + ((_BY_PARTITION,) if self.drawn_by == "partition" else ())
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved model keeps."""
-        return {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
+        drawn = {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
+        return {**drawn, **({"skipped_rows": self.skipped} if self.skipped else {})}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        return cls(next((by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None))
+        drawn_by = next((by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None)
+        return cls(drawn_by, Integer(0).check("skipped_rows", state.get("skipped_rows", 0)))

@@ -48,6 +48,8 @@ class MemoryRows(ScoredData):
         A partition fixed beforehand, the only one that these rows can be counted over.
     threads : int
         Threads for very large data.
+    skipped : int
+        Rows that were left out because their label is missing.
     """
 
     scores: Any
@@ -59,6 +61,11 @@ class MemoryRows(ScoredData):
     segment_names: tuple[Any, ...] = ()
     partition: Partition | None = None
     threads: int = 1
+    skipped: int = 0
+
+    def skipped_rows(self) -> int:
+        """How many rows were left out because their label is missing."""
+        return self.skipped
 
     def __len__(self) -> int:
         return len(self.codes)

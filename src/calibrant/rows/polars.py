@@ -36,7 +36,7 @@ class PolarsData(ScoredData):
         """Do `work` on every batch, as Polars' own threads make them."""
         total, row = work.nothing(), 0
         with watched(self._progress, None, "reading") as advance:
-            for frame in _frames(self._frame.select(list(dict.fromkeys(work.columns.named.values())))):
+            for frame in _frames(self._frame.select(work.columns.to_read)):
                 for batch in frame.to_arrow().to_batches(max_chunksize=BATCH_ROWS):
                     total = total + work(batch, Place(0, row))
                     row += batch.num_rows

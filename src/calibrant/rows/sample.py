@@ -19,18 +19,19 @@ _MOST_SEGMENTS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows of each segment; the only segment's name is None where there are none."""
+    """Rows of each segment; the only segment's name is None where there are none. Skipped rows are in no segment."""
 
     rows: Mapping[Any, int] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
+    skipped: int = 0
 
     @classmethod
     def of(cls, rows: BatchRows, faults: Faults) -> "Sizes":
         """Count the rows of a batch."""
         if rows.segments is None:
-            return cls({None: len(rows)}, faults)
+            return cls({None: len(rows)}, faults, rows.skipped)
         counts = np.bincount(rows.segments.number, minlength=len(rows.segments.names)).tolist()
-        return cls({name: n for name, n in zip(rows.segments.names, counts, strict=True) if n}, faults)
+        return cls({name: n for name, n in zip(rows.segments.names, counts, strict=True) if n}, faults, rows.skipped)
 
     def __add__(self, other: "Sizes") -> "Sizes":
         total = Counter(self.rows)
@@ -42,7 +43,7 @@ class Sizes:
                 got="more",
                 advice="name a column of groups, not of ids",
             )
-        return Sizes(total, self.faults + other.faults)
+        return Sizes(total, self.faults + other.faults, self.skipped + other.skipped)
 
 
 @dataclass(frozen=True, slots=True)

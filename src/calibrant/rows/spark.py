@@ -55,7 +55,7 @@ class SparkData(ScoredData):
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
         _equip(self._frame.sparkSession)  # before the function is made, which takes note of what it can import
-        names = dict.fromkeys(work.columns.named.values())
+        names = work.columns.to_read
         job = _folding(pickle.dumps(work), BATCH_ROWS)
         parts = self._frame.select(*map(quoted, names)).mapInArrow(job, _OUTCOME)
         if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
@@ -73,7 +73,7 @@ class SparkData(ScoredData):
     def sizes(self) -> dict[Any, int]:
         """Rows of each segment, as Spark itself counts them."""
         segment = self.columns.segment
-        if not self._native or (segment is not None and self._types[segment] not in _TYPES):
+        if not self._native or self.columns.pending or (segment is not None and self._types[segment] not in _TYPES):
             return super().sizes()
         if segment is None:
             return {None: _collected(self._frame.selectExpr("count(*)"))[0][0]}

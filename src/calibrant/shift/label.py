@@ -16,6 +16,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.facts import RowFacts
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
 
@@ -178,7 +179,7 @@ class LabelShiftCalibrator(RegionCalibrator):
             target = mixture_prior(own, rows.codes, moved, share)
         else:
             target = Prior.known(self.target_prior)
-        self._set(partition, tally, source, target, classes)
+        self._set(partition, tally, source, target, classes, rows.facts(drawn=self.split is not None))
         return self
 
     def _plain_level(self) -> float:
@@ -187,7 +188,9 @@ class LabelShiftCalibrator(RegionCalibrator):
         known = self.source_prior is not None and self.target_prior is not None
         return 1.0 - (alpha if known else alpha * (1.0 - _PRIOR_SHARE))
 
-    def _set(self, partition: Partition, tally: Tally, source: Prior, target: Prior, classes: Classes) -> None:
+    def _set(
+        self, partition: Partition, tally: Tally, source: Prior, target: Prior, classes: Classes, facts: RowFacts
+    ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
         plain = Guarantee.from_tally(
             partition,
@@ -210,7 +213,7 @@ class LabelShiftCalibrator(RegionCalibrator):
             population=Population.LABEL_SHIFT,
         )
         self.source_prior_, self.target_prior_ = source, target
-        self._set_fitted(partition, tally, guarantee, classes)
+        self._set_fitted(partition, tally, guarantee, classes, facts)
 
     def _state(self) -> dict[str, Any]:
         priors = {"s": self.source_prior_.to_list(), "t": self.target_prior_.to_list()}
@@ -226,4 +229,4 @@ class LabelShiftCalibrator(RegionCalibrator):
             rule = f"be {self._plain_level()!r}, what the priors leave"
             raise InvalidValueError("plain_level", rule, got=repr(state["plain_level"]))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        self._set(partition, tally, source, target, classes)
+        self._set(partition, tally, source, target, classes, RowFacts.from_dict(state))
