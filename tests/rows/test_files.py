@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
+from calibrant.rows.fingerprint import fingerprint
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(2)
@@ -101,3 +102,61 @@ def test_applied_columns_follow_the_rows(name, tmp_path) -> None:
     got = fitted.apply(scored(tmp_path / name, score="p", progress=False)).read_all()
     assert got["key"].to_pylist() == ROWS["key"].to_pylist()
     np.testing.assert_array_equal(got["calibrated"].to_numpy(), fitted.predict(got["p"].to_numpy()))
+
+
+OTHER = ROWS.set_column(1, "p", pa.array(1.0 - ROWS["p"].to_numpy()))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("change", ["replaced", "rewritten", "removed"])
+def test_a_file_that_changes_between_two_passes_is_told(name, change, tmp_path) -> None:
+    path, other = tmp_path / name, tmp_path / f"other.{name}"
+    WRITERS[name](ROWS, path)
+    WRITERS[name](OTHER, other)
+    data = scored(path, score="p", label="y", progress=False)
+    data.sizes()
+    if change == "replaced":
+        other.replace(path)
+    elif change == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(other.read_bytes())
+    for use in (lambda: data.tally(EDGES), lambda: fingerprint(data), lambda: BinningCalibrator(4).fit(data)):
+        with pytest.raises(ValueError, match=f"the file {name!r} changed while it was read: run again"):
+            use()
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
+@pytest.mark.parametrize("when", range(1, 5))
+def test_a_file_that_changes_during_any_pass_of_a_fit_is_told(name, when, tmp_path) -> None:
+    """Without the check, bins of one file were given with the fingerprint of the other."""
+    path, other = tmp_path / name, tmp_path / f"other.{name}"
+    WRITERS[name](ROWS, path)
+    WRITERS[name](OTHER, other)
+    passes = []
+
+    def during_a_pass(rows, total) -> None:
+        if rows == 1_000:  # the last row of a pass has been read
+            passes.append(rows)
+            if len(passes) == when:
+                other.replace(path)
+
+    data = scored(path, score="p", label="y", n_jobs=1, progress=during_a_pass)
+    with pytest.raises(ValueError, match="changed while it was read"):
+        (BinningCalibrator(4).fit(data), fingerprint(data))
+    assert len(passes) == when
+
+
+def test_small_row_groups_are_read_together_and_rows_keep_their_numbers(tmp_path) -> None:
+    table = pa.concat_tables([ROWS] * 30)
+    pq.write_table(table, tmp_path / "small.parquet", row_group_size=10)
+    data = scored(tmp_path / "small.parquet", score="p", label="y", progress=False)
+    assert len(data._parts) == 1
+    assert data.tally(EDGES)[0].counts.tolist() == (30 * EXPECTED.counts).tolist()
+    big = pa.table({"p": np.full(400_000, 0.5), "y": np.arange(400_000) % 2})
+    bad = big.set_column(0, "p", pa.array(np.where(np.arange(400_000) == 390_005, np.nan, 0.5)))
+    pq.write_table(bad, tmp_path / "big.parquet", row_group_size=1_000)
+    many = scored(tmp_path / "big.parquet", score="p", label="y", n_jobs=2, progress=False)
+    assert len(many._parts) == 4
+    with pytest.raises(ValueError, match="1 faulty row, row 390,006 of big"):
+        many.tally(EDGES)

@@ -152,22 +152,45 @@ class FilePart(ABC):
         The part's first row in the file.
     order : tuple of str, optional
         All columns in the order of the first file, where this file has another order.
+    stamp : tuple of int, optional
+        What `stamp_of` told of the file when it was first opened.
     """
 
     path: Path
     number: int
     first_row: int = 0
     order: tuple[str, ...] | None = None
+    stamp: tuple[int, ...] | None = None
 
     @abstractmethod
     def read(self, columns: list[str] | None) -> Iterator[Any]:
         """Record batches that hold these columns (None is all), none longer than the limit."""
 
     def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
-        """The part's batches."""
+        """The part's batches; an error where the file is another than when it was first opened."""
         names = self.order if columns is None else columns
         batches = self.read(None if names is None else list(names))
-        return placed(batches, names, self.number, self.first_row, self.path.name)
+        self._check_unchanged()
+        try:
+            yield from placed(batches, names, self.number, self.first_row, self.path.name)
+        except Exception:
+            self._check_unchanged()  # which explains the error better
+            raise
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if self.stamp is not None and stamp_of(self.path) != self.stamp:
+            name = self.path.name
+            raise InvalidValueError(None, f"the file {name!r} changed while it was read: run again when it is complete")
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What tells one content of a file from another without reading it: inode, size, and time of the last change."""
+    try:
+        found = path.stat()
+    except OSError:  # removed, or no longer allowed
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)

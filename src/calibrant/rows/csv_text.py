@@ -5,7 +5,7 @@ from typing import Any
 
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.arrow import ArrowData
+from calibrant.rows.arrow import ArrowData, stamp_of
 from calibrant.rows.batch import Columns
 from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
 from calibrant.rows.faults import Place
@@ -30,12 +30,12 @@ class TextData(ArrowData):
         columns.check(header)
         parts = []
         for number, path in enumerate(paths):
-            mark = delimiter_of(path, columns)
+            stamp, mark = stamp_of(path), delimiter_of(path, columns)
             own = header_of(path, mark)
             if own != header:
                 rule = "all have the same columns in the same order"
                 raise InvalidValueError("the files", rule, got=f"{own[:8]} in {path.name!r}")
-            parts.append(CsvFile(path, number, columns=columns, delimiter=mark, as_text=True))
+            parts.append(CsvFile(path, number, stamp=stamp, columns=columns, delimiter=mark, as_text=True))
         schema = pa.schema([pa.field(name, pa.string()) for name in header])
         super().__init__(parts, schema, columns, progress=progress)
         self._types = {columns.score: pa.float64(), **{name: types[name] for name in types if name in header}}

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant._text import Setting
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.arrow import BATCH_ROWS, ArrowData, FilePart
+from calibrant.rows.arrow import BATCH_ROWS, ArrowData, FilePart, stamp_of
 from calibrant.rows.batch import Columns
 from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
 from calibrant.rows.file_kind import (
@@ -22,6 +22,8 @@ from calibrant.rows.file_kind import (
     unreadable,
 )
 from calibrant.rows.progress import Progress
+
+_PART_ROWS = 1 << 17  # of small row groups, which are read together
 
 
 def find_files(source: Any) -> list[Path]:
@@ -71,6 +73,7 @@ def from_files(
     parts: list[FilePart] = []
     rows = [0] * len(paths)
     for place, path in enumerate(paths):
+        stamp = stamp_of(path)
         own, found, rows[ranks[place]] = _OPEN[kind](path, ranks[place], columns, types or {})
         columns.check(own.names)
         first = own if first is None else first
@@ -78,7 +81,7 @@ def from_files(
             got = f"{path.name!r}, which differs in {different[:5]}"
             raise InvalidValueError("the files", "all have the same columns", got=got)
         order = None if own.names == first.names else tuple(first.names)
-        parts += [replace(part, order=order) for part in found]
+        parts += [replace(part, order=order, stamp=stamp) for part in found]
     _check_flat(first, columns)
     known = rows if kind == "parquet" else None
     return ArrowData(parts, first, columns, part_rows=known, threads=threads, progress=progress)
@@ -127,29 +130,32 @@ def _open_parquet(path: Path, number: int, columns: Columns, types: Mapping[str,
 
     with reading(path, "parquet"), pq.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
-    parts, first = [], 0
+    parts, first, groups, rows = [], 0, [], 0
     for group in range(metadata.num_row_groups):
-        parts.append(RowGroup(path, number, first_row=first, metadata=metadata, group=group))
-        first += metadata.row_group(group).num_rows
+        groups.append(group)
+        rows += metadata.row_group(group).num_rows
+        if rows >= _PART_ROWS or group == metadata.num_row_groups - 1:
+            parts.append(RowGroups(path, number, first_row=first, metadata=metadata, groups=groups))
+            first, groups, rows = first + rows, [], 0
     return schema, parts, first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowGroup(FilePart):
-    """A row group of a Parquet file."""
+class RowGroups(FilePart):
+    """Row groups of a Parquet file that follow each other: one, or many small ones."""
 
     metadata: Any
-    group: int
+    groups: list[int]
 
     def read(self, columns: list[str] | None) -> Iterator[Any]:
-        """The row group's batches."""
+        """The batches of the row groups."""
         import pyarrow.parquet as pq
 
         with (
             reading(self.path, "parquet"),
             pq.ParquetFile(self.path, metadata=self.metadata, pre_buffer=False) as file,
         ):
-            yield from file.iter_batches(BATCH_ROWS, row_groups=[self.group], columns=columns, use_threads=False)
+            yield from file.iter_batches(BATCH_ROWS, row_groups=self.groups, columns=columns, use_threads=False)
 
 
 def _open_csv(path: Path, number: int, columns: Columns, types: Mapping[str, Any]) -> Opened:
