@@ -2,13 +2,20 @@
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from calibrant.errors import InvalidValueError
+
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows: drafts of processes that died stay there
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -17,7 +24,11 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
 
     Everything that the library writes goes through here. The block fills the draft, in one go or batch by batch. If it
     raises, the draft is removed and a file that was there stays as it was. The draft is flushed to the disk before it
-    is moved, and gets the permissions of the file that it replaces. A symbolic link stays one.
+    is moved, and gets the permissions of the file that it replaces. Only regular files are replaced. A symbolic link is
+    followed: it stays a link, and the file that it names is replaced or made. Of several writers that may not overwrite
+    only one succeeds.
+
+    A process that is killed leaves its draft behind. The next draft of the same file removes it.
 
     Parameters
     ----------
@@ -32,7 +43,7 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
     FileExistsError, IsADirectoryError, FileNotFoundError
         Where a file is there and `overwrite` is False, where a folder is there, and where there is no folder for it.
     InvalidValueError
-        Where something is there that is neither a file nor a folder, such as a pipe.
+        Where something is there that is neither a file nor a folder, such as a pipe or a device.
 
     Examples
     --------
@@ -44,26 +55,27 @@ def draft_of(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterat
     ...     place.read_text(), [file.name for file in place.parent.iterdir()]
     ('whole', ['a.txt'])
     """
-    name = os.fspath(path)
-    place = os.path.realpath(name)
-    with suppress(FileNotFoundError):
-        _check_place(os.stat(place), name, overwrite)
+    check_place(path, overwrite=overwrite)
+    place = os.path.realpath(path)
     folder, file_name = os.path.split(place)
-    draft = os.path.join(folder, f".{file_name}.{secrets.token_hex(6)}.tmp")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-    try:
-        yield Path(draft)
-        with open(draft, "rb+") as file:
+    _remove_old_drafts(folder, file_name)
+    with _new_draft(folder, file_name) as file:
+        draft = file.name
+        try:
+            yield Path(draft)
             os.fsync(file.fileno())
-        if overwrite:
-            with suppress(OSError):  # there may be no file to take permissions from
-                os.chmod(draft, stat.S_IMODE(os.stat(place).st_mode))
-            os.replace(draft, place)
-        else:
-            _move_to_free_place(draft, place, name)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
+            if fcntl is None:
+                file.close()  # Windows moves no file that is open
+            check_place(path, overwrite=overwrite)
+            if overwrite:
+                with suppress(FileNotFoundError):  # there may be no file to take permissions from
+                    os.chmod(draft, stat.S_IMODE(os.stat(place).st_mode))
+                os.replace(draft, place)
+            else:
+                _move_to_free_place(draft, place, os.fspath(path))
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
     _flush_folder(folder)
 
 
@@ -73,13 +85,49 @@ def write_file(data: bytes, path: str | os.PathLike[str], *, overwrite: bool = F
         draft.write_bytes(data)
 
 
-def _check_place(there: os.stat_result, name: str, overwrite: bool) -> None:
-    if stat.S_ISDIR(there.st_mode):
+def check_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Raise the error of `draft_of` where no file can be written to this path."""
+    name = os.fspath(path)
+    folder = os.path.dirname(os.path.realpath(name))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.path.dirname(name) or folder)
+    try:
+        kind = os.stat(name).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file", name)
-    if not stat.S_ISREG(there.st_mode):
-        raise InvalidValueError("the path", "name a regular file", got=repr(name), advice="pass an open file instead")
+    if not stat.S_ISREG(kind):
+        raise InvalidValueError("the output", "be a regular file", got=f"{name!r}, a pipe, device or socket")
     if not overwrite:
         raise _exists(name)
+
+
+def _new_draft(folder: str, file_name: str) -> BinaryIO:
+    """An empty file of a new name, locked as long as it is open and this process lives."""
+    while True:
+        file = open(os.path.join(folder, f".{file_name}.{secrets.token_hex(6)}.tmp"), "xb")  # noqa: SIM115
+        with suppress(OSError):  # a file system without locks
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(file.name):  # else it was taken for an old draft before it was locked
+            return file
+        file.close()
+
+
+def _remove_old_drafts(folder: str, file_name: str) -> None:
+    """Remove drafts of this file that no process has locked: their writers were killed."""
+    if fcntl is None:
+        return
+    ours = re.compile(rf"\.{re.escape(file_name)}\.[0-9a-f]{{12}}\.tmp")
+    for name in filter(ours.fullmatch, os.listdir(folder)):
+        with suppress(OSError):  # it is locked, or gone, or not ours to open
+            old = os.open(os.path.join(folder, name), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(old, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(os.path.join(folder, name))
+            finally:
+                os.close(old)
 
 
 def _move_to_free_place(draft: str, place: str, name: str) -> None:
@@ -89,9 +137,20 @@ def _move_to_free_place(draft: str, place: str, name: str) -> None:
     except FileExistsError:
         raise _exists(name) from None
     except OSError:  # a file system without links
-        if os.path.exists(place):
-            raise _exists(name) from None
+        _take_and_replace(draft, place, name)
+
+
+def _take_and_replace(draft: str, place: str, name: str) -> None:
+    """Make an empty file, which only one writer can do, and put the draft in its place."""
+    try:
+        open(place, "xb").close()
+    except FileExistsError:
+        raise _exists(name) from None
+    try:
         os.replace(draft, place)
+    except BaseException:
+        os.unlink(place)
+        raise
 
 
 def _exists(name: str) -> FileExistsError:

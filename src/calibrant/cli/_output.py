@@ -14,16 +14,17 @@ def print_json(content: Mapping[str, Any]) -> None:
     """One JSON object, on standard output."""
     import json
 
-    click.echo(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+    click.echo(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A copy of plain JSON values; numbers that JSON does not have become null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     if hasattr(value, "tolist"):  # numpy's numbers and arrays, without importing numpy
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

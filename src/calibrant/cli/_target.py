@@ -1,25 +1,31 @@
 """Output files: where they may be, and which format their names ask for."""
 
 import os
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from calibrant.cli._errors import RefusedError
+from calibrant.cli._input import STANDARD_INPUT
 
 
-def check_target(output: str, *, overwrite: bool, inputs: list[str] | None = None) -> None:
-    """Refuse an output path that cannot be written to, before any work is done."""
-    if os.path.isdir(output):
-        raise RefusedError("-o", "name a file", got=f"the folder {output!r}")
-    if not os.path.isdir(os.path.dirname(output) or "."):
-        raise RefusedError("-o", "name a file in a folder that exists", got=repr(output))
-    if not os.path.exists(output):
-        return
-    for entry in inputs or []:
+def check_target(options: Mapping[str, Any]) -> None:
+    """Refuse an output path that cannot be written to, or that is read, before any work is done."""
+    from calibrant._file import check_place
+    from calibrant.rows.files import find_files
+
+    output, model = options["output"], options.get("model")
+    data = [entry for entry in options.get("data", ()) if entry != STANDARD_INPUT]
+    read: list[Any] = [*find_files(data), *([] if model in (None, STANDARD_INPUT) else [model])]
+    if STANDARD_INPUT in (model, *options.get("data", ())):
+        with suppress(OSError, ValueError, AttributeError):  # standard input need not be a file
+            read.append(sys.stdin.fileno())
+    for entry in read:
         with suppress(OSError):
             if os.path.samefile(entry, output):
                 raise RefusedError("-o", "not name a file that is read", got=repr(output))
-    if not overwrite:
-        raise RefusedError("-o", "name a new file", got=f"{output!r}, which exists", advice="--overwrite replaces it")
+    check_place(output, overwrite=options["overwrite"])
 
 
 def kind_of(output: str) -> tuple[str, str | None]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.cli._errors import RefusedError
+from calibrant.cli._output import plain
 
 
 @contextmanager
@@ -135,4 +136,4 @@ def _json_cells(column: Any) -> Any:
 def _encoded(value: Any) -> str:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)

@@ -46,7 +46,6 @@ def command(**options: Any) -> None:
     cat new.csv | calibrant apply model.json - -o - | head
     """
     from calibrant._file import draft_of
-    from calibrant.rows.files import find_files
 
     output, data, quiet = options["output"], options["data"], options["quiet"]
     prefix, overwrite = options["prefix"], options["overwrite"]
@@ -56,8 +55,7 @@ def command(**options: Any) -> None:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
     kind, packing = kind_of(output)
     if output != "-":
-        read = [] if STANDARD_INPUT in data else [str(path) for path in find_files(list(data))]
-        check_target(output, overwrite=overwrite, inputs=[options["model"], *read])
+        check_target(options)
     model = read_model(options["model"])
     with files(options) as source:
         columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}

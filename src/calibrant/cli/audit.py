@@ -46,11 +46,13 @@ def command(**options: Any) -> int:
     calibrant audit scores.parquet --score p --label y --segment region
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
     """
+    from calibrant._file import write_file
+
     output = options["output"]
     if output is not None:
         if not output.lower().endswith((".html", ".htm")):
             raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
-        check_target(output, overwrite=options["overwrite"], inputs=list(options["data"]))
+        check_target(options)
     elif options["model"] is not None:
         raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
     model = None if options["model"] is None else read_model(options["model"])
@@ -59,7 +61,8 @@ def command(**options: Any) -> int:
             check_columns(model, data.columns.named)
         found = _audit(data, labels, options)
         if output is not None:
-            _report(output, found, data, source, labels, options["title"], model)
+            page = _report(found, data, source, labels, options["title"], model)
+            write_file(page.encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         promised = None if model is None else promise_json(model.calibrator)
         print_json({"command": "audit", "report": output, **audit_json(found), "guarantee": promised})
@@ -132,12 +135,10 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
     }
 
 
-def _report(
-    output: str, found: Any, data: Any, source: Any, labels: dict[str, Any], title: str | None, model: Any
-) -> None:
+def _report(found: Any, data: Any, source: Any, labels: dict[str, Any], title: str | None, model: Any) -> str:
     from calibrant.partition import Partition
     from calibrant.rows.fingerprint import fingerprint
-    from calibrant.views.report import write_report
+    from calibrant.views.report import render_report
 
     names = source.names
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -151,4 +152,4 @@ def _report(
         "fingerprint": str(fingerprint(data)),
     }
     calibrator = None if model is None else model.calibrator
-    write_report(output, found, calibrator, title=title or f"Audit of {shown}", source=facts, histogram=histogram)
+    return render_report(found, calibrator, title=title or f"Audit of {shown}", source=facts, histogram=histogram)

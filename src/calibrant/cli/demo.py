@@ -201,6 +201,7 @@ def _picture(folder: Path, calibrator: Any, held_out: "Flights", december: "Flig
     except ImportError:
         return None
     from calibrant import ReliabilityDisplay
+    from calibrant._file import draft_of
 
     figure = Figure(figsize=(10.5, 5.4), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
@@ -211,5 +212,6 @@ def _picture(folder: Path, calibrator: Any, held_out: "Flights", december: "Flig
     axes[1].get_legend().remove()
     axes[1].set_ylabel("")
     path = folder / "reliability.png"
-    figure.savefig(path, dpi=110)
+    with draft_of(path, overwrite=True) as draft:
+        figure.savefig(draft, dpi=110, format="png")
     return str(path)

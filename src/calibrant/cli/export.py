@@ -45,7 +45,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if target == "onnx" and output is None:
         raise click.UsageError("--to onnx needs -o model.onnx", ctx)
     if output is not None:
-        check_target(output, overwrite=options["overwrite"], inputs=[options["model"]])
+        check_target(options)
     model = read_model(options["model"])
     try:
         content = _exported(model, options)

@@ -63,7 +63,7 @@ def command(**options: Any) -> int:
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"])
     if output is not None:
-        check_target(output, overwrite=options["overwrite"], inputs=list(options["data"]))
+        check_target(options)
     with labelled(options, "segment", "weight", "id") as (source, data, labels):
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
