@@ -96,6 +96,8 @@ def _side_by_side(columns: list[tuple[Any, Any]], name: str, n_rows: int) -> NDA
 
 def _from_series(series: Any, name: str) -> NDArray[Any]:
     array = np.asarray(series.to_numpy())
+    if array.dtype.kind == "U":  # text of a fixed width loses NULs at the end
+        array = np.array(series.to_list(), dtype=object)
     missing = series.is_null()
     count = int(missing.sum())
     # pandas counts NaN as null: leave those in floats to the check for finite scores, which names them better

@@ -177,7 +177,7 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
 
 
 def _positive_index(known: NDArray[Any], pos_label: Any, score_columns: int) -> Literal[0, 1]:
-    labels = known.tolist()
+    labels, pos_label = known.tolist(), plain_number(pos_label)
     if pos_label is not None:
         # what is not a plain value, such as an array, may answer == with something that is neither true nor false
         plain = isinstance(pos_label, str | bytes | bool | int | float | np.generic)

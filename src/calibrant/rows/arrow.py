@@ -302,7 +302,8 @@ def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
 
     arrays = {}
     for name, values in columns:
-        array = np.asarray(values)
+        texts = isinstance(values, list | tuple) and all(isinstance(entry, str) for entry in values)
+        array = np.asarray(values, dtype=object if texts else None)  # text of a fixed width loses NULs at the end
         if array.ndim != 1:
             raise InvalidTypeError(name, "have shape (n,)", got=f"shape {array.shape}")
         arrays[name] = pa.array(array)

@@ -1,5 +1,7 @@
 """CSV files: which mark separates the fields, and errors that name the column, the row and what stands there."""
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from calibrant.rows.batch import Columns
 from calibrant.rows.file_kind import beginning, unreadable
 
 _DELIMITERS = ",;\t|"
+_HEADER_SIZES = (1 << 16, 1 << 22)  # bytes that are searched for the end of the header; Arrow's blocks hold 8 MB
 _NOT_A_NUMBER = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error to ([\w\[\]]+): invalid value '(.*)'", re.S
 )
@@ -44,7 +47,7 @@ class CsvFile(FilePart):
 
     def _open(self, columns: Sequence[str] | None, *, threads: bool) -> Any:
         import pyarrow as pa
-        from pyarrow import csv
+        from pyarrow import csv as arrow_csv
 
         header = header_of(self.path, self.delimiter)
         if self.as_text:
@@ -52,20 +55,20 @@ class CsvFile(FilePart):
         else:
             numeric = (self.columns.score, self.columns.weight)
             chosen = {**self.types, **{name: pa.float64() for name in numeric if name is not None}}
-        convert = csv.ConvertOptions(
+        convert = arrow_csv.ConvertOptions(
             column_types=chosen,
             include_columns=None if columns is None else list(columns),
             strings_can_be_null=not self.as_text,
         )
-        read = csv.ReadOptions(use_threads=threads, block_size=1 << 23)
-        parse = csv.ParseOptions(
+        read = arrow_csv.ReadOptions(use_threads=threads, block_size=1 << 23)
+        parse = arrow_csv.ParseOptions(
             delimiter=self.delimiter,
             newlines_in_values=True,
             ignore_empty_lines=len(header) > 1,  # of a single column an empty line is a row, with a missing entry
         )
         try:
             source = pa.input_stream(str(self.path), compression="detect")
-            return csv.open_csv(source, read, parse, convert)
+            return arrow_csv.open_csv(source, read, parse, convert)
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(error, columns, again=threads) from None
 
@@ -126,34 +129,45 @@ def _number_hint(text: str) -> str | None:
 
 
 def header_of(path: Path, delimiter: str) -> list[str]:
-    """The names in the first line."""
-    import csv
+    """The names in the header line, which may be quoted and then hold line breaks."""
+    header = _header(path, delimiter)
+    if header is None:
+        rule, got = "end within its first 4 MB", "no line break"
+        raise InvalidValueError(
+            f"the header line of {path.name!r}", rule, got=got, advice="check that it is a CSV file"
+        )
+    return header
 
-    return next(csv.reader([_first_line(path)], delimiter=delimiter), [])
 
-
-def _first_line(path: Path) -> str:
-    start = beginning(path, 1 << 16)
-    if not start.strip():
-        raise InvalidValueError(f"the file {path.name!r}", "hold a header line and rows", got="an empty file")
-    return start.lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip("\r")
+def _header(path: Path, delimiter: str) -> list[str] | None:
+    """The fields of the first line that is not empty; None where it has no end within the limit."""
+    for size in _HEADER_SIZES:
+        start = beginning(path, size)
+        text = start.decode("utf-8-sig", "replace").lstrip("\r\n")
+        if not text.strip():
+            raise InvalidValueError(f"the file {path.name!r}", "hold a header line and rows", got="an empty file")
+        lines = io.StringIO(text, newline="")
+        try:
+            header = next(csv.reader(lines, delimiter=delimiter))
+        except csv.Error:  # a field of more than 128 KB
+            continue
+        if len(start) < size or lines.tell() < len(text):
+            return header
+    return None
 
 
 def delimiter_of(path: Path, columns: Columns) -> str:
     """The delimiter that makes the header hold the columns asked for; a comma where none does."""
-    import csv
-
-    header = _first_line(path)
     wanted = {name for name in columns.named.values() if name}
-    held = {mark: next(csv.reader([header], delimiter=mark), []) for mark in _DELIMITERS}
+    held = {mark: _header(path, mark) or [] for mark in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ","))
     if not wanted & set(held[best]):
         if any(map(_is_number, held[best])):
             rule = "begin with a header line that names the columns"
-            raise InvalidValueError(f"the file {path.name!r}", rule, got=f"numbers: {header[:60]!r}")
+            raise InvalidValueError(f"the file {path.name!r}", rule, got=f"numbers: {best.join(held[best])[:60]!r}")
         if len(held[best]) == 1 and len(wanted) > 1:
             rule = "be separated by a comma, semicolon, tab or |"
-            got = f"a header without any: {header[:60]!r}"
+            got = f"a header without any: {held[best][0][:60]!r}"
             raise InvalidValueError(f"fields of the file {path.name!r}", rule, got=got)
     return best
 

@@ -1,6 +1,7 @@
 """The formats of files: told by name or by first bytes, and what is wrong with a file that cannot be read."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,7 @@ _FOREIGN = {
     b"\x80\x04\x95": "a pickle",
     b"\x80\x05\x95": "a pickle",
 }
+_WEB_PAGE = re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype|html|head|body|table|script|\?xml)[\s>]", re.IGNORECASE)
 _DAMAGE = ("runcated", "Unexpected end", "smaller than", "magic bytes", "thrift", "xpected to read", "orrupt")
 _BINARY = ("parquet", "ipc")
 
@@ -88,6 +90,7 @@ def check_kind(path: Path, format: str) -> None:
     start = beginning(path) if path.stat().st_size else b""
     if not start:
         raise InvalidValueError(None, f"{path.name!r} is empty: it must hold rows of data")
+    check_foreign(path, start)
     reason = _strange(start, format)
     if reason is not None:
         raise InvalidValueError(None, joined(f"{path.name!r} cannot be read as {FORMATS[format]}: it ", reason))
@@ -95,9 +98,7 @@ def check_kind(path: Path, format: str) -> None:
 
 def _strange(start: bytes, format: str) -> Text | None:
     """Why a file that begins like this is not of the format; None where nothing speaks against it."""
-    foreign, found, few = _foreign(start), sniff_bytes(start), start[:64]
-    if foreign is not None:
-        return f"is {foreign}; save it as CSV or Parquet"
+    found, few = sniff_bytes(start), start[:64]
     if found is not None and found != format and (found in _BINARY or format in _BINARY):
         return (f"looks like {FORMATS[found]}; rename it, or give ", Setting("format", found))
     if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format not in _BINARY and few.count(0) > len(few) // 4):
@@ -106,9 +107,15 @@ def _strange(start: bytes, format: str) -> Text | None:
         return "is compressed; let its name end in .gz, .bz2, .zst or .lz4"
     if format == "json" and start.lstrip()[:1] == b"[":
         return "must hold one JSON object on each line, not a JSON array"
-    if format == "csv" and start.lstrip()[:1] == b"<":
-        return "looks like a web page"
+    if format == "csv" and _WEB_PAGE.match(start):
+        return "looks like a web page; save the data themselves as CSV"
     return None
+
+
+def check_foreign(path: Path, start: bytes) -> None:
+    """Raise an error for a file of a format that is known, but not read."""
+    if (foreign := _foreign(start)) is not None:
+        raise InvalidValueError(None, f"{path.name!r} cannot be read: it is {foreign}; save it as CSV or Parquet")
 
 
 def _foreign(start: bytes) -> str | None:

@@ -14,6 +14,8 @@ from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
 from calibrant.rows.file_kind import (
     FORMATS,
     SUFFIXES,
+    beginning,
+    check_foreign,
     check_kind,
     first_bad_line,
     format_of,
@@ -30,7 +32,14 @@ def find_files(source: Any) -> list[Path]:
     """The files that a path, a folder, a glob or a list of them names; those of a folder or a glob are sorted."""
     if isinstance(source, list | tuple):
         return [path for entry in source for path in find_files(entry)]
-    text = str(source)
+    found = _found(str(source))
+    for path in found:
+        if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python writes bytes that are no UTF-8
+            raise InvalidValueError("the name of a file", "be UTF-8", got=ascii(str(path)), advice="rename it")
+    return found
+
+
+def _found(text: str) -> list[Path]:
     path = Path(text)
     if path.is_file():
         return [path]
@@ -103,6 +112,7 @@ def common_format(paths: Sequence[Path], format: str | None = None) -> str:
     for path in paths:
         kind = format or format_of(path) or sniff(path)
         if kind is None:
+            check_foreign(path, beginning(path))
             advice = ("give its format, ", Setting("format"), f", as one of {', '.join(FORMATS)}")
             rule = f"end in one of {', '.join(SUFFIXES)}"
             raise InvalidValueError(f"the name of the file {path.name!r}", rule, advice=advice)
