@@ -10,13 +10,23 @@ from calibrant import BinningCalibrator, Tally, plan
 from calibrant.intervals import get_method
 
 
-def worst_radius(rows: int, n_bins: int, interval: str, alpha: float = 0.1) -> float:
-    """Every count of positives, one by one."""
-    worst = 0.0
-    for k in range(rows + 1):
-        limits = get_method(interval).function(Tally.from_counts([rows] * n_bins, [k] * n_bins), alpha)
-        worst = max(worst, limits.upper[0] - k / rows, k / rows - limits.lower[0])
-    return worst
+def radii(rows: int, n_bins: int, interval: str, alpha: float = 0.1) -> np.ndarray:
+    """Every count of positives: all at once, with an alpha that leaves each interval its level among `n_bins`."""
+    method, k = get_method(interval), np.arange(rows + 1)
+    if method.exact:  # Sidak's level
+        limits = method(Tally.from_counts([rows] * k.size, k), 1 - (1 - alpha) ** (k.size / n_bins))
+        return np.maximum(limits.upper - k / rows, k / rows - limits.lower)
+    size = 9 * n_bins  # Bonferroni's level
+    limits = [
+        method(Tally.from_counts([rows] * size, np.resize(k[start : start + size], size)), alpha * size / n_bins)
+        for start in range(0, k.size, size)
+    ]
+    lower, upper = (np.concatenate([getattr(limit, side) for limit in limits])[: k.size] for side in ("lower", "upper"))
+    return np.maximum(upper - k / rows, k / rows - lower)
+
+
+def worst_radius(rows: int, n_bins: int, interval: str) -> float:
+    return float(radii(rows, n_bins, interval).max())
 
 
 @pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
@@ -25,6 +35,58 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
     planned = plan(n=3 * (rows + 1) - 1, n_bins=3, interval=interval)
     assert planned.rows_per_bin == rows
     assert planned.epsilon == pytest.approx(worst_radius(rows, 3, interval), rel=1e-9)
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize("n", [6, 13, 27, 28, 29, 30, 31])
+def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int, interval: str) -> None:
+    scores = np.random.default_rng(n).uniform(size=n)
+    fit = BinningCalibrator(n_bins=2, interval=interval, classes=(0, 1)).fit
+    sizes = set(fit(scores, np.zeros(n)).tally_.counts.tolist())
+    worst = max(worst_radius(size, 2, interval) for size in sizes)
+    planned = plan(n=n, n_bins=2, interval=interval)
+    assert planned.probability == 1.0
+    assert worst <= planned.epsilon == pytest.approx(worst, rel=1e-9)
+    for k in range(n + 1):  # what a fit delivers, with the positives at one end
+        assert fit(scores, np.arange(n) < k).guarantee_.epsilon <= planned.epsilon
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
+def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
+    planned = plan(n=220, n_bins=1, interval=interval, split=60)
+    assert 0 < planned.rows_per_bin < 100
+    assert planned.probability == 0.9
+    for rows in range(planned.rows_per_bin, 161):
+        assert (
+            worst_radius(rows, 1, interval) <= planned.epsilon < 1.3 * worst_radius(planned.rows_per_bin, 1, interval)
+        )
+    assert plan(n=10, n_bins=2, interval=interval, split=5).epsilon == 1.0  # a bin may hold a single row
+
+
+@pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize("rows", [3_001, 12_000])
+def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, interval: str, monkeypatch) -> None:
+    planned = plan(n=rows, n_bins=1, interval=interval)
+    monkeypatch.setattr("calibrant._plan._MOST_TRIED", 0)
+    assert planned.epsilon <= plan(n=rows, n_bins=1, interval=interval).epsilon < 1.02 * planned.epsilon
+
+
+@pytest.mark.parametrize("base_rate", [0.03, 0.2, 0.97])
+@pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "blaker"])
+@pytest.mark.parametrize("probability", [0.9, 0.99])
+def test_a_base_rate_is_planned_with_the_stated_probability(
+    base_rate: float, interval: str, probability: float
+) -> None:
+    # exactly: the number of positives is binomial, and in the worst case all of them are in one bin of 99
+    n, rarer = 199, min(base_rate, 1 - base_rate)
+    planned = plan(n=n, n_bins=2, base_rate=base_rate, interval=interval, probability=probability)
+    assert planned.rows_per_bin == 99
+    k, radius = np.arange(100), radii(99, 2, interval)
+    reached = np.maximum.accumulate(radius) <= planned.epsilon
+    assert stats.binom.pmf(k[reached], n, rarer).sum() >= probability or reached.all()
+    assert planned.epsilon == pytest.approx(
+        radius[: int(stats.binom.ppf(probability, n, rarer)) + 1][:50].max(), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.05, 0.01])
@@ -55,11 +117,15 @@ def test_rare_events_need_fewer_labels() -> None:
 
 
 def test_split_counts_on_the_papers_bound_for_the_emptiest_bin() -> None:
-    planned = plan(n=100_000, n_bins=10, split=0.2)
+    planned = plan(n=100_000, n_bins=10, split=20_000)
     expected = 80_000 / 20 - np.sqrt(80_000 * np.log(200) / 2)
     assert planned.rows_per_bin == int(expected)
+    # a fraction draws each row by itself: half of the tail is for the number of rows that cut
+    counting = 100_000 - stats.binom.ppf(1 - 0.025, 100_000, 0.2)
+    expected = counting / 20 - np.sqrt(counting * np.log(400) / 2)
+    assert plan(n=100_000, n_bins=10, split=0.2).rows_per_bin == int(expected)
     assert plan(n=1200, n_bins=10, split=0.2).rows_per_bin == 0  # vacuous for so few rows
-    assert plan(n=1200, n_bins=10, split=0.2).epsilon == 0.5
+    assert plan(n=1200, n_bins=10, split=0.2).epsilon == 1.0
 
 
 def test_papers_bound_on_the_emptiest_bin_holds() -> None:
@@ -78,6 +144,12 @@ def test_the_answer_is_a_sentence() -> None:
     assert str(plan(n=10_000, n_bins=10)) == (
         "10,000 labels, in 10 bins of at least 999, give epsilon 0.041 at 90% confidence, for any rates, if no scores "
         "are tied."
+    )
+
+
+def test_the_answer_says_how_likely_it_is() -> None:
+    assert str(plan(n=10_000, n_bins=10, base_rate=0.03, probability=0.95)).endswith(
+        " at 90% confidence with probability at least 95%, if 3% of rows are positive and no scores are tied."
     )
 
 
@@ -100,6 +172,7 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
         ({"n": 10**13}, "n must be at most 1,000,000,000,000; got 10000000000000"),
         ({"epsilon": 1e-8}, "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08"),
         ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
+        ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
         ({"n": 100, "split": 0}, "split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 0"),
     ],
 )

@@ -1,9 +1,13 @@
 """How many labels a target epsilon needs, and which epsilon a number of labels gives."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import ndtri
+from scipy.stats import binom
 
 from calibrant._input import shown
 from calibrant._numbers import percent, upper
@@ -12,12 +16,16 @@ from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import METHODS, get_method
+from calibrant.intervals._binomial import sidak_level
+from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 
 _LARGEST_PLAN = 10**12
 _INTERVALS = tuple(name for name in METHODS if name != "umd")  # its limits need the sizes of all bins
-_SECTIONS = 12  # counts of positives that one step of the search for the worst case tries
+_FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
+_MOST_TRIED = 4_000  # counts of positives that are tried one by one; for more, a bound is used
+_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +37,38 @@ class Plan:
     n : int
         Rows with labels, including those that are only used to cut bins.
     epsilon : float
-        In every bin at once, the true rate is within epsilon of the predicted probability.
-    confidence_level, n_bins, interval :
-        As given.
+        A fit gives at most this epsilon: in every bin at once, the true rate is within epsilon of the predicted
+        probability.
     rows_per_bin : int
         Rows in the smallest bin.
+    confidence_level, n_bins, interval :
+        As given.
     base_rate : float or None
         Overall rate of positives, as given; None for the worst case.
     split : float, int or None
         Fraction or number of rows that are only used to cut bins.
+    probability : float
+        The probability that a fit gives at most `epsilon`: 1 without a base rate and a split, else as given.
     """
 
     n: int
     epsilon: float
+    rows_per_bin: int
     confidence_level: float
     n_bins: int
     interval: str
-    rows_per_bin: int
     base_rate: float | None
-    split: float | None
+    split: float | int | None
+    probability: float
 
     def __str__(self) -> str:
         bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
         claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
-        rates = "for any rates," if self.base_rate is None else f"if {percent(self.base_rate)} of rows are positive and"
-        ties = "if no scores are tied" if self.base_rate is None else "no scores are tied"
-        return f"{self.n:,} labels, in {bins}, give {claim}, {rates} {ties}."
+        how_likely = "" if self.probability == 1.0 else f" with probability at least {percent(self.probability)}"
+        rates = (
+            "for any rates, if" if self.base_rate is None else f"if {percent(self.base_rate)} of rows are positive and"
+        )
+        return f"{self.n:,} labels, in {bins}, give {claim}{how_likely}, {rates} no scores are tied."
 
 
 def plan(
@@ -65,11 +79,15 @@ def plan(
     n_bins: int = 10,
     base_rate: float | None = None,
     interval: str = "clopper-pearson",
-    split: float | None = None,
+    split: float | int | None = None,
+    probability: float = 0.9,
 ) -> Plan:
     """Return the number of labels needed for a target epsilon, or the epsilon that a number of labels gives.
 
-    The answer comes from the intervals themselves, not from a formula. It is for quantile bins and `value="mean"`.
+    Claimed, for quantile bins, `value="mean"` and scores without ties: a fit of `n` rows has at most the planned
+    epsilon. Without `base_rate` and `split` this is sure. With them, it holds with at least the stated `probability`,
+    because the number of positives, or of rows in a bin, is random. Assumed then: rows are independent draws, and the
+    base rate is as given.
 
     Parameters
     ----------
@@ -82,16 +100,35 @@ def plan(
     n_bins : int, default=10
         Number of bins.
     base_rate : float, optional
-        Overall rate of positives. None plans for the worst case over all rates and counts of positives, so a fit is
-        sure to give this epsilon. With a base rate p, the rate of a bin of equal mass is at most n_bins * p. The plan
-        is then for a bin with that rate, or 1/2 if that is less, and with the expected number of positives in it.
+        Overall rate of positives. None plans for the worst case over all counts of positives. With a base rate, the
+        number of positives is binomial. The plan is for the worst case in which no bin has more positives than the
+        `probability` quantile of that number. For rates above 1/2, read negatives for positives.
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
     split : float or int, optional
-        Fraction or number of rows that are only used to cut bins. The size of the smallest bin then follows from
-        `thm:data_dep_partition`: for continuous scores, if at least 5.18 B ln(2B / alpha) rows cut the bins, then with
-        probability 1 - alpha it holds at least m / 2B - sqrt(m ln(2B / alpha) / 2) of the m other rows. Without a split
-        the counts are known exactly for continuous scores.
+        Fraction or number of rows that are only used to cut bins. The size of the smallest bin is then random. By
+        `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B / t) rows cut the bins, then with
+        probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. Without a split the
+        counts are known exactly.
+    probability : float, default=0.9
+        How likely the plan must be to succeed, with `base_rate` or `split`. What is left, 1 - probability, is shared
+        equally by the numbers that are random: of positives, of rows in a bin, of rows that a fraction draws.
+
+    Notes
+    -----
+    The largest epsilon is not monotone in the number of rows of a bin, because counts are whole numbers. So every size
+    that a bin can have, and every count of positives that a bound does not rule out, is tried. Where that would be more
+    than 4,000 counts, or where a split leaves the sizes open, the bound itself is used. It only falls as a bin grows.
+    For the limits of Clopper and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013):
+    P(X <= k) <= Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
+    kl(p, q) <= z^2 / (2N).
+
+    With a target, the answer is an `n` that is enough although `n` - 1 is not.
+
+    References
+    ----------
+    Zubkov and Serov (2013), "A complete proof of universal inequalities for the distribution function of the binomial
+    law", Theory of Probability and its Applications 57.
 
     Examples
     --------
@@ -109,7 +146,11 @@ def plan(
     if base_rate is not None:
         base_rate = check_open_unit("base_rate", base_rate)
     check_choice("interval", interval, _INTERVALS)
-    question = _Question(confidence_level, n_bins, interval, base_rate, split)
+    if split is not None:
+        split = FRACTION_OR_COUNT.check("split", split)
+    sure = base_rate is None and split is None
+    probability = check_open_unit("probability", probability)
+    question = _Question(confidence_level, n_bins, interval, base_rate, split, 1.0 if sure else probability)
     if epsilon is not None:
         return question.answer(_smallest(question, check_open_unit("epsilon", epsilon)))
     n = check_int("n", n, minimum=1)
@@ -124,84 +165,143 @@ class _Question:
     n_bins: int
     interval: str
     base_rate: float | None
-    split: float | None
+    split: float | int | None
+    probability: float
 
     def answer(self, n: int) -> Plan:
-        rows = self.rows_in_smallest_bin(n)
-        epsilon = self.epsilon_of(rows)
-        return Plan(n, epsilon, self.confidence_level, self.n_bins, self.interval, rows, self.base_rate, self.split)
+        sizes = self._sizes(n)
+        return Plan(n, self._epsilon(n, sizes), sizes.smallest, **asdict(self))
 
-    def rows_in_smallest_bin(self, n: int) -> int:
-        if self.split is not None:
-            return self._split_rows(n)
-        if n < self.n_bins:
-            raise InvalidValueError("n", ("be at least ", Setting("n_bins", self.n_bins)), got=str(n))
-        ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
-        return int(np.diff(ranks).min()) - 1
+    def enough(self, n: int, epsilon: float) -> bool:
+        return self._epsilon(n, self._sizes(n), epsilon) <= epsilon
 
-    def _split_rows(self, n: int) -> int:
-        part = FRACTION_OR_COUNT.check("split", self.split)
-        cutting = part if isinstance(part, int) else round(part * n)
-        counting = n - cutting
-        log_term = math.log(2 * self.n_bins / error_budget(self.confidence_level))
+    @property
+    def _share(self) -> float:
+        """What each random number may go wrong with: of positives, of rows in a bin, of rows that cut the bins."""
+        events = (self.base_rate is not None) + (self.split is not None) + isinstance(self.split, float)
+        return error_budget(self.probability) / max(events, 1)
+
+    def _sizes(self, n: int) -> "_Sizes":
+        if self.split is None:
+            if n < self.n_bins:
+                raise InvalidValueError("n", ("be at least ", Setting("n_bins", self.n_bins)), got=str(n))
+            ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
+            sizes = np.unique(np.diff(ranks) - 1).tolist()
+            return _Sizes(sizes[0], sizes, n)
+        fewest = most = self.split
+        if isinstance(self.split, float):  # each row is drawn with this probability
+            fewest, most = (int(binom.ppf(tail, n, self.split)) for tail in (self._share / 2, 1 - self._share / 2))
+        log_term = math.log(2 * self.n_bins / self._share)
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))
-        if counting <= 0 or cutting < needed:
-            return 0
-        return max(0, math.floor(counting / (2 * self.n_bins) - math.sqrt(counting * log_term / 2)))
+        counting = n - most
+        if counting <= 0 or fewest < needed:
+            return _Sizes(0, [], max(n - fewest, 0))
+        smallest = math.floor(counting / (2 * self.n_bins) - math.sqrt(counting * log_term / 2))
+        return _Sizes(max(0, smallest), [], n - fewest)
 
-    def epsilon_of(self, rows: int) -> float:
-        """Largest distance between a limit and the observed rate, for a bin of `rows` rows."""
+    def _epsilon(self, n: int, sizes: "_Sizes", target: float = 0.0) -> float:
+        """Largest distance between a limit and the observed rate; near enough to compare it with a target."""
+        most = sizes.counted
+        if self.base_rate is not None:
+            rarer = min(self.base_rate, 1.0 - self.base_rate)
+            most = int(binom.ppf(1.0 - self._share, sizes.counted, rarer))
+        bound = self._bound(sizes.smallest, most)
+        if bound <= target or not sizes.known:
+            return bound
+        return max(self._largest_radius(rows, min(most, rows // 2), target) for rows in sizes.known)
+
+    def _bound(self, rows: int, most: int) -> float:
+        """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
+        if rows == 0:
+            return 1.0
+        alpha, rate = error_budget(self.confidence_level), min(1.0, most / rows)
+        if self.interval == "hoeffding":
+            return float(self._radii(np.zeros(1, dtype=np.int64), rows)[0])
+        if self.interval == "empirical-bernstein":
+            return _bernstein_bound(math.log(3.0 * self.n_bins / alpha) / rows, min(rate, 0.5))
+        if self.interval == "kl":
+            return _entropy_radius(rate, math.log(2.0 * self.n_bins / alpha) / rows)
+        level = float(ndtri(sidak_level(alpha, self.n_bins) / 2.0))
+        return min(1.0, _entropy_radius(rate + 1.0 / rows, level**2 / (2.0 * rows)) + 1.0 / rows)
+
+    def _largest_radius(self, rows: int, most: int, target: float) -> float:
+        """Largest radius over all counts of positives up to `most`, or as many of the other class."""
         if rows == 0:
             return 0.5
-        if self.base_rate is not None:
-            rarer = min(self.base_rate, 1 - self.base_rate)
-            expected = math.ceil(rows * min(0.5, self.n_bins * rarer))
-            return float(self._radii(np.array([expected]), rows)[0])
-        return self._worst_radius(rows)
-
-    def _worst_radius(self, rows: int) -> float:
-        """Largest radius over all counts of positives. It is symmetric about rows / 2 and has one peak on each side."""
-        low, high = 0, rows // 2
-        while True:
-            positives = np.unique(np.linspace(low, high, _SECTIONS).astype(np.int64))
-            radii = self._radii(positives, rows)
-            best = int(radii.argmax())
-            if high - low < _SECTIONS:
-                return float(radii[best])
-            low, high = int(positives[max(best - 1, 0)]), int(positives[min(best + 1, positives.size - 1)])
+        best = float(self._radii(np.unique(np.linspace(0, most, _FIRST_TRIED).astype(np.int64)), rows).max())
+        if best > target > 0.0 or best >= self._bound(rows, most):
+            return best
+        ruled_out, left = -1, most  # smaller counts have smaller bounds
+        while left - ruled_out > 1:
+            middle = (ruled_out + left) // 2
+            ruled_out, left = (middle, left) if self._bound(rows, middle) <= best else (ruled_out, middle)
+        if most - ruled_out > _MOST_TRIED:
+            return self._bound(rows, most)
+        return max(best, float(self._radii(np.arange(left, most + 1), rows).max()))
 
     def _radii(self, positives: IntArray, rows: int) -> FloatArray:
-        """Radius for each number of positives, where `n_bins` bins share the error budget."""
-        alpha = error_budget(self.confidence_level)
-        function = get_method(self.interval).function
-        radii = np.empty(positives.size)
-        counts = np.full(self.n_bins, rows, dtype=np.int64)
-        for start in range(0, positives.size, self.n_bins):
-            batch = positives[start : start + self.n_bins]
-            padded = np.resize(batch, self.n_bins)
-            limits = function(Tally.from_counts(counts, padded), alpha)
-            rates = padded / rows
-            radius = np.maximum(limits.upper - rates, rates - limits.lower)
-            radii[start : start + batch.size] = radius[: batch.size]
-        return radii
+        """Radius for each number of positives, at the level that each of `n_bins` bins has."""
+        alpha, method = error_budget(self.confidence_level), get_method(self.interval)
+        # many regions at once, with an alpha that gives each the same level
+        log_rest = math.log1p(-alpha)
+        most = int(self.n_bins * (-20.0 / log_rest if method.exact else 0.9 / alpha))
+        size = max(self.n_bins, min(most, positives.size))
+        alpha = -math.expm1(log_rest * (size / self.n_bins)) if method.exact else alpha * (size / self.n_bins)
+        radii = []
+        for start in range(0, positives.size, size):
+            batch = np.resize(positives[start : start + size], size)
+            limits = method(Tally.from_counts(np.full(size, rows), batch), alpha)
+            radii.append(np.maximum(limits.upper - batch / rows, batch / rows - limits.lower))
+        return np.minimum(np.concatenate(radii) * (1.0 + _ROUNDING), 1.0)
+
+
+class _Sizes(NamedTuple):
+    """Rows of the smallest bin; all sizes that bins have, where these are known; and how many rows are counted."""
+
+    smallest: int
+    known: list[int]
+    counted: int
+
+
+def _entropy_radius(rate: float, bound: float) -> float:
+    """Largest q - p with kl(p, q) <= bound and p <= rate.
+
+    The pairs (p, q) with kl(p, q) <= bound are a convex set, so q - p is concave in p: the search finds the peak.
+    """
+    rate, tail = min(rate, 1.0), math.exp(-bound)
+
+    def radius(p: float) -> float:
+        return 1.0 - lower_mean(1.0 - p, 1, tail) - p
+
+    found = minimize_scalar(lambda p: -radius(p), bounds=(0.0, rate), method="bounded", options={"xatol": 1e-7 * rate})
+    return min(1.0, max(-float(found.fun), radius(rate)) * (1.0 + _ROUNDING))
+
+
+def _bernstein_bound(log_term: float, rate: float) -> float:
+    """Largest min(1 - p, radius at p) over p <= rate <= 1/2, where the radius rises with p."""
+
+    def radius(p: float) -> float:
+        return math.sqrt(2.0 * p * (1.0 - p) * log_term) + 3.0 * log_term
+
+    if radius(0.0) >= 1.0:
+        return 1.0
+    if radius(rate) > 1.0 - rate:
+        rate = float(brentq(lambda p: radius(p) - (1.0 - p), 0.0, rate))
+    return min(1.0, radius(rate) * (1.0 + _ROUNDING))
 
 
 def _smallest(question: _Question, epsilon: float) -> int:
-    """Smallest n whose epsilon is at most the target, by doubling and bisection."""
-
-    def enough(n: int) -> bool:
-        return question.epsilon_of(question.rows_in_smallest_bin(n)) <= epsilon
-
+    """An n whose epsilon is at most the target although that of n - 1 is not, by doubling and bisection."""
     low = max(1, question.n_bins)
-    if enough(low):
+    if question.enough(low, epsilon):
         return low
     high = 2 * low
-    while not enough(high):
+    while not question.enough(high, epsilon):
         low, high = high, 2 * high
         if high > _LARGEST_PLAN:
             rule = f"be so large that {_LARGEST_PLAN:,} labels are enough"
             raise InvalidValueError("epsilon", rule, got=shown(epsilon))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if question.enough(middle, epsilon) else (middle, high)
     return high
