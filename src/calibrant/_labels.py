@@ -1,6 +1,6 @@
 """Two kinds of labels, told apart and coded as 0 and 1; which one is positive is never guessed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, cast
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._input import as_array, is_missing, missing_entry, shown
+from calibrant._numbers import counted
 from calibrant._text import Setting, Text
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -68,28 +69,28 @@ def encode_labels(
     if labels.size == 0:
         raise InvalidValueError("y", "have at least one row", "an empty array")
     labels = _of_one_kind(labels, "y")
-    seen = _kinds(labels)
-    known = _two_classes(seen, classes)
+    seen, rows = _kinds(labels)
+    known = _two_classes(seen, classes, rows)
     if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
         codes, bad = kernels.encode(labels, *known.tolist())
         if bad >= 0:
-            raise _too_many(np.unique(labels))
+            raise _too_many(np.unique(labels), {})
     else:
         codes = np.asarray(labels == known[1]).astype(np.uint8)
     positive = _positive_index(known, pos_label, score_columns)
     return (codes if positive == 1 else 1 - codes), Classes(known, positive)
 
 
-def settle_classes(seen: list[Any], *, classes: ArrayLike | None, pos_label: Any) -> Classes:
-    """Return the classes, from the kinds of label that were seen wherever the rows are."""
+def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_label: Any) -> Classes:
+    """Return the classes, from the kinds of label that were seen wherever the rows are, and how many rows have each."""
     if not seen:
         raise InvalidValueError("y", "have at least one row", "none")
     mixed = len({isinstance(kind, str) + 2 * isinstance(kind, bytes) for kind in seen}) > 1
-    kinds = np.array(seen, dtype=object) if mixed else np.unique(np.array(seen))
+    kinds = np.array(list(seen), dtype=object) if mixed else np.unique(np.array(list(seen)))
     if len(kinds) > 2:
-        raise _too_many(kinds)
+        raise _too_many(kinds, seen)
     kinds = _of_one_kind(kinds, "y")
-    known = _two_classes(kinds, classes)
+    known = _two_classes(kinds, classes, seen)
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
 
 
@@ -99,15 +100,25 @@ def name_classes(classes: ArrayLike, pos_label: Any) -> Classes:
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
 
 
-def _kinds(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the kinds seen: of numbers only the smallest and largest, the coding finds any other."""
+def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
+    """Return the two classes of a batch of labels: as known, or -1 and 1 where 0 and 1 are known and -1 is there."""
+    with_minus = (known.negative, known.positive) == (0, 1) and np.any(as_array(y, "y") == -1)
+    return np.array([-1, 1]) if with_minus else known.labels
+
+
+def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Any, int]]:
+    """Return the kinds seen, and how many rows have each text.
+
+    Of numbers only the smallest and largest are told; the coding finds any other.
+    """
     if labels.dtype.kind in "biuf":
         low, high = labels.min(), labels.max()
-        return np.array([low] if low == high else [low, high], dtype=labels.dtype)
-    kinds = np.unique(labels)
+        return np.array([low] if low == high else [low, high], dtype=labels.dtype), {}
+    kinds, counts = np.unique(labels, return_counts=True)
+    rows = dict(zip(kinds.tolist(), counts.tolist(), strict=True))
     if kinds.size > 2:
-        raise _too_many(kinds)
-    return kinds
+        raise _too_many(kinds, rows)
+    return kinds, rows
 
 
 def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
@@ -138,19 +149,42 @@ def plain_number(entry: Any) -> Any:
     return int(entry) if entry == entry.to_integral_value() else float(entry)
 
 
-def _too_many(kinds: NDArray[Any]) -> UnexpectedLabelsError:
+def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsError:
+    """The error for more than two kinds of label; `rows` tells how many rows have each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     many = kinds.dtype.kind == "f" and len(kinds) > _MOST_CLASSES
     advice: Text = (
         ("labels between 0 and 1 are not outcomes; were ", Setting("scores"), " and ", Setting("y"), " swapped?")
         if many
-        else "for more classes, calibrate one class against the rest"
+        else _spelling(rows) or "for more classes, calibrate one class against the rest"
     )
     return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice, labels=kinds.tolist())
 
 
-def _two_classes(seen: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
+def _spelling(rows: Mapping[Any, int]) -> str | None:
+    """What to say of labels that differ in spaces or case only, given how many rows have each; None without any.
+
+    >>> _spelling({"bad": 40, "good": 60, "BAD": 3})
+    "did you mean 'bad'? 3 rows have 'BAD'"
+    """
+    known: dict[str, str] = {}
+    wrong = []
+    for text in sorted((kind for kind in rows if isinstance(kind, str)), key=lambda kind: (-rows[kind], kind)):
+        usual = known.setdefault(" ".join(text.split()).casefold(), text)
+        if usual != text:
+            wrong.append(f"did you mean {usual!r}? {counted(rows[text], 'row')} {_have(rows[text])} {text!r}")
+    return "; ".join(wrong[:3]) or None
+
+
+def _have(rows: int) -> str:
+    return "has" if rows == 1 else "have"
+
+
+def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Any, int]) -> NDArray[Any]:
     if classes is None:
+        if (spelling := _spelling(rows)) is not None:
+            got = " and ".join(map(repr, seen.tolist()))
+            raise UnexpectedLabelsError("y", "hold two classes", got, spelling, labels=seen.tolist())
         if seen.size == 1:
             raise UnexpectedLabelsError(
                 "y",
@@ -165,7 +199,9 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None) -> NDArray[Any]:
     strange = [label for label in seen.tolist() if label not in known.tolist()]
     if strange:
         rule = ("hold only the labels ", Setting("classes", known.tolist()))
-        raise UnexpectedLabelsError("y", rule, repr(strange[0]), labels=strange)
+        named = dict.fromkeys(known.tolist(), sum(rows.values()))  # the spelling that was named is the usual one
+        advice = _spelling(named | {label: rows.get(label, 0) for label in strange})
+        raise UnexpectedLabelsError("y", rule, repr(strange[0]), advice, labels=strange)
     return known
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibrant._input import as_array, check_same_length
-from calibrant._labels import name_classes
+from calibrant._labels import classes_of, name_classes
 from calibrant._lock import Locked
 from calibrant._numbers import counted
 from calibrant._params import Number, check_choice, check_open_unit, check_state
@@ -91,7 +91,7 @@ class DriftMonitor(Locked):
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     classes : pair of labels, default=(0, 1)
-        Both labels.
+        Both labels; -1 and 1 are taken for 0 and 1 too.
     pos_label : object, default=None
         The positive class, whose rate is watched; needed unless the labels are 0 and 1, -1 and 1, or bools.
     unit : {"row", "block"}, default="row"
@@ -187,7 +187,12 @@ class DriftMonitor(Locked):
         """
         known = self._classes
         rows = read_rows(
-            scores, y, classes=known.labels, pos_label=known.positive, segments=segments, partition=self.partition
+            scores,
+            y,
+            classes=classes_of(y, known),
+            pos_label=known.positive,
+            segments=segments,
+            partition=self.partition,
         ).collect()
         regions = self.partition.membership(rows.prepared)
         if self.unit == "block":

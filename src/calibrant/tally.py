@@ -184,12 +184,11 @@ class Tally:
         importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Tally labels 0 and 1, or -1 and 1, over the regions of `partition`."""
-        from calibrant._labels import encode_labels
+        from calibrant._labels import classes_of, encode_labels, name_classes
 
         check_partition(partition)
-        labels = as_array(y, "y")
-        classes = (-1, 1) if np.any(labels == -1) else (0, 1)
-        codes, _ = encode_labels(labels, classes=classes, pos_label=1, score_columns=1)
+        classes = classes_of(y, name_classes((0, 1), pos_label=1))
+        codes, _ = encode_labels(y, classes=classes, pos_label=1, score_columns=1)
         prepared = partition.prepare(inputs, segments)
         check_same_length(prepared, codes)
         weights = None if importance_weight is None else as_weights(importance_weight, len(codes))

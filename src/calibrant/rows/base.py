@@ -12,6 +12,7 @@ The walk of `fit`, told for each source:
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -159,8 +160,11 @@ class ScoredData(ABC):
         if draw is not None and self.columns.id is not None:
             check_ids((rows.keys for rows in batches), self.columns.id)
         labels = [(rows.labels.names, rows.labels.number) for rows in batches if rows.labels is not None]
-        seen = dict.fromkeys(kind for kinds, number in labels for kind in np.array(kinds, object)[np.unique(number)])
-        known = settle_classes(list(seen), classes=self._classes, pos_label=self._pos_label)
+        seen: Counter[Hashable] = Counter()
+        for kinds, number in labels:
+            counts = np.bincount(number, minlength=len(kinds)).tolist()
+            seen.update({kind: rows for kind, rows in zip(kinds, counts, strict=True) if rows})
+        known = settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
         rows = MemoryRows(
             np.concatenate([part.scores for part in batches]),
             joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
@@ -248,7 +252,8 @@ def settle(
     """Name the two classes among the kinds of label that were seen, and make the tally."""
     seen = {kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()}
     try:
-        known = settle_classes(list(seen), classes=classes, pos_label=pos_label)
+        rows = {kind: sums.rows for kind, sums in seen.items()}
+        known = settle_classes(rows, classes=classes, pos_label=pos_label)
     except UnexpectedLabelsError as error:
         error.got = f"{error.got} ({counted.where()})"
         raise

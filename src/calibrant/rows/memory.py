@@ -79,7 +79,7 @@ class MemoryRows(ScoredData):
     def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "MemoryRows":
         """The same rows, with the classes in the given parts."""
         positive = self.known.positive if pos_label is None else pos_label
-        known = settle_classes(self.known.labels.tolist(), classes=classes, pos_label=positive)
+        known = settle_classes(dict.fromkeys(self.known.labels.tolist(), 1), classes=classes, pos_label=positive)
         return replace(self, known=known, codes=self.codes if known.positive == self.known.positive else 1 - self.codes)
 
     @property

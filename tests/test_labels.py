@@ -1,0 +1,101 @@
+"""Labels: spellings that differ in spaces or case, decimals, and -1 beside 1."""
+
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant import BinningCalibrator, DriftMonitor, Partition, PlattCalibrator, Tally, scored
+
+ROWS = 400
+RNG = np.random.default_rng(1)
+SCORES = RNG.uniform(size=ROWS)
+Y = RNG.integers(2, size=ROWS)
+BINS = Partition.fixed_width(4)
+
+
+def texts(*odd):
+    labels = np.where(Y == 1, "bad", "good").astype(object)
+    labels[: len(odd)] = odd
+    return labels.tolist()
+
+
+def fits(labels, folder, **parameters):
+    """A fit of the labels from memory, from a table, from a file and from rows that were collected."""
+    table = pa.table({"p": SCORES, "y": labels})
+    pq.write_table(table, folder / "rows.parquet")
+    named = {"score": "p", "label": "y", "progress": False}
+    yield lambda: BinningCalibrator(2, **parameters).fit(SCORES, labels)
+    for source in (table, folder / "rows.parquet", pl.from_arrow(table).lazy()):
+        yield lambda source=source: BinningCalibrator(2, **parameters).fit(scored(source, **named))
+        yield lambda source=source: PlattCalibrator(**parameters).fit(scored(source, **named))
+
+
+@pytest.mark.parametrize(
+    ("odd", "advice"),
+    [
+        (["BAD"] * 3, "did you mean 'bad'\\? 3 rows have 'BAD'"),
+        (["Good "], "did you mean 'good'\\? 1 row has 'Good '"),
+        (["BAD", " good"], "did you mean 'bad'\\? 1 row has 'BAD'; did you mean 'good'\\? 1 row has ' good'"),
+    ],
+)
+@pytest.mark.parametrize("classes", [None, ("good", "bad")])
+def test_a_difference_in_spaces_or_case_is_named(odd, advice, classes, tmp_path) -> None:
+    for fit in fits(texts(*odd), tmp_path, pos_label="bad", classes=classes):
+        with pytest.raises(ValueError, match=advice):
+            fit()
+
+
+def test_two_spellings_of_one_class_are_not_two_classes(tmp_path) -> None:
+    labels = ["Bad" if number < 5 else "bad" for number in range(ROWS)]
+    for fit in fits(labels, tmp_path, pos_label="bad"):
+        with pytest.raises(
+            ValueError, match=r"hold two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have"
+        ):
+            fit()
+    named = BinningCalibrator(2, pos_label="bad", classes=("Bad", "bad")).fit(SCORES, labels)
+    assert named.tally_.positives.sum() == ROWS - 5
+
+
+def test_other_labels_get_no_such_advice() -> None:
+    with pytest.raises(ValueError, match="calibrate one class against the rest"):
+        BinningCalibrator(2, pos_label="bad").fit(SCORES, texts("ugly"))
+
+
+@pytest.mark.parametrize("kind", ["0 and 1", "-1 and 1", "decimals", "decimals -1 and 1", "doubles -1 and 1"])
+def test_numbers_of_every_kind_are_labels_everywhere(kind, tmp_path) -> None:
+    labels = {
+        "0 and 1": Y.tolist(),
+        "-1 and 1": (2 * Y - 1).tolist(),
+        "decimals": [Decimal(int(label)) for label in Y],
+        "decimals -1 and 1": [Decimal(int(2 * label - 1)) for label in Y],
+        "doubles -1 and 1": (2.0 * Y - 1.0).tolist(),
+    }[kind]
+    expected = BinningCalibrator(2).fit(SCORES, Y)
+    for fit in fits(labels, tmp_path):
+        np.testing.assert_array_equal(getattr(fit(), "tally_", expected.tally_).positives, expected.tally_.positives)
+    assert Tally.from_data(BINS, SCORES, labels) == Tally.from_data(BINS, SCORES, Y)
+    monitors = [DriftMonitor(BINS).update(SCORES, y).to_dict() for y in (labels, Y)]
+    assert monitors[0] == monitors[1]
+    assert BinningCalibrator(2, pos_label=labels[0]).fit(SCORES, labels).tally_.n_rows == expected.tally_.n_rows
+
+
+def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(tmp_path) -> None:
+    names = ["a" if number % 2 else "a\0" for number in range(ROWS)]
+    table = pa.table({"p": SCORES, "y": Y, "g": names})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    expected = BinningCalibrator(2).fit(SCORES, Y, segments=names)
+    assert expected.partition_.segments == ("a", "a\0")
+    mapping = {"p": SCORES, "y": Y, "g": names}
+    for source in (table, tmp_path / "rows.parquet", table.to_pandas(), pl.from_arrow(table), mapping):
+        fitted = BinningCalibrator(2).fit(scored(source, score="p", label="y", segment="g", progress=False))
+        assert fitted.tally_ == expected.tally_
+        assert BinningCalibrator.from_dict(fitted.to_dict()).partition_ == expected.partition_
+    for series in (pl.Series(names), pa.array(names), table["g"].to_pandas(), np.array(names, dtype=object)):
+        assert BinningCalibrator(2).fit(SCORES, Y, segments=series).tally_ == expected.tally_
+        np.testing.assert_array_equal(
+            expected.predict(SCORES, segments=series), expected.predict(SCORES, segments=names)
+        )
