@@ -39,7 +39,7 @@ def fits(labels, folder, **parameters):
     [
         (["BAD"] * 3, "did you mean 'bad'\\? 3 rows have 'BAD'"),
         (["Good "], "did you mean 'good'\\? 1 row has 'Good '"),
-        (["BAD", " good"], "did you mean 'bad'\\? 1 row has 'BAD'; did you mean 'good'\\? 1 row has ' good'"),
+        (["BAD", " good"], "did you mean 'good'\\? 1 row has ' good'; did you mean 'bad'\\? 1 row has 'BAD'"),
     ],
 )
 @pytest.mark.parametrize("classes", [None, ("good", "bad")])
@@ -56,7 +56,7 @@ def test_two_spellings_of_one_class_are_not_two_classes(tmp_path) -> None:
             ValueError, match=r"hold two classes; got 'Bad' and 'bad'.*: did you mean 'bad'\? 5 rows have"
         ):
             fit()
-    named = BinningCalibrator(2, pos_label="bad", classes=("Bad", "bad")).fit(SCORES, labels)
+    named = BinningCalibrator(partition=BINS, pos_label="bad", classes=("Bad", "bad")).fit(SCORES, labels)
     assert named.tally_.positives.sum() == ROWS - 5
 
 
