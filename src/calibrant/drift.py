@@ -243,8 +243,8 @@ class DriftMonitor(Locked):
             for region in np.argsort(-self.log_evidence, kind="stable").tolist():
                 history = self._histories[region]
                 if history.largest >= self.log_threshold:
-                    change = (*history.most_likely_change(), history.largest)
-                    found.append(Change(region, names[region], *change, unit=self.unit))
+                    moment, before, after = history.most_likely_change()
+                    found.append(Change(region, names[region], moment, before, after, history.largest, self.unit))
         return tuple(found)
 
     @property
@@ -302,8 +302,9 @@ class DriftMonitor(Locked):
 class _History:
     """The labels of one region, remembered as the number of positives at the candidate moments of change."""
 
-    keys = ("n", "k", "moments", "positives", "largest")
+    keys: tuple[str, ...] = ("n", "k", "moments", "positives", "largest")
     dtype: type = np.int64
+    rounding = 0.0
 
     def __init__(self) -> None:
         self.n = 0
@@ -328,7 +329,7 @@ class _History:
     def _log_e_values(self) -> FloatArray:
         """Logarithm of each candidate's share of the e-value."""
         before = _log_mixture(self.moments, self.positives)
-        after = _log_mixture(self.n - self.moments, self.k - self.positives)
+        after = _log_mixture(self.n - self.moments, np.asarray(self.k - self.positives))
         best = special.xlogy(self.k, self.k / self.n) + special.xlogy(self.n - self.k, 1.0 - self.k / self.n)
         return np.asarray(_log_weights(self.moments) + before + after - best)
 
@@ -363,8 +364,6 @@ class _History:
             raise InvalidValueError("positives", rule, got=shown(state["positives"]))
         history._read_evidence(state)
         return history
-
-    rounding = 0.0
 
     def _read_sums(self, state: Mapping[str, Any]) -> None:
         self.k = read_count(state, "k")
