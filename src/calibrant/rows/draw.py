@@ -96,7 +96,7 @@ def smallest(hashes: Keys, most: int) -> Keys:
 def repeated(keys: Keys) -> Keys:
     """The keys that are there more than once, one entry for each further time."""
     ordered = np.sort(keys)
-    return ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def check_ids(keys: Iterable[Keys], column: str) -> None:
