@@ -75,6 +75,14 @@ def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, setti
             BinningCalibrator(**settings).fit(scored(source, **NAMES, segment=segment, progress=False))
 
 
+def test_a_dask_frame_skips_the_same_rows() -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(TABLE.to_pandas(), npartitions=3)
+    data = scored(frame, **NAMES, segment="g", skip_missing=True)
+    assert BinningCalibrator(5).fit(data).tally_ == BinningCalibrator(5).fit(scored(KEPT, **NAMES, segment="g")).tally_
+    assert data.skipped_rows() == SKIPPED
+
+
 @pytest.mark.parametrize("split", [0.3, 500])
 def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_path) -> None:
     calibrator = BinningCalibrator(n_bins=5, split=split, random_state=2)
