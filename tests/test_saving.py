@@ -755,7 +755,7 @@ def test_labels_of_bytes_and_regions_of_functions_are_refused():
     with pytest.raises(InvalidTypeError, match="saved as JSON"):
         written(BinningCalibrator(2, pos_label=b"yes").fit(np.linspace(0, 1, 40), y))
     halves = Partition.from_function(lambda scores: np.asarray(scores) > 0.5, [False, True])
-    with pytest.raises(InvalidTypeError, match="Python function"):
+    with pytest.raises(InvalidTypeError, match="bins of a score to be saved"):
         written(BinningCalibrator(partition=halves).fit(np.linspace(0, 1, 40), np.arange(40) % 2))
 
 

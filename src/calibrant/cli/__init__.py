@@ -11,8 +11,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and leave with its exit code.
 
-    0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or bad input. 130:
-    stopped by Ctrl-C.
+    0: done. 1: done, and the answer is no (--check, --require-epsilon, verify). 2: wrong usage or bad input. 3:
+    verify could not check everything. 130: stopped by Ctrl-C.
     """
     try:
         import click  # noqa: F401 - to say which extra brings it, before anything else fails

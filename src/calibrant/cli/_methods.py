@@ -1,7 +1,7 @@
 """The methods of `fit`: the calibrator and the parameters of each."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from calibrant.cli._errors import RefusedError
@@ -42,7 +42,7 @@ _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "rand
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a calibrator was made. Saved with the model, so that `verify` can make it again."""
+    """How a calibrator is made. Saved with the model, for readers and for the seed."""
 
     method: str = "binning"
     bins: int | str = "auto"
@@ -54,28 +54,12 @@ class Settings:
     weight_bound: float | None = None
     weighted: bool = False
     seed: int = 0
-    draw: int | None = None  # the rule of random draws; files that were written before it was kept have none
 
     def saved(self) -> dict[str, Any]:
         """As plain JSON values, with the rule by which rows are drawn now."""
         from calibrant.rows.draw import DRAW_RULE
 
         return {**asdict(self), "draw": DRAW_RULE}
-
-    @classmethod
-    def from_saved(cls, state: object) -> "Settings | None":
-        """Read back; None for what another release, or another program, has written."""
-        if not isinstance(state, Mapping) or {*state, "draw"} != {entry.name for entry in fields(cls)}:
-            return None
-        pair = state["score_range"]
-        return cls(**{**state, "score_range": None if pair is None else tuple(pair)})
-
-    @property
-    def drew_by_another_rule(self) -> bool:
-        """Whether rows that only cut bins, or fit a curve, were drawn by an earlier rule."""
-        from calibrant.rows.draw import DRAW_RULE
-
-        return self.draw != DRAW_RULE and (self.split is not None or self.method == "scaling-binning")
 
     def check(self, segment: str | None = None) -> None:
         """Refuse options that the method does not have, rather than ignore them."""

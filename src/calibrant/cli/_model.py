@@ -1,8 +1,6 @@
 """Model files, as the commands use them."""
 
-import io
 import os
-import re
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,11 +12,6 @@ if TYPE_CHECKING:
     from calibrant.saving import Model
 
 
-_MARK = re.compile(rb'"format"\s*:\s*"calibrant\.model/1"')
-_MARKED = 1000  # bytes at the start of a file that must hold the mark of a model file
-_MOST_BYTES = 16_000_000  # more than a model file may have; longer files are refused for their length
-
-
 class DamagedError(RefusedError):
     """The file is, or was, a model file, and cannot be read."""
 
@@ -26,19 +19,20 @@ class DamagedError(RefusedError):
 def read_model(path: str) -> "Model":
     """Read a model file; - is standard input. Errors name the file."""
     from calibrant.errors import CalibrantError
-    from calibrant.saving import load_model
+    from calibrant.saving import NotAModelError, load_model
 
-    if path == "-":
-        content = sys.stdin.buffer.read(_MOST_BYTES)
-    else:
-        with open(path, "rb") as file:
-            content = file.read(_MOST_BYTES)
     try:
-        return load_model(io.BytesIO(content))
+        return load_model(sys.stdin.buffer if path == "-" else path)
     except CalibrantError as error:
-        kind = DamagedError if _MARK.search(content[:_MARKED]) else RefusedError
+        kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
+
+
+def settings_of(model: "Model") -> Mapping[str, Any]:
+    """The settings that `fit` has saved; empty for a model that was saved in another way."""
+    settings = model.provenance.get("settings")
+    return settings if isinstance(settings, Mapping) else {}
 
 
 def check_columns(model: "Model", columns: Mapping[str, str | None]) -> None:

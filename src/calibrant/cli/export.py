@@ -5,8 +5,7 @@ from typing import Any
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._methods import Settings
-from calibrant.cli._model import read_model, role_of
+from calibrant.cli._model import read_model, role_of, settings_of
 from calibrant.cli._output import print_json, remark
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
@@ -50,9 +49,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     try:
         content = _exported(model, options)
     except InvalidTypeError as error:
-        settings = Settings.from_saved(model.provenance.get("settings"))
-        if error.parameter == "calibrator" and settings is not None:  # named as it was made
-            error.got = f"--method {settings.method}"
+        method = settings_of(model).get("method")
+        if error.parameter == "calibrator" and isinstance(method, str):  # named as it was made
+            error.got = f"--method {method}"
         raise
     if output is not None:
         from calibrant._file import write_file

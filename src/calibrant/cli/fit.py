@@ -59,7 +59,7 @@ def command(**options: Any) -> int:
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
     output, quiet = options["output"], options["quiet"]
-    given = {**options, "weighted": options["weight"] is not None, "draw": None}
+    given = {**options, "weighted": options["weight"] is not None}
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"])
     if output is not None:

@@ -7,17 +7,19 @@ from typing import Any
 import click
 
 from calibrant._numbers import counted, upper
-from calibrant._text import render
+from calibrant._text import render, shown
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._input import files
-from calibrant.cli._methods import Settings
-from calibrant.cli._model import DamagedError, read_model, role_of, text_types
-from calibrant.cli._output import print_json, width
+from calibrant.cli._model import DamagedError, read_model, role_of, settings_of, text_types
+from calibrant.cli._output import note, print_json, width
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._words import in_options
 
 _CLOSE = 1e-9  # the accuracy of limits: another machine may round otherwise
+_PROOF = ("regions", "counts", "positives", "epsilon", "limits", "sentence")  # what the certificate consists of
+_ASSUMED = "assumed, as no data can show it: method, bins and seed were not chosen by a look at these labels"
+_NOT_CHECKED = 3  # exit code
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ class Check:
 @option.reading
 @option.common
 def command(**options: Any) -> int:
-    """Recompute the counts and the guarantee from DATA, and say whether the model's certificate stands.
+    """Fit the model again from DATA, and say whether its certificate stands.
 
     DATA are the rows the model was fitted on, in any format and, unless --split was used without --id, in any order.
-    Columns are those of fit. Exit code 0: it stands; 1: it does not, or there is none.
+    Columns are those of fit. Exit code 0: everything was recomputed, and it stands; 1: it does not stand, or there is
+    none; 3: a part could not be recomputed from these rows, such as bins that were given by hand.
 
     Examples
     --------
@@ -62,8 +65,9 @@ def command(**options: Any) -> int:
         checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
         if not guarantee.is_proved:
             checks.append(Check("promise", False, f"nothing is proved: {render(guarantee.caveat or '', in_options)}"))
-        checks += [*_same_data(model, data), *_same_counts(model, data)]
-    return _print(checks, model, options["as_json"])
+        again, found = _recomputed(model, data)
+        checks += [*_same_data(model, data), *found, *_provenance(model)]
+    return _print(checks, model, options["as_json"], again)
 
 
 def _same_data(model: Any, data: Any) -> list[Check]:
@@ -72,105 +76,151 @@ def _same_data(model: Any, data: Any) -> list[Check]:
     seen, saved = fingerprint(data), model.provenance
     checks = []
     if "rows" in saved:
-        text = f"{seen.rows:,}" + ("" if seen.rows == saved["rows"] else f"; the certificate is of {saved['rows']:,}")
-        checks.append(Check("rows", seen.rows == saved["rows"], text))
+        same = seen.rows == saved["rows"]
+        text = f"{seen.rows:,}" + ("" if same else f"; the certificate is of {shown(saved['rows'])}")
+        checks.append(Check("rows", same, text))
     known = saved.get("fingerprint")
     if known is None:
         return [*checks, Check("fingerprint", None, f"{seen}; the model file has none to compare with")]
     same = str(seen) == known
-    other = "" if same else f"; the certificate is of {known}: these are other rows"
+    other = "" if same else f"; the certificate is of {shown(known)}: these are other rows"
     return [*checks, Check("fingerprint", same, f"{seen}{other}")]
 
 
-def _same_counts(model: Any, data: Any) -> list[Check]:
-    """Fit the model again where its settings are known, else count over its regions; then compare."""
+def _provenance(model: Any) -> list[Check]:
+    """What the file says of its origin, which no rows can confirm."""
+    told = sorted(set(model.provenance) - {"rows", "fingerprint", "settings", "id_type"})
+    return [Check("provenance", None, f"not checked: {', '.join(told)}")] if told else []
+
+
+def _recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
+    """The model fitted again, where it can be, and what was compared with it.
+
+    The parameters are those of the saved calibrator. Only the seed is taken from the settings.
+    """
+    from calibrant._labels import UnexpectedLabelsError
+    from calibrant.errors import InvalidTypeError, InvalidValueError
+    from calibrant.rows.draw import DRAW_RULE
+
+    calibrator, settings = model.calibrator, settings_of(model)
+    drawn, by_command = getattr(calibrator, "split", None) is not None, bool(settings)
+    labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
+    if hasattr(calibrator, "partial_fit"):
+        return None, _unchecked("regions", "a stream depends on when its rows came, which the data do not say")
+    if calibrator.tally_.weights is not None and data.columns.weight is None:
+        return None, _unchecked("regions", "that takes the column of weights, --weight")
+    if drawn and by_command and settings.get("draw") != DRAW_RULE:
+        return None, _unchecked("regions", "rows were drawn by an earlier rule")
+    try:
+        again = _fitted_again(calibrator, data, labels, settings.get("seed"))
+    except UnexpectedLabelsError as error:
+        rule = f"be those that the model was fitted on, {list(labels['classes'])}"
+        raise RefusedError("the labels", rule, got=error.got) from None
+    except (InvalidValueError, InvalidTypeError) as error:
+        failed = Check("regions", False, f"the data cannot be cut as saved: {message_of(error)}")
+        return None, [failed, *_unchecked("counts")] if by_command else _unchecked("regions", message_of(error))
+    regions = counted(calibrator.partition_.n_regions, "region")
+    if again.partition_.fingerprint == calibrator.partition_.fingerprint:
+        same = Check("regions", True, f"{regions}, cut from the data as saved")
+        return again, [same, *_same_counts(calibrator, again.tally_), *_same_guarantee(model, again)]
+    if drawn:
+        other = f"the data cut other regions{_why(model, data)}"
+        return None, [Check("regions", False, other), *_unchecked("counts")] if by_command else _unchecked(
+            "regions", "the model file does not say which rows cut them"
+        )
+    tally, _ = data.with_classes(**labels).tally(calibrator.partition_)
+    counts = _same_counts(calibrator, tally)
+    if by_command:
+        other = Check("regions", False, "the data cut other regions")
+        return None, [other, *counts, *_same_guarantee(model, again)[:1], *_unchecked("limits")]
+    given = "not checked: they are not cut as the parameters say; chosen by a look at labels, they would prove nothing"
+    return None, [Check("regions", None, given), *counts, *_unchecked("epsilon")]
+
+
+def _unchecked(first: str, why: str = "that takes the same regions, cut by the same rows") -> list[Check]:
+    """All parts of the certificate from this one on."""
+    return [Check(name, None, f"not checked: {why}") for name in _PROOF[_PROOF.index(first) :]]
+
+
+def _fitted_again(calibrator: Any, data: Any, labels: dict[str, Any], seed: object) -> Any:
+    from sklearn.base import clone
+
+    again = clone(calibrator).set_params(**labels)
+    if type(seed) is int and "random_state" in again.get_params(deep=False):
+        again.set_params(random_state=seed)
+    return again.fit(data)
+
+
+def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
     import numpy as np
 
-    calibrator = model.calibrator
-    labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
-    checks, again, comparable = _same_regions(model, data, labels)
-    if not comparable:
-        why = "not checked: that takes the same regions, cut by the same rows"
-        return [*checks, *(Check(name, None, why) for name in ("counts", "positives", "epsilon"))]
-    if again is None:
-        weighted = calibrator.tally_.weights is not None
-        tally, _ = data.with_classes(**labels).tally(calibrator.partition_, weighted=weighted)
-        guarantee = _guarantee(calibrator, tally)
-    else:
-        tally, guarantee = again.tally_, again.guarantee_
+    checks = []
     for name in ("counts", "positives"):
         new, old = getattr(tally, name), getattr(calibrator.tally_, name)
         off, total = int(np.count_nonzero(new != old)), int(new.sum())
         of_all = counted(old.size, "region")
         text = f"{total:,}; the certificate says {int(old.sum()):,}, and {off} of {of_all} differ"
         checks.append(Check(name, not off, text if off else f"{total:,}, the same in all {of_all}"))
-    said, found = calibrator.guarantee_.epsilon, None if guarantee is None else guarantee.epsilon
-    if found is None:
-        return [*checks, Check("epsilon", None, f"{upper(said)} is claimed; it could not be recomputed")]
-    if abs(found - said) <= _CLOSE:
-        return [*checks, Check("epsilon", True, upper(said))]
-    return [*checks, Check("epsilon", False, f"{found!r}; the certificate says {said!r}")]
+    return checks
 
 
-def _same_regions(model: Any, data: Any, labels: dict[str, Any]) -> tuple[list[Check], Any, bool]:
-    """Cut the regions again; the model made again if they are the same, and whether counts can be compared."""
-    from calibrant._labels import UnexpectedLabelsError
-    from calibrant.errors import InvalidValueError
-
-    saved, split = model.calibrator.partition_, getattr(model.calibrator, "split", None)
-    settings = Settings.from_saved(model.provenance.get("settings"))
-    if settings is None:
-        unknown = Check("regions", False, "the model file does not say which rows cut them")
-        return ([], None, True) if split is None else ([unknown], None, False)
-    if settings.drew_by_another_rule:
-        return [Check("split", None, "not checked: drawn by an earlier rule")], None, False
-    try:
-        again = settings.fit(data, labels)
-    except UnexpectedLabelsError as error:
-        rule = f"be those that the model was fitted on, {list(labels['classes'])}"
-        raise RefusedError("the labels", rule, got=error.got) from None
-    except InvalidValueError as error:
-        return [Check("regions", False, f"the data cannot be cut as saved: {message_of(error)}")], None, False
-    if again.partition_.fingerprint == saved.fingerprint:
-        return (
-            [Check("regions", True, f"{counted(saved.n_regions, 'region')}, cut from the data as saved")],
-            again,
-            True,
-        )
-    other = f"the data cut other regions{_why(model, data, settings)}"
-    return [Check("regions", False, other)], None, split is None
+def _same_guarantee(model: Any, again: Any) -> list[Check]:
+    """Epsilon, the limits with all else that was learned, and the sentence."""
+    calibrator = model.calibrator
+    said, found = promise_json(calibrator), promise_json(again)
+    same = _close(said["epsilon"], found["epsilon"])
+    other = f"{found['epsilon']!r}; the certificate says {said['epsilon']!r}"
+    checks = [Check("epsilon", same, upper(said["epsilon"]) if same else other)]
+    off = sum(not _close(*pair) for pair in zip(said["regions"], found["regions"], strict=False))
+    same = not off and _close(calibrator.to_dict()["state"], again.to_dict()["state"])
+    of_all = counted(len(said["regions"]), "region")
+    other = f"other limits in {off} of {of_all}" if off else "what was learned beyond the limits differs"
+    checks.append(Check("limits", same, f"those of all {of_all} follow from the rows" if same else other))
+    return [*checks, _same_sentence(model, again, said, found)]
 
 
-def _why(model: Any, data: Any, settings: Settings) -> str:
+def _same_sentence(model: Any, again: Any, said: dict[str, Any], found: dict[str, Any]) -> Check:
+    """Whether the words follow from the rows: those derived from the model, and those that the file holds."""
+    names = ("sentence", "remarks", "proved", "confidence_level", "interval", "theorem", "assumptions")
+    if not all(_close(said[name], found[name]) for name in names):
+        return Check("sentence", False, f"from the rows follows: {found['sentence']}")
+    if model.written.get("sentence") in (None, again.guarantee_.sentence()):
+        return Check("sentence", True, "follows from the rows")
+    from calibrant._version import __version__
+
+    if model.written.get("created_by") != f"calibrant {__version__}":
+        other = "not checked: the file has it in the words of another release; rely on what is printed here"
+        return Check("sentence", None, other)
+    return Check("sentence", False, "the one in the file does not follow from its own counts")
+
+
+def _close(one: Any, other: Any) -> bool:
+    """Whether two plain values are the same, up to the rounding of numbers."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_close(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= _CLOSE
+    return bool(one == other)
+
+
+def _why(model: Any, data: Any) -> str:
     """Why other rows may have been drawn to cut the regions."""
-    if settings.split is None:
-        return ""
     if data.columns.id is None:
         return "; rows were drawn by position: give them in the order of fit, or fit with --id"
     known, here = model.provenance.get("id_type"), str(data.schema.field(data.columns.id).type)
     return f"; ids were {known} in fit and are {here} here" if known not in (None, here) else ""
 
 
-def _guarantee(calibrator: Any, tally: Any) -> Any:
-    """The guarantee that follows from other counts over the same regions; None where it takes more than counts."""
-    from calibrant.calibrators.base import ScoreCalibrator
-    from calibrant.errors import CalibrantError
-
-    state = calibrator.to_dict()
-    if set(state["state"]) != {"partition", "tally"}:
-        return None
-    try:
-        other = {**state, "state": {**state["state"], "tally": tally.to_dict()}}
-        return ScoreCalibrator.from_dict(other).guarantee_
-    except CalibrantError:
-        return None
-
-
-def _print(checks: list[Check], model: Any, as_json: bool) -> int:
-    stands = all(check.stands is not False for check in checks)
-    calibrator = None if model is None else model.calibrator
+def _print(checks: list[Check], model: Any, as_json: bool, again: Any = None) -> int:
+    """The verdict and the checks. It stands only where every part of the certificate was recomputed."""
+    found = {check.name: check.stands for check in checks}
+    missing = [name for name in _PROOF if found.get(name) is None]
+    stands = False if False in found.values() else None if missing else True
+    code = {True: 0, False: 1, None: _NOT_CHECKED}[stands]
     if as_json:
-        said = {"sentence": None, "remarks": []} if calibrator is None else promise_json(calibrator)
+        said = promise_json(again) if stands else {"sentence": None, "remarks": []}
         print_json(
             {
                 "command": "verify",
@@ -178,22 +228,28 @@ def _print(checks: list[Check], model: Any, as_json: bool) -> int:
                 "checks": [asdict(check) for check in checks],
                 "sentence": said["sentence"],
                 "remarks": said["remarks"],
+                "assumed": [_ASSUMED] if stands else [],
                 "model": None if model is None else model.fingerprint,
             }
         )
-        return 0 if stands else 1
-    verdict = "The certificate stands." if stands else "The certificate does not stand for these data."
+        return code
+    verdict = {
+        True: "The certificate stands.",
+        False: "The certificate does not stand for these data.",
+        None: f"The certificate is not fully checked: {', '.join(missing)}.",
+    }[stands]
     if model is None:
         verdict = "The certificate does not stand: the model file is not as it was written."
     elif checks[0].name == "promise":
         verdict = "There is no certificate to verify."
-    click.secho(verdict, bold=True, fg="green" if stands else "red")
-    if stands and calibrator is not None:
-        show_sentence(calibrator, bold=False)
+    click.secho(verdict, bold=True, fg={True: "green", False: "red", None: "yellow"}[stands])
+    if stands:
+        show_sentence(again, bold=False)
+        note(_ASSUMED)
     click.echo()
     marks = {True: "ok", False: "NO", None: "--"}
     size = max(len(check.name) for check in checks)
     for check in checks:
         head = f"  {marks[check.stands]}  {check.name:<{size}}  "
         click.echo(textwrap.fill(check.text, width(), initial_indent=head, subsequent_indent=" " * len(head)))
-    return 0 if stands else 1
+    return code

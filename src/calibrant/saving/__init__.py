@@ -13,13 +13,13 @@ import numpy as np
 from calibrant._file import write_file
 from calibrant._text import shown
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.saving._text import DEEPEST, MOST_BYTES, checksum_of, is_not_a_model, parse, pretty
+from calibrant.saving._text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.guarantee import Guarantee, NoGuarantee
 
-__all__ = ["Model", "load_model", "save_model"]
+__all__ = ["Model", "NotAModelError", "load_model", "save_model"]
 
 FORMAT = "calibrant.model/1"
 MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
@@ -43,6 +43,9 @@ class Model:
         The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
     provenance : mapping of str to plain JSON values
         How many rows, a fingerprint of the data, how the edges were drawn, and whatever else is worth keeping.
+    written : mapping of str to str
+        What the file says of itself: its `checksum`, the release it was `created_by`, and the `sentence` for readers
+        without calibrant. Only the checksum is checked; what is guaranteed is in `guarantee_`. Empty without a file.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class Model:
     calibrator: "ScoreCalibrator"
     columns: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    _checksum: str | None = field(default=None, repr=False)
+    written: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def guarantee_(self) -> "Guarantee | NoGuarantee":
@@ -70,7 +73,7 @@ class Model:
     @property
     def fingerprint(self) -> str:
         """A short name of the content: the first 16 digits of the file's checksum."""
-        checksum = self._checksum or _sealed(self)["checksum"]
+        checksum = self.written.get("checksum") or _sealed(self)["checksum"]
         return checksum.removeprefix("sha256:")[:16]
 
     def __getattr__(self, name: str) -> Any:
@@ -278,7 +281,8 @@ def _read(data: bytes) -> Model:
     _check_promise(content["promise"])
     _check_regions(content["calibrator"])
     calibrator = _read_calibrator(content["calibrator"], content["promise"])
-    return Model(calibrator, columns, content["provenance"], checksum)
+    written = {"checksum": checksum, "created_by": content["created_by"], "sentence": content["promise"]["sentence"]}
+    return Model(calibrator, columns, content["provenance"], written)
 
 
 def _check_format(content: Mapping[str, Any]) -> None:
@@ -289,7 +293,7 @@ def _check_format(content: Mapping[str, Any]) -> None:
     if number is None:
         raise is_not_a_model(f"its format is {shown(found)}, not {FORMAT!r}")
     got = f"{found!r}, written by a newer calibrant"
-    raise InvalidValueError("the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant")
+    raise NotAModelError("the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant")
 
 
 def _check_promise(promise: Any) -> None:

@@ -12,6 +12,7 @@ MOST_VALUES = 500_000
 MOST_OBJECTS = 200_000
 DEEPEST = 40
 MOST_DIGITS = 100
+_MARK, _START = b'"calibrant.model/1"', 1000  # a file with this at its start is a model file, though it may be damaged
 _OTHER_KINDS = {
     b"\x1f\x8b": "it is compressed; unpack it first",
     b"PK\x03\x04": "it is a zip archive",
@@ -44,11 +45,24 @@ def pretty(value: Any, indent: str = "") -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
+class NotAModelError(InvalidValueError):
+    """The file is no model file, or one of a newer release; other errors are of model files that are damaged."""
+
+
 def parse(data: Any) -> dict[str, Any]:
     """Strict JSON in strict UTF-8, within limits that are checked before memory is taken."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidTypeError("path_or_file", "give bytes or text", got=type(data).__name__)
     data = bytes(data)
+    try:
+        return _parsed(data)
+    except InvalidValueError as error:
+        if _MARK in data[:_START]:
+            raise InvalidValueError(*error.args) from None
+        raise NotAModelError(*error.args) from None
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
     if not data:
         raise InvalidValueError("the model file", "be a JSON object", got="an empty file")
     if len(data) > MOST_BYTES:
@@ -80,9 +94,9 @@ def parse(data: Any) -> dict[str, Any]:
     return content
 
 
-def is_not_a_model(reason: str) -> InvalidValueError:
+def is_not_a_model(reason: str) -> NotAModelError:
     """The error for a file of another kind."""
-    return InvalidValueError(None, f"this is not a calibrant model file: {reason}")
+    return NotAModelError(None, f"this is not a calibrant model file: {reason}")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,167 @@
+"""Attacks on `verify`: model files that say more than the rows prove must never get "stands"."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from calibrant import BinningCalibrator, LabelShiftCalibrator, OnlineCalibrator, Partition, ScalingBinningCalibrator
+from calibrant.saving import save_model
+from calibrant.saving._text import checksum_of, pretty
+
+COLUMNS = ("--score", "p", "--label", "y")
+
+
+def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the content of a model file, and make its checksum right again."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(pretty({**content, "checksum": checksum_of(content)}))
+
+
+def without_settings(content: dict[str, Any]) -> None:
+    del content["provenance"]["settings"]
+
+
+def tight_limits(content: dict[str, Any]) -> None:
+    """Limits of a weighted model are stored, for they depend on weights that are not: claim narrower ones."""
+    state = content["calibrator"]["state"]
+    for name, sign in (("lower", -1), ("upper", 1)):
+        state[name] = [value + sign * 1e-3 for value in state["value"]]
+    content["promise"]["epsilon"] = max(up - value for up, value in zip(state["upper"], state["value"], strict=True))
+
+
+class TestWeightedLimits:
+    @pytest.fixture
+    def weighted(self, folder: Path, calibrant: Any) -> Path:
+        options = ("--bins", "4", "--weight", "w", "--weight-bound", "2", "-o", "model.json")
+        assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
+        assert calibrant("verify", "model.json", "scores.csv").code == 0
+        return folder / "model.json"
+
+    def test_rewritten_limits_do_not_stand(self, weighted: Path, calibrant: Any) -> None:
+        forge(weighted, lambda content: (without_settings(content), tight_limits(content)))
+        answer = calibrant("verify", "model.json", "scores.csv", "--json")
+        assert answer.code == 1
+        failed = {check["name"] for check in answer.json["checks"] if check["stands"] is False}
+        assert failed >= {"epsilon", "limits"}
+        assert answer.json["sentence"] is None
+
+    def test_without_weights_they_are_not_checked(self, weighted: Path, calibrant: Any) -> None:
+        def change(content: dict[str, Any]) -> None:
+            without_settings(content)
+            tight_limits(content)
+            del content["columns"]["weight"], content["provenance"]["fingerprint"]
+
+        forge(weighted, change)
+        answer = calibrant("verify", "model.json", "scores.csv")
+        assert answer.code == 3
+        assert answer.out.startswith("The certificate is not fully checked: regions, counts")
+        assert "With 90% confidence" not in answer.out
+        assert calibrant("verify", "model.json", "scores.csv", "--weight", "w").code == 1
+
+
+def test_bins_picked_by_labels_are_not_checked(folder: Path, table: pa.Table, calibrant: Any) -> None:
+    """Edges between runs of equal labels: every rate in the sample is 0 or 1, and says nothing."""
+    scores, y = table["p"].to_numpy(), table["y"].to_numpy()
+    order = np.argsort(scores)
+    steps = np.flatnonzero(np.diff(y[order]))
+    longest = steps[np.argsort(np.diff(np.append(steps, len(y))))[-8:]]
+    edges = np.sort(scores[order][longest + 1])
+    fitted = BinningCalibrator(partition=Partition.from_edges(edges)).fit(scores, y)
+    save_model(fitted, folder / "picked.json", columns={"score": "p", "label": "y"})
+    answer = calibrant("verify", "picked.json", "scores.csv", "--json")
+    assert answer.code == 3
+    assert answer.json["stands"] is None
+    assert answer.json["sentence"] is None
+    stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
+    assert (stands["regions"], stands["counts"], stands["positives"], stands["epsilon"]) == (None, True, True, None)
+
+
+def test_a_forged_sentence_does_not_stand(model: Path, calibrant: Any) -> None:
+    def boast(content: dict[str, Any]) -> None:
+        content["promise"]["sentence"] = "With 100% confidence, within 0.0."
+
+    forge(model, boast)
+    answer = calibrant("verify", "model.json", "scores.csv")
+    assert answer.code == 1
+    assert "NO  sentence" in answer.out
+    assert "100%" not in answer.out
+    forge(model, lambda content: content.update(created_by="calibrant 0.0.1"))
+    answer = calibrant("verify", "model.json", "scores.csv")
+    assert answer.code == 3
+    assert answer.out.startswith("The certificate is not fully checked: sentence.")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "change"),
+    [
+        ("counts", (), lambda state: state["tally"]["counts"].__setitem__(0, 10 + state["tally"]["counts"][0])),
+        ("limits", ("--method", "scaling-binning"), lambda state: state["base"]["state"].update(slope=9.0)),
+    ],
+)
+def test_what_was_learned_is_compared(
+    name: str, options: tuple[str, ...], change: Any, folder: Path, calibrant: Any
+) -> None:
+    assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", *options, "-o", "model.json").code == 0
+
+    def forged(content: dict[str, Any]) -> None:
+        change(content["calibrator"]["state"])
+
+    content = json.loads((folder / "model.json").read_text())
+    forged(content)
+    from calibrant.calibrators.base import ScoreCalibrator
+
+    content["promise"]["epsilon"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.epsilon
+    content["promise"]["sentence"] = ScoreCalibrator.from_dict(content["calibrator"]).guarantee_.sentence()
+    (folder / "model.json").write_text(pretty({**content, "checksum": checksum_of(content)}))
+    answer = calibrant("verify", "model.json", "scores.csv", "--json")
+    assert answer.code == 1
+    assert name in {check["name"] for check in answer.json["checks"] if check["stands"] is False}
+
+
+def test_settings_are_not_needed(model: Path, calibrant: Any) -> None:
+    forge(model, without_settings)
+    answer = calibrant("verify", "model.json", "scores.csv", "--json")
+    assert answer.code == 0
+    assert answer.json["stands"] is True
+    assert answer.json["sentence"].startswith("With 90% confidence")
+    assert "not chosen by a look at these labels" in answer.json["assumed"][0]
+
+
+def test_what_needs_more_than_rows_is_not_checked(folder: Path, table: pa.Table, calibrant: Any) -> None:
+    scores, y = table["p"].to_numpy(), table["y"].to_numpy()
+    partition = Partition.fixed_width(4)
+    made = {
+        "stream": OnlineCalibrator(partition=partition).fit(scores, y),
+        "shifted": LabelShiftCalibrator(4).fit(scores, y, target_scores=scores),
+        "drawn": ScalingBinningCalibrator(n_bins=4, random_state=5).fit(scores, y),
+    }
+    for name, fitted in made.items():
+        assert fitted.guarantee_.epsilon is not None
+        save_model(fitted, folder / f"{name}.json", columns={"score": "p", "label": "y"})
+        answer = calibrant("verify", f"{name}.json", "scores.csv", "--json")
+        assert answer.code == 3, (name, answer.out, answer.err)
+        assert answer.json["sentence"] is None
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_the_guide_shows_how_to_sign(model: Path, folder: Path) -> None:
+    """The commands of the guide, as they stand there, accept the file and refuse a changed one."""
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "model-files.md").read_text()
+    section = guide.partition("## Signatures")[2].partition("\n## ")[0]
+    commands = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
+    assert len(commands) == 4
+    for command in commands:
+        assert command.startswith("openssl ")
+        subprocess.run(["bash", "-c", command], cwd=folder, check=True, capture_output=True)
+    forge(model, lambda content: content["promise"].update(sentence="more"))
+    done = subprocess.run(["bash", "-c", commands[-1]], cwd=folder, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "Verification" in done.stdout + done.stderr
