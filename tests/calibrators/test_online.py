@@ -366,9 +366,10 @@ def test_coverage_holds_when_past_labels_choose_the_region() -> None:
 
 def test_a_fresh_stream_has_seen_nothing() -> None:
     partition = BINS.to_dict()
-    nothing = {"counts": [0, 0, 0], "positives": [0, 0, 0]}
-    state = OnlineCalibrator(BINS, running=True).partial_fit([0.1], [1]).to_dict()["state"]
-    first = limits_of(np.array([1, 0, 0]), np.array([1, 0, 0]), float(np.log(3) - np.log(1 - 0.9)))
+    state = (
+        OnlineCalibrator(BINS, running=True).partial_fit(np.full(20, 0.1), np.ones(20, dtype=int)).to_dict()["state"]
+    )
+    first = limits_of(np.array([20, 0, 0]), np.array([20, 0, 0]), float(np.log(3) - np.log(1 - 0.9)))
     assert {name: state[name] for name in ("partition", "window", "uncounted", "contradicts", "merged")} == {
         "partition": partition,
         "window": [],
@@ -376,7 +377,7 @@ def test_a_fresh_stream_has_seen_nothing() -> None:
         "contradicts": False,
         "merged": {},
     }
-    assert state["sequence"] == {**nothing, "counts": [1, 0, 0], "positives": [1, 0, 0]}
+    assert state["sequence"] == {"counts": [20, 0, 0], "positives": [20, 0, 0]}
     assert state["running"] == [first.lower.tolist(), first.upper.tolist()]
     warming = OnlineCalibrator(n_bins=2, warmup=5).partial_fit([0.1, 0.2], [1, 0])
     state = warming.to_dict()["state"]
