@@ -61,7 +61,7 @@ def test_two_spellings_of_one_class_are_not_two_classes(tmp_path) -> None:
 
 
 def test_other_labels_get_no_such_advice() -> None:
-    with pytest.raises(ValueError, match="calibrate one class against the rest"):
+    with pytest.raises(ValueError, match="see ClassWiseCalibrator and TopLabelCalibrator"):
         BinningCalibrator(2, pos_label="bad").fit(SCORES, texts("ugly"))
 
 

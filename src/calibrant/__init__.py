@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.calibrators.beta import BetaCalibrator
     from calibrant.calibrators.binning import BinningCalibrator
+    from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
     from calibrant.calibrators.isotonic import IsotonicCalibrator
     from calibrant.calibrators.online import OnlineCalibrator
     from calibrant.calibrators.platt import PlattCalibrator
@@ -81,6 +82,7 @@ __all__ = [
     "ClassWiseCalibrator",
     "Comparison",
     "ConformalSets",
+    "CrossVennAbersCalibrator",
     "DriftMonitor",
     "Guarantee",
     "Interval",

@@ -156,7 +156,7 @@ def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsE
     advice: Text = (
         ("labels between 0 and 1 are not outcomes; were ", Setting("scores"), " and ", Setting("y"), " swapped?")
         if many
-        else _spelling(rows) or "for more classes, calibrate one class against the rest"
+        else _spelling(rows) or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
     )
     return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice, labels=kinds.tolist())
 
@@ -180,6 +180,11 @@ def _have(rows: int) -> str:
     return "has" if rows == 1 else "have"
 
 
+def _pair(label: Any) -> tuple[Any, Any]:
+    """An example of two classes, one of which is the given label."""
+    return (0, 1) if label in (0, 1) else (label, "other")
+
+
 def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Any, int]) -> NDArray[Any]:
     if classes is None:
         if (spelling := _spelling(rows)) is not None:
@@ -190,7 +195,7 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[An
                 "y",
                 "hold two classes",
                 f"one class only, {seen.tolist()[0]!r}",
-                ("name both where one of them is rare, as in ", Setting("classes", (0, 1)),
+                ("name both where one of them is rare, as in ", Setting("classes", _pair(seen.tolist()[0])),
                  "; the intervals are then one-sided"),
                 labels=seen.tolist(),
             )  # fmt: skip

@@ -102,7 +102,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         table: dict[str, Any] = {**values, "set": tuple(written)}
         partition = self.partition_.as_bins()
         if partition.has_segments and data.columns.segment is None:
-            raise InvalidTypeError("segment must name the column of segments: scored(..., segment=...); got None")
+            raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
         columns = data.columns.only(*(("segment",) if partition.has_segments else ()))
         return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
 

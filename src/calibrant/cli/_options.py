@@ -9,7 +9,8 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("csv", "parquet", "json", "ipc")
-INTERVALS = ("clopper-pearson", "blaker", "kl", "hoeffding", "empirical-bernstein", "umd", "betting")
+PLAN_INTERVALS = ("clopper-pearson", "blaker", "kl", "hoeffding", "empirical-bernstein")
+INTERVALS = (*PLAN_INTERVALS, "umd", "betting")  # umd needs the sizes of all bins, betting needs weights
 
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:

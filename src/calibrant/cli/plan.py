@@ -17,7 +17,9 @@ from calibrant.cli._output import paragraph, print_json
 @click.option("--base-rate", type=float, metavar="RATE", help="Share of positives, if known. Default: the worst case.")
 @click.option("--probability", type=float, default=0.9, show_default=True, metavar="P",
               help="How likely the plan must be to succeed, with --base-rate or --split.")  # fmt: skip
-@click.option("--interval", type=click.Choice(option.INTERVALS[:-1]), default=option.INTERVALS[0], show_default=True)
+@click.option(
+    "--interval", type=click.Choice(option.PLAN_INTERVALS), default=option.PLAN_INTERVALS[0], show_default=True
+)
 @option.split
 @option.common
 @click.pass_context

@@ -237,8 +237,8 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     elif statement.edges is Edges.OTHER_ROWS:
         stated.append("the bins were cut from a random part of the rows, which counts in no bin")
     if statement.n_uncounted:
-        edges = counted(statement.n_uncounted, "edge")
-        stated.append(f"no future score equals one of the {edges} exactly (true for continuous scores)")
+        edges = "the edge of the bins" if statement.n_uncounted == 1 else f"one of {statement.n_uncounted:,} bin edges"
+        stated.append(f"no future score equals {edges} exactly (true for scores without ties)")
     return (*stated, *statement.assumed)
 
 

@@ -258,6 +258,8 @@ def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
 
 def check_enough_rows(n_rows: int, n_bins: int) -> int:
     """Return `n_bins`; refuse more bins than rows."""
+    if n_rows == 0:
+        raise InvalidValueError("the data", "have at least one row", got="none")
     if n_rows < n_bins:
         rule = f"be at most the number of rows that cut the bins, {n_rows}"
         advice = ("use fewer bins, or ", Setting("n_bins", "auto"))
