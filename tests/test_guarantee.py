@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant import BinningCalibrator, Guarantee, Partition, Tally
+from calibrant import BinningCalibrator, Guarantee, OnlineCalibrator, Partition, Tally
 from calibrant._text import Setting, render
+from calibrant.intervals import get_method
 from calibrant.mass import mass_limits
 
 BINS = Partition.fixed_width(10)
@@ -20,8 +21,8 @@ def guarantee(counts, positives, **options) -> Guarantee:
 
 
 def test_epsilon_around_the_mean_is_the_larger_side() -> None:
-    # N = 100, k = 5 at alpha / B = .01: .0851, not the half-width .0621; here at the Sidak level
-    delta = 1 - 0.9 ** (1 / 10)
+    # N = 100, k = 5 at alpha / B = .01: .0851, not the half-width .0621; here at the Sidak level of 95 % of alpha
+    delta = 1 - 0.905 ** (1 / 10)
     upper = stats.beta.ppf(1 - delta / 2, 6, 95)
     lower = stats.beta.ppf(delta / 2, 5, 96)
     mean = guarantee([100] * 10, [5] * 10)
@@ -84,49 +85,76 @@ def test_what_is_left_out_is_paid_for_within_the_budget() -> None:
     one = guarantee(counts, positives)
     partial = one.restricted_to(0.99)
     assert partial.kept.tolist() == [False, True, True, True]
-    limit = stats.beta.ppf(1 - 0.01 / 4, 4, counts.sum() - 3)  # a tenth of alpha = .1, over four regions
+    limit = stats.beta.ppf(1 - 0.005 / 4, 4, counts.sum() - 3)  # a twentieth of alpha = .1, over four regions
     assert partial.mass == pytest.approx(1 - limit, rel=1e-9)
-    delta = 1 - (1 - 0.09) ** (1 / 4)
+    delta = 1 - (1 - 0.095) ** (1 / 4)
     upper = stats.beta.ppf(1 - delta / 2, positives[1:] + 1, counts[1:] - positives[1:])
     lower = stats.beta.ppf(delta / 2, positives[1:], counts[1:] - positives[1:] + 1)
     rates = positives[1:] / counts[1:]
     assert partial.epsilon == pytest.approx(np.maximum(upper - rates, rates - lower).max(), abs=1e-9)
 
 
-def test_mass_limits_of_own_quantiles_are_over_all_runs_of_spacings() -> None:
-    scores = np.sort(np.random.default_rng(0).uniform(size=100))
-    partition = Partition.uniform_mass(scores, 4)
-    tally = Tally.from_data(partition, scores, np.zeros(100, dtype=int))
-    counts = partition.cut_counts()
-    tail = 0.05 * 2 / (101 * 102)
-    expected = stats.beta.isf(tail, counts + 1, 100 - counts)
-    np.testing.assert_allclose(mass_limits(partition, tally, 0.05), expected, rtol=1e-8)
+@pytest.mark.parametrize("interval", ["clopper-pearson", "blaker", "hoeffding", "empirical-bernstein", "kl"])
+def test_every_statement_comes_from_one_event(interval: str) -> None:
+    # the limits on rates hold at 95 % of alpha and those on mass at 5 %; all that is said follows from these limits
+    rng = np.random.default_rng(8)
+    for alpha in (0.3, 0.1, 1e-4):
+        counts = rng.integers(0, 3000, 9)
+        partition = Partition.fixed_width(9)
+        tally = Tally.from_counts(counts, rng.binomial(counts, rng.uniform(size=9)), partition=partition)
+        one = Guarantee.from_tally(partition, tally, interval=interval, confidence_level=1 - alpha)
+        limits = get_method(interval)(tally, 0.95 * alpha)
+        masses = mass_limits(partition, tally, 0.05 * alpha)
+        np.testing.assert_allclose(one.lower, limits.lower, rtol=1e-9)
+        np.testing.assert_allclose(one.upper, limits.upper, rtol=1e-9)
+        radius = np.maximum(one.upper - one.value, one.value - one.lower)
+        assert one.epsilon == radius.max()
+        for mass in (1.0, 0.999, 0.99, 0.9, 0.5, 0.1):
+            partial = one.restricted_to(mass)
+            assert partial.epsilon == radius[partial.kept].max() == one.epsilon_for(mass)
+            assert partial.mass == pytest.approx(1 - masses.regions[~partial.kept].sum(), rel=1e-9)
+            assert partial.mass >= mass
+        assert one.stated.epsilon == radius[one.stated.kept].max()
 
 
-@pytest.mark.slow
-def test_mass_limits_hold_for_all_regions_at_once_in_every_world() -> None:
-    from worlds import WORLDS
+def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
+    # 50 rare segments, of which some are never seen: the whole population was claimed
+    rng, shares = np.random.default_rng(10), np.repeat([0.095, 0.001], [10, 50])
+    for options in ({"strategy": "uniform"}, {}, {"split": 0.3}):
+        false = 0
+        for _ in range(20):
+            segments = rng.choice(60, size=300, p=shares)
+            scores = rng.uniform(size=300)
+            y = rng.uniform(size=300) < scores
+            fitted = BinningCalibrator(1, classes=(False, True), **options).fit(scores, y, segments=segments)
+            true = shares[np.unique(segments)].sum()
+            partial = fitted.guarantee_.restricted_to(1.0)
+            assert partial.kept.all()
+            false += partial.mass > true
+        assert stats.binomtest(false, 20, 0.1, alternative="greater").pvalue > 1e-3
 
-    rng = np.random.default_rng(1)
-    for world in WORLDS:
-        for options in ({}, {"strategy": "uniform"}):
-            misses = 0
-            for _ in range(300):
-                scores, y = world.draw(rng, 300)
-                fitted = BinningCalibrator(n_bins=5, classes=(0, 1), **options).fit(scores, y)
-                mass, _ = world.truth(fitted.partition_)
-                misses += bool((mass > mass_limits(fitted.partition_, fitted.tally_, 0.1) + 1e-12).any())
-            assert stats.binomtest(misses, 300, 0.1, alternative="greater").pvalue > 1e-4, world.name
+
+def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
+    # 300 score values in 99 rows: most edges are seen once, and what lies at them is in no region
+    rng, values, false = np.random.default_rng(11), np.arange(300) / 300, 0
+    for _ in range(40):
+        scores = rng.choice(values, size=99)
+        fitted = BinningCalibrator(30, classes=(0, 1)).fit(scores, rng.integers(2, size=99))
+        true = np.mean(fitted.partition_.membership(values) >= 0)
+        assert true < 0.98
+        false += fitted.guarantee_.restricted_to(1.0).mass > true
+    assert stats.binomtest(false, 40, 0.1, alternative="greater").pvalue > 1e-3
 
 
-def test_segments_bound_the_mass_of_segment_and_bin_together() -> None:
-    rng = np.random.default_rng(2)
-    scores, segment = rng.uniform(size=2000), rng.choice(["a", "b"], p=[0.9, 0.1], size=2000)
-    fitted = BinningCalibrator(n_bins=4).fit(scores, scores < 0.5, segments=segment)
-    limits = mass_limits(fitted.partition_, fitted.tally_, 0.1)
-    true = np.repeat([0.9, 0.1], 4) / 4
-    assert (limits >= true).all()
-    assert limits[4:].max() < 0.1  # far below what a limit that ignored the segment's size would give
+def test_mass_is_unknown_where_nothing_is_proved_about_it() -> None:
+    rng = np.random.default_rng(12)
+    scores, segments = rng.uniform(size=200), rng.choice(["a", "b"], size=200)
+    stream = OnlineCalibrator(partition=Partition.by_segment({"a": BINS, "b": BINS}))
+    stream.partial_fit(scores, rng.integers(2, size=200), segments=segments)
+    assert np.isnan(stream.guarantee_.restricted_to(0.5).mass)
+    assert stream.guarantee_.restricted_to(0.5).kept.all()
+    plain = OnlineCalibrator(partition=BINS).partial_fit(scores, rng.integers(2, size=200))
+    assert plain.guarantee_.restricted_to(0.5).mass == 1.0  # every score lies in a bin
 
 
 def test_ties_that_make_small_regions_are_remarked_upon() -> None:
@@ -191,7 +219,7 @@ def test_a_segment_name_is_printed_as_it_is() -> None:
 def test_two_short_sentences_then_the_assumptions() -> None:
     said, assumed = str(guarantee([500] * 4, [100] * 4)).split("\n")
     assert said == (
-        "With 90% confidence, the true rate of class 1 is within 0.043 of the predicted probability in all 4 bins at "
+        "With 90% confidence, the true rate of class 1 is within 0.044 of the predicted probability in all 4 bins at "
         "once. This holds for every distribution of the data, if future rows are drawn like the 2,000 calibration rows."
     )
     assert assumed == (

@@ -18,6 +18,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import METHODS, get_method
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.bounded_mean import lower_mean
+from calibrant.mass import budgets
 from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 
@@ -176,6 +177,11 @@ class _Question:
         return self._epsilon(n, self._sizes(n), epsilon) <= epsilon
 
     @property
+    def _alpha(self) -> float:
+        """What the limits on rates may miss."""
+        return budgets(error_budget(self.confidence_level))[0]
+
+    @property
     def _share(self) -> float:
         """What each random number may go wrong with: of positives, of rows in a bin, of rows that cut the bins."""
         events = (self.base_rate is not None) + (self.split is not None) + isinstance(self.split, float)
@@ -214,7 +220,7 @@ class _Question:
         """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
         if rows == 0:
             return 1.0
-        alpha, rate = error_budget(self.confidence_level), min(1.0, most / rows)
+        alpha, rate = self._alpha, min(1.0, most / rows)
         if self.interval == "hoeffding":
             return float(self._radii(np.zeros(1, dtype=np.int64), rows)[0])
         if self.interval == "empirical-bernstein":
@@ -241,7 +247,7 @@ class _Question:
 
     def _radii(self, positives: IntArray, rows: int) -> FloatArray:
         """Radius for each number of positives, at the level that each of `n_bins` bins has."""
-        alpha, method = error_budget(self.confidence_level), get_method(self.interval)
+        alpha, method = self._alpha, get_method(self.interval)
         # many regions at once, with an alpha that gives each the same level
         log_rest = math.log1p(-alpha)
         most = int(self.n_bins * (-20.0 / log_rest if method.exact else 0.9 / alpha))

@@ -651,7 +651,7 @@ def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     guarantee = CALIBRATOR.guarantee_
     nothing = np.zeros_like(guarantee.value)
     calibrator = BinningCalibrator(12).fit(SCORES, Y)
-    calibrator.guarantee_ = replace(guarantee, value=nothing, lower=nothing, upper=nothing + epsilon, spare=None)
+    calibrator.guarantee_ = replace(guarantee, value=nothing, lower=nothing, upper=nothing + epsilon, mass_limits=None)
     text = upper(epsilon)
     root = read(render_report(AUDIT, calibrator))
     assert {mark.attributes["data-radius"] for mark in marks(chart(root, "after"))} == {text}

@@ -13,7 +13,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import statement as said
 from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Statement
 from calibrant.intervals import Interval, get_method
-from calibrant.mass import mass_limits
+from calibrant.mass import MassLimits, budgets, mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
 from calibrant.tally import Tally
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VALUES = ("mean", "midpoint")
-_MASS_SHARE = 0.1  # of alpha, spent on the mass limits by statements that leave regions out
 _SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only where epsilon says nothing
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
@@ -34,7 +33,8 @@ class PartialGuarantee:
     Attributes
     ----------
     mass : float
-        Certified share of the population in the kept regions.
+        Certified share of the population in the kept regions. Rows in no region do not count: those of segments that
+        were never seen, and those whose score equals an edge that was seen once. NaN where nothing is proved about it.
     epsilon : float
         Largest distance between value and true rate in the kept regions.
     kept : bool array of shape (n_regions,)
@@ -47,19 +47,12 @@ class PartialGuarantee:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spare:
-    """What pays for leaving regions out: radii at a slightly higher level, and limits on the mass of each region."""
-
-    radius: FloatArray
-    mass_limits: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Guarantee:
     """What is proved of a calibrator, with which confidence.
 
     With probability at least `confidence_level` over the calibration data, *in every region at once*, the true rate
-    of the positive class lies in [lower, upper], and so within `epsilon` of the predicted value.
+    of the positive class lies in [lower, upper], and so within `epsilon` of the predicted value; and every limit of
+    `mass_limits` holds, where there are such limits.
 
     Attributes
     ----------
@@ -77,11 +70,16 @@ class Guarantee:
         The label of the positive class.
     statement : Statement
         The facts that the sentence, the assumptions and the remarks are made of.
-    spare : Spare or None
-        What statements that leave regions out rest on; None where all regions must be kept.
+    mass_limits : MassLimits or None
+        Limits on the mass of each region and of what lies in no region; None where nothing is proved about mass.
 
     Notes
     -----
+    Everything that is said comes from one event: all limits on rates hold, which fails with probability at most 95 %
+    of alpha, and all limits on mass hold, which fails with at most 5 % of alpha. On this event every statement about
+    some of the regions is true at once, so any of them may be chosen after looking. Without limits on mass (streams,
+    shifted populations) the limits on rates have all of alpha.
+
     epsilon is the *maximum over regions* of max(upper - value, value - lower). `cor:calibration-fixed-partition`
     takes the region with the fewest rows instead; variances differ, so the largest half-width may sit elsewhere, and
     the corollary as printed can cover with probability 0.063 where 0.9 was promised.
@@ -97,7 +95,7 @@ class Guarantee:
     upper: FloatArray
     positive_label: Any = 1
     statement: Statement = field(default_factory=Statement)
-    spare: Spare | None = field(default=None, repr=False)
+    mass_limits: MassLimits | None = field(default=None, repr=False)
 
     @classmethod
     def from_tally(
@@ -118,20 +116,18 @@ class Guarantee:
         """
         check_tally(partition, tally)
         method = get_method(interval)
-        alpha = error_budget(confidence_level)
+        for_rates, for_mass = budgets(error_budget(confidence_level))
         guarantee = cls.from_limits(
             partition,
             tally,
-            method.function(tally, alpha),
+            method.function(tally, for_rates),
             confidence_level=confidence_level,
             method=method.name,
             value=value,
             positive_label=positive_label,
             statement=Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem),
         )
-        wider = method.function(tally, alpha * (1 - _MASS_SHARE))
-        spare = Spare(_radius(guarantee.value, wider), mass_limits(partition, tally, alpha * _MASS_SHARE))
-        return replace(guarantee, spare=spare)
+        return replace(guarantee, mass_limits=mass_limits(partition, tally, for_mass))
 
     @classmethod
     def from_limits(
@@ -178,7 +174,7 @@ class Guarantee:
     @property
     def radius(self) -> FloatArray:
         """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
-        return _radius(self.value, self.interval)
+        return np.maximum(self.upper - self.value, self.value - self.lower)
 
     @property
     def epsilon(self) -> float:
@@ -210,10 +206,7 @@ class Guarantee:
 
     def with_values(self, value: FloatArray) -> "Guarantee":
         """Return the same limits around other predicted values."""
-        moved = np.abs(value - self.value)
-        # by the triangle inequality, what is not ruled out is at most this much further from the new value
-        spare = self.spare and replace(self.spare, radius=self.spare.radius + moved)
-        return replace(self, value=value, spare=spare)
+        return replace(self, value=value)
 
     def epsilon_for(self, mass: float) -> float:
         """Return the epsilon that holds on regions with at least the share `mass` of the population.
@@ -225,41 +218,37 @@ class Guarantee:
     def restricted_to(self, mass: float) -> PartialGuarantee:
         """Leave out the regions of largest radius, as long as `mass` of the population is certainly kept.
 
-        The statement, that the kept regions hold at least `mass` of the population and that in each of them the true
-        rate is within `epsilon` of the value, holds as a whole with probability `confidence_level`: a tenth of the
-        error budget pays for exact limits on the mass of every region, the rest for the intervals. For `mass=1`
-        nothing is left out, and the whole budget goes to the intervals.
+        The statement, that the kept regions hold at least the returned `mass` of the population and that in each of
+        them the true rate is within `epsilon` of the value, holds as a whole, for every `mass` at once, with
+        probability `confidence_level` (see the notes above). Where `mass` cannot be certified, because too much may
+        lie in no region, all regions are kept, and the returned mass is what can be.
         """
         mass = check_real("mass", mass, rule="a number in (0, 1]")
         if not 0.0 < mass <= 1.0:
             raise InvalidValueError("mass", "be a number in (0, 1]", got=repr(mass))
-        if mass == 1.0 or self.spare is None:
-            return self._whole()
-        order = np.argsort(-self.spare.radius, kind="stable")
-        left_out_mass = np.cumsum(self.spare.mass_limits[order])
-        n_left_out = min(int(np.searchsorted(left_out_mass, 1.0 - mass, side="right")), self.counts.size - 1)
-        epsilon = float(self.spare.radius[order[n_left_out]])
-        if epsilon >= self.epsilon:
-            return self._whole()
-        kept = np.ones(self.counts.size, dtype=bool)
-        # a region no worse than those kept costs nothing to keep
-        kept[order[:n_left_out]] = self.spare.radius[order[:n_left_out]] <= epsilon
-        return PartialGuarantee(1.0 - float(self.spare.mass_limits[~kept].sum()), epsilon, kept)
-
-    def _whole(self) -> PartialGuarantee:
-        return PartialGuarantee(1.0, self.epsilon, np.ones(self.counts.size, dtype=bool))
+        radius, limits = self.radius, self.mass_limits
+        kept = np.ones(radius.size, dtype=bool)
+        if limits is None:
+            everywhere = not self.statement.n_segments and not self.statement.n_uncounted
+            return PartialGuarantee(1.0 if everywhere else np.nan, self.epsilon, kept)
+        order = np.argsort(-radius, kind="stable")
+        certified = 1.0 - limits.outside - np.cumsum(limits.regions[order])
+        n_left_out = min(int(np.count_nonzero(certified >= mass)), radius.size - 1)
+        epsilon = float(radius[order[n_left_out]])
+        kept[radius > epsilon] = False  # a region no worse than those kept costs nothing to keep
+        return PartialGuarantee(max(0.0, 1.0 - limits.outside - float(limits.regions[~kept].sum())), epsilon, kept)
 
     @property
     def stated(self) -> PartialGuarantee:
         """What the sentence says: of all regions, or without the poorest few where that says much more.
 
-        `mass` is the share that the sentence names, 0.99, 0.95 or 0.9; 1 where it is about all regions.
+        Where regions are left out, `mass` is the share that the sentence names, 0.99, 0.95 or 0.9.
         """
         for mass in _SENTENCE_MASSES if self.is_vacuous else _SENTENCE_MASSES[:1]:
             partial = self.restricted_to(mass)
             if partial.epsilon <= _SENTENCE_GAIN * self.epsilon:
                 return replace(partial, mass=mass)
-        return self._whole()
+        return self.restricted_to(1.0)
 
     # How it is said. Texts are str in the words of Python users; `calibrant._text.render` says them in other words.
 
@@ -368,7 +357,3 @@ def check_tally(partition: Partition, tally: Tally) -> None:
         raise InvalidValueError("tally", rule, got=str(tally.n_regions))
     if tally.partition is not None and tally.partition != partition.fingerprint:
         raise InvalidValueError("tally", "have been taken over this partition", got="one taken over another")
-
-
-def _radius(value: FloatArray, limits: Interval) -> FloatArray:
-    return np.maximum(limits.upper - value, value - limits.lower)

@@ -13,7 +13,8 @@ from calibrant.calibrators._bins import check_bin_settings, cut_and_count
 from calibrant.calibrators.binning import BINNING_RULES
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import Guarantee, Population
+from calibrant.guarantee import Guarantee, Population, Statement
+from calibrant.intervals import get_method
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import RowFacts
@@ -192,22 +193,22 @@ class LabelShiftCalibrator(RegionCalibrator):
         self, partition: Partition, tally: Tally, source: Prior, target: Prior, classes: Classes, facts: RowFacts
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
-        plain = Guarantee.from_tally(
+        method = get_method(self.interval)
+        plain = Guarantee.from_limits(
             partition,
             tally,
-            interval=self.interval,
-            confidence_level=self._plain_level(),
+            method(tally, error_budget(self._plain_level())),
+            confidence_level=self.confidence_level,
+            method=method.name,
             value=self.value,
             positive_label=classes.positive,
-            split=self.split is not None,
+            statement=Statement.about(partition, split=self.split is not None, theorem=method.theorem),
         )
         guarantee = replace(
             plain,
-            confidence_level=float(self.confidence_level),
             value=moved_odds(plain.value, odds_ratio(target.value, source.value)),
             lower=moved_odds(plain.lower, odds_ratio(target.lower, source.upper)),
             upper=moved_odds(plain.upper, odds_ratio(target.upper, source.lower)),
-            spare=None,
         ).with_facts(
             theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
             population=Population.LABEL_SHIFT,
