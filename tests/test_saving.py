@@ -547,7 +547,7 @@ def mutate(content: dict[str, Any], data: Any) -> None:
 def assert_works(calibrator: Any) -> None:
     """Every answer is a probability, or is refused."""
     partition = getattr(calibrator, "partition_", None)
-    names = getattr(partition, "segments", None)
+    names = partition.segments if partition is not None and partition.has_segments else ()
     options = {"segments": np.array([names[i % len(names)] for i in range(len(made.PROBE))])} if names else {}
     str(calibrator.guarantee_)
     for method in ("predict", "predict_proba", "predict_interval", "predict_set", "predict_multiprobability"):

@@ -135,7 +135,7 @@ def compare(
     >>> result.methods
     ('as they are', 'Platt', 'Binning')
     >>> result.epsilon.round(3)
-    array([  nan,   nan, 0.058])
+    array([  nan,   nan, 0.059])
     """
     contenders = _named(calibrators)
     read = read_rows(scores, y, classes=classes, pos_label=pos_label).collect()

@@ -135,7 +135,7 @@ def plan(
     --------
     >>> from calibrant import plan
     >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
-    6,759 labels, in 10 bins of at least 675, give epsilon 0.05 at 90% confidence, for any rates, if no scores are
+    6,859 labels, in 10 bins of at least 685, give epsilon 0.05 at 90% confidence, for any rates, if no scores are
     tied.
     >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
     0.041

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from dataclasses import asdict, replace
 from unittest import mock
 
 import numpy as np
@@ -11,7 +12,9 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition, Tally
+from calibrant._params import error_budget
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals import get_method
 from calibrant.shift.prior import mixture_prior
 
 BINS = Partition.from_edges([0.0, 1.0, 2.0])
@@ -24,7 +27,8 @@ def draw(rng, n, prior, distance=1.5):
 
 def test_known_priors_move_odds_by_bayes_rule_with_the_whole_budget():
     scores, y = draw(np.random.default_rng(0), 4000, 0.2)
-    plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
+    fitted = BinningCalibrator(partition=BINS).fit(scores, y)
+    plain = replace(fitted.guarantee_, **asdict(get_method("clopper-pearson")(fitted.tally_, error_budget(0.9))))
     moved = LabelShiftCalibrator(partition=BINS, target_prior=0.6, source_prior=0.2).fit(scores, y).guarantee_
     factor = (0.6 / 0.4) / (0.2 / 0.8)
     for name in ("value", "lower", "upper"):
