@@ -10,8 +10,7 @@ from calibrant import BinningCalibrator, Tally, plan
 from calibrant.intervals import get_method
 
 
-<<<<<<< HEAD
-def radii(rows: int, n_bins: int, interval: str, alpha: float = 0.1) -> np.ndarray:
+def radii(rows: int, n_bins: int, interval: str, alpha: float = 0.095) -> np.ndarray:
     """Every count of positives: all at once, with an alpha that leaves each interval its level among `n_bins`."""
     method, k = get_method(interval), np.arange(rows + 1)
     if method.exact:  # Sidak's level
@@ -28,15 +27,6 @@ def radii(rows: int, n_bins: int, interval: str, alpha: float = 0.1) -> np.ndarr
 
 def worst_radius(rows: int, n_bins: int, interval: str) -> float:
     return float(radii(rows, n_bins, interval).max())
-=======
-def worst_radius(rows: int, n_bins: int, interval: str, alpha: float = 0.095) -> float:
-    """Every count of positives, one by one."""
-    worst = 0.0
-    for k in range(rows + 1):
-        limits = get_method(interval).function(Tally.from_counts([rows] * n_bins, [k] * n_bins), alpha)
-        worst = max(worst, limits.upper[0] - k / rows, k / rows - limits.lower[0])
-    return worst
->>>>>>> cbf854d (Docs, saved models and plans follow the one error budget)
 
 
 @pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])

@@ -138,7 +138,7 @@ def plan(
     6,859 labels, in 10 bins of at least 685, give epsilon 0.05 at 90% confidence, for any rates, if no scores are
     tied.
     >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
-    0.041
+    0.0413
     """
     if (epsilon is None) == (n is None):
         raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")
