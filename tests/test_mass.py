@@ -68,7 +68,7 @@ def test_limits_of_own_quantiles_in_segments_share_alpha_in_quarters() -> None:
 
 def test_a_single_value_that_was_seen_often_leaves_nothing_outside() -> None:
     partition, tally = own_quantiles(np.repeat([0.2, 0.5, 0.8], 40), 3)
-    assert partition.n_uncounted == 0
+    assert partition.layout.n_uncounted == 0
     assert mass_limits(partition, tally, TAU).outside == 0.0
 
 
@@ -76,7 +76,7 @@ def test_ranks_of_edges_are_found_behind_ties() -> None:
     # of nine edges asked for, the tied half gives one; those seen once have the ranks of ten bins
     scores = np.concatenate([np.full(50, 0.1), np.linspace(0.2, 1.0, 50)])
     partition, tally = own_quantiles(scores, 10)
-    assert partition.n_atoms == 1
+    assert partition.layout.n_atoms == 1
     assert mass_limits(partition, tally, TAU).outside == pytest.approx(stats.beta.isf(TAU / 200, 18, 83), rel=1e-8)
 
 
