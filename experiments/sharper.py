@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from calibrant import Partition, Tally
+from calibrant.intervals.bounded_mean import betting_mean, bounded_mean
 from calibrant.sequences import SEQUENCES
 
 ALPHA = 0.1
@@ -48,8 +49,17 @@ def stream(name: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float
     return {"epsilon": float(radius.max()), "mean radius": float(radius.mean())}
 
 
+def brier(
+    limits: Callable[[np.ndarray, float], tuple[float, float]], scores: np.ndarray, labels: np.ndarray
+) -> dict[str, float]:
+    """The width of an interval for the expected Brier score."""
+    lower, upper = limits((labels - scores) ** 2, ALPHA)
+    return {"width": upper - lower}
+
+
 CONTESTS: dict[str, dict[str, Method]] = {
     "streams": {name: partial(stream, name) for name in ("beta-binomial", "centred-beta-binomial")},
+    "Brier score": {"Chernoff and Bernstein": partial(brier, bounded_mean), "betting": partial(brier, betting_mean)},
 }
 """Methods by contest; the first of each contest is the one that the others are compared with."""
 

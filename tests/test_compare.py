@@ -2,13 +2,17 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, compare
+from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, Tally, compare
+from calibrant.intervals import clopper_pearson
 from calibrant.metrics import brier_score, ece, log_loss
 
 
@@ -103,7 +107,8 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
         "predict",
     ]
     assert "none" in text
-    assert text.endswith("only the column 'guaranteed' is guaranteed, the others are measured")
+    assert "only the column 'guaranteed' is guaranteed, the others are measured" in text
+    assert text.endswith("fit the chosen method on other rows, or use simultaneous=True")
     frame = result.to_frame()
     assert list(frame.index) == ["as they are", "Platt", "ten bins"]
     assert frame.loc["ten bins", "epsilon"] == result.epsilon[2]
@@ -115,6 +120,49 @@ def test_text_never_shows_a_guarantee_below_the_true_epsilon(rows) -> None:
         shown = replace(result, epsilon=np.array([np.nan, epsilon]))
         said = float(str(shown).splitlines()[2].split()[4])
         assert epsilon <= said < 1.1 * epsilon
+
+
+def test_simultaneous_guarantees_share_alpha(rows) -> None:
+    contenders = {
+        "platt": PlattCalibrator(),
+        "5": BinningCalibrator(5),
+        "9": BinningCalibrator(9, confidence_level=0.8),
+    }
+    result = compare(contenders, *rows, simultaneous=True)
+    assert str(result).endswith("all guarantees hold at once: you may choose by them")
+    for place, (bins, alpha) in {2: (5, 0.1), 3: (9, 0.2)}.items():
+        fitted = BinningCalibrator(bins, confidence_level=1 - alpha / 2).fit(*rows)
+        assert result.epsilon[place] == pytest.approx(fitted.guarantee_.epsilon, rel=1e-9)
+        assert result.guarantee[place].confidence_level == pytest.approx(1 - alpha / 2)
+    assert contenders["5"].confidence_level == 0.9
+
+
+def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
+    # one bin, a fifth of 100 rows counted: the smallest epsilon is that of the split that drew the fewest positives
+    splits = [BinningCalibrator(1, split=80, random_state=seed, classes=(0, 1)) for seed in range(8)]
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(size=100)
+    counted = [clone(split).fit(scores, scores < 0.5) for split in splits]
+    result = compare(splits, scores, scores < 0.5, [(np.arange(100), np.arange(100))], simultaneous=True)
+    draws, rate, missed = 2_000, 0.15, {0.1: 0, 0.1 / 8: 0}
+    for alpha in missed:  # the limits depend on the count alone, and are those of the fits
+        limits = clopper_pearson(Tally.from_counts([20] * 21, np.arange(21)), 1 - (1 - alpha) ** 21)
+        fits = counted if alpha == 0.1 else [SimpleNamespace(guarantee_=g) for g in result.guarantee[1:]]
+        for split, fit in zip(counted, fits, strict=True):
+            k = split.tally_.positives[0]
+            assert fit.guarantee_.lower[0] == pytest.approx(limits.lower[k], rel=1e-9)
+            assert fit.guarantee_.upper[0] == pytest.approx(limits.upper[k], rel=1e-9)
+        epsilon = np.maximum(limits.upper - np.arange(21) / 20, np.arange(21) / 20 - limits.lower)
+        is_missed = (limits.lower > rate) | (limits.upper < rate)
+        drawn = [split.tally_.counts[0] for split in counted]
+        assert drawn == [20] * 8
+        labels = rng.uniform(size=(draws, 100)) < rate
+        members = [np.random.default_rng(seed).permutation(100)[:20] for seed in range(8)]  # any fixed splits
+        positives = np.stack([labels[:, rows].sum(axis=1) for rows in members], axis=1)
+        best = np.take_along_axis(positives, epsilon[positives].argmin(axis=1)[:, None], axis=1)[:, 0]
+        missed[alpha] = int(is_missed[best].sum())
+    assert stats.binomtest(missed[0.1], draws, 0.1, alternative="greater").pvalue < 1e-6  # the attack works
+    assert stats.binomtest(missed[0.1 / 8], draws, 0.1, alternative="greater").pvalue > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy import fft, special, stats
 
 from calibrant import Partition, scored
 from calibrant.intervals import Interval
-from calibrant.intervals.bounded_mean import bounded_mean
+from calibrant.intervals.bounded_mean import betting_mean, bounded_mean
 from calibrant.intervals.non_identical import non_identical
 from calibrant.metrics import (
     Estimate,
@@ -373,12 +373,66 @@ def test_intervals_are_not_vacuous() -> None:
     assert ece(y, scores, norm="l2").upper - ece(y, scores, norm="l2").lower < 0.04
 
 
-def test_bounded_mean_covers_and_shrinks() -> None:
+@pytest.mark.parametrize("limits_of", [bounded_mean, betting_mean])
+@pytest.mark.parametrize("world", ["beta", "labels", "two values"])
+def test_limits_of_a_bounded_mean_cover_and_shrink(limits_of, world: str) -> None:
     rng = np.random.default_rng(8)
+    draw, mean = {
+        "beta": (lambda n: rng.beta(0.2, 3, size=n), 0.2 / 3.2),
+        "labels": (lambda n: rng.integers(2, size=n).astype(float), 0.5),
+        "two values": (lambda n: np.where(rng.uniform(size=n) < 0.02, 1.0, 0.1), 0.118),
+    }[world]
     missed = 0
     for _ in range(500):
-        low, high = bounded_mean(rng.beta(0.2, 3, size=200), ALPHA)
-        missed += not low <= 0.2 / 3.2 <= high
+        low, high = limits_of(draw(200), ALPHA)
+        missed += not low <= mean <= high
     assert stats.binomtest(missed, 500, ALPHA, alternative="greater").pvalue > LEVEL
-    low, high = bounded_mean(rng.beta(0.2, 3, size=100_000), ALPHA)
-    assert high - low < 0.005
+    low, high = limits_of(draw(100_000), ALPHA)
+    assert high - low < 0.0125
+
+
+def test_betting_is_narrower_and_mirrors() -> None:
+    rng = np.random.default_rng(9)
+    for n in (100, 1_000, 30_000):
+        outcomes = rng.beta(0.5, 2, size=n)
+        low, high = betting_mean(outcomes, ALPHA)
+        wide = bounded_mean(outcomes, ALPHA)
+        assert low < outcomes.mean() < high
+        assert high - low < 0.75 * (wide[1] - wide[0])
+        assert betting_mean(1 - outcomes, ALPHA) == pytest.approx((1 - high, 1 - low), abs=1e-6)
+    assert betting_mean(np.zeros(50), ALPHA)[0] == 0.0
+    assert betting_mean(np.ones(50), ALPHA)[1] == 1.0
+    assert betting_mean(np.zeros(1), ALPHA) == pytest.approx((0.0, 1.0), abs=0.05)
+
+
+def test_betting_equals_the_capital_row_by_row() -> None:
+    # the documented bets, one outcome at a time, without halving
+    outcomes = np.random.default_rng(10).beta(0.5, 2, size=60)
+
+    def largest_capital(mean: float, side: int) -> float:
+        capital, best, seen, squares = 1.0, 0.0, 0.0, 0.0
+        for number, outcome in enumerate(outcomes, start=1):
+            variance = (0.25 + squares) / number
+            bet = min(math.sqrt(2 * math.log(2 / ALPHA) / (60 * variance)), 0.5 / (mean if side > 0 else 1 - mean))
+            capital *= 1 + side * bet * (outcome - mean)
+            best, seen = max(best, capital), seen + outcome
+            squares += (outcome - (0.5 + seen) / (number + 1)) ** 2
+        return best
+
+    low, high = betting_mean(outcomes, ALPHA)
+    for limit, side in ((low, 1), (high, -1)):
+        assert largest_capital(limit, side) == pytest.approx(2 / ALPHA, rel=1e-2)
+        assert largest_capital(limit, side) >= 2 / ALPHA
+
+
+def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:
+    # bets on rows in the order of their losses would learn the wrong thing
+    rng = np.random.default_rng(11)
+    scores = rng.uniform(size=5_000)
+    y = rng.uniform(size=5_000) < scores
+    order = np.argsort((y - scores) ** 2)
+    low, high = betting_mean((y - scores)[order] ** 2, 0.05)
+    assert high - low > 0.08
+    found = brier_score(y[order], scores[order])
+    assert found.lower < 1 / 6 < found.upper
+    assert found.upper - found.lower < 0.015

@@ -15,11 +15,12 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, check_c
 from calibrant._input import shown
 from calibrant._numbers import counted, rows, upper
 from calibrant._optional import pandas
-from calibrant._params import as_generator, check_int
+from calibrant._params import as_generator, check_int, error_budget
+from calibrant._text import Setting, Text, render
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, RandomState, ScoreMap
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
-from calibrant.metrics import brier_score, ece, log_loss
+from calibrant.metrics import ece, log_loss
 from calibrant.rows import ScoredData, read_rows
 
 UNCALIBRATED = "as they are"
@@ -51,6 +52,8 @@ class Comparison:
         Rows with labels.
     n_folds : int
         Folds.
+    simultaneous : bool
+        Whether all guarantees hold at once, so that choosing one by its epsilon is covered.
     """
 
     methods: tuple[str, ...]
@@ -64,6 +67,7 @@ class Comparison:
     predict_seconds: FloatArray
     n_rows: int
     n_folds: int
+    simultaneous: bool
 
     def to_frame(self) -> Any:
         """Return the comparison as a pandas frame, one row per method."""
@@ -81,7 +85,18 @@ class Comparison:
             lines.append((method, *measured, guaranteed, f"{self.state_bytes[row]:,} B", *times))
         table = [f"{name:<{width}} " + " ".join(f"{cell:>10}" for cell in cells) for name, *cells in lines]
         size = f"{rows(self.n_rows)}, {counted(self.n_folds, 'fold')}"
-        return "\n".join([*table, f"{size}; only the column 'guaranteed' is guaranteed, the others are measured"])
+        note = f"{size}; only the column 'guaranteed' is guaranteed, the others are measured"
+        return "\n".join([*table, note, render(self.remark)])
+
+    @property
+    def remark(self) -> Text:
+        """What the guarantees mean for someone who chooses by them."""
+        if self.simultaneous:
+            return "all guarantees hold at once: you may choose by them"
+        return (
+            "each guarantee holds by itself: if you choose by them, fit the chosen method on other rows, or use ",
+            Setting("simultaneous", True),
+        )
 
 
 def compare(
@@ -93,10 +108,14 @@ def compare(
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
     random_state: RandomState = 0,
+    simultaneous: bool = False,
 ) -> Comparison:
     """Compare calibrators on the same rows.
 
-    Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own confidence level. Loss and
+    Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own confidence level. This is
+    not a claim about the smallest of them: a method that is chosen because its epsilon came out small may miss far more
+    often. With `simultaneous=True` all guarantees hold at once, at the lowest of the confidence levels, so the chosen
+    one holds too. The same is true of splits: to try many seeds and keep the best, compare them in this way. Loss and
     ECE are measured by cross-validation, and nothing is guaranteed about them; differences between methods smaller than
     about 1 / sqrt(n) are noise.
 
@@ -114,6 +133,9 @@ def compare(
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
         Shuffles the folds if `cv` is an int.
+    simultaneous : bool, default=False
+        Whether the m calibrators that have a `confidence_level` share the error budget: each is fitted at the level
+        1 - alpha / m in place of 1 - alpha. By the union bound, all guarantees then hold with probability 1 - alpha.
 
     Returns
     -------
@@ -138,6 +160,8 @@ def compare(
     array([  nan,   nan, 0.059])
     """
     contenders = _named(calibrators)
+    if simultaneous:
+        contenders = _sharing(contenders)
     read = read_rows(scores, y, classes=classes, pos_label=pos_label).collect()
     checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
     folds = _folds(cv, checked, codes, random_state)
@@ -152,6 +176,7 @@ def compare(
         guarantee=tuple(entry.guarantee for entry in entries),
         n_rows=checked.size,
         n_folds=len(folds),
+        simultaneous=bool(simultaneous),
         **columns,
     )
 
@@ -189,6 +214,19 @@ def _named(calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap]) -> dict[str
     return named
 
 
+def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
+    """The calibrators with alpha divided by how many of them have one."""
+    levels = {
+        name: parameters["confidence_level"]
+        for name, calibrator in contenders.items()
+        if "confidence_level" in (parameters := calibrator.get_params(deep=False))
+    }
+    shared = {name: clone(contenders[name]) for name in levels}
+    for name, calibrator in shared.items():
+        calibrator.set_params(confidence_level=1.0 - error_budget(levels[name]) / len(levels))
+    return contenders | shared
+
+
 def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: RandomState) -> _Folds:
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
@@ -207,7 +245,7 @@ def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: RandomSt
 def _measured(codes: CodeArray, prediction: FloatArray) -> tuple[float, float, float]:
     return (
         log_loss(codes, prediction, classes=(0, 1)).value,
-        brier_score(codes, prediction, classes=(0, 1)).value,
+        float(np.mean((codes - prediction) ** 2)),  # brier_score has an interval too, which takes time
         ece(codes, prediction, strategy="uniform", classes=(0, 1)).value,
     )
 

@@ -8,7 +8,8 @@ from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
     "base_rate", "classes", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method", "outputs",
-    "overwrite", "pos_label", "prefix", "score", "segment", "split", "table", "value", "weight", "weight_bound",
+    "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous", "split",
+    "table", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from calibrant._numbers import rows, upper
+from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled
 from calibrant.cli._methods import METHODS, Settings
@@ -24,6 +25,7 @@ _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", 
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Cross-validation folds.")
 @click.option("--most-rows", type=click.IntRange(min=100), default=1_000_000, show_default=True, metavar="N",
               help="Compare on a random sample where there are more rows.")  # fmt: skip
+@click.option("--simultaneous", is_flag=True, help="Let all guarantees hold at once, so that you may choose by them.")
 @option.seed
 @option.classes
 @option.reading
@@ -54,6 +56,7 @@ def command(**options: Any) -> None:
         sample.labels,
         cv=options["folds"],
         random_state=options["seed"],
+        simultaneous=options["simultaneous"],
         **labels,
     )
     if options["as_json"]:
@@ -62,7 +65,12 @@ def command(**options: Any) -> None:
             | {name: getattr(found, name)[place].item() for name in _FIELDS}
             for place, method in enumerate(found.methods)
         ]
-        counts = {"rows": n_rows, "rows_compared": found.n_rows, "folds": found.n_folds}
+        counts = {
+            "rows": n_rows,
+            "rows_compared": found.n_rows,
+            "folds": found.n_folds,
+            "simultaneous": found.simultaneous,
+        }
         print_json({"command": "compare", **counts, "methods": methods})
         return
     lines = [
@@ -79,6 +87,7 @@ def command(**options: Any) -> None:
         f"{rows(found.n_rows)}, {found.n_folds} folds. Only the column guaranteed is proved. The others are "
         "measured on held-out rows: lower is better, and small differences are noise."
     )
+    note(render(found.remark, in_options))
     if any(math.isinf(value) for value in found.log_loss.tolist()):
         note("inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong")
 

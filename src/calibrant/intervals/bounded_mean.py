@@ -1,11 +1,16 @@
-"""Limits for the mean of any outcome between 0 and 1: Chernoff's and the empirical Bernstein bound together."""
+"""Limits for the mean of any outcome between 0 and 1: by betting, or from Chernoff's and the Bernstein bound."""
 
 import math
+
+import numpy as np
 
 from calibrant._params import check_open_unit
 from calibrant._typing import FloatArray
 
 _BISECTIONS = 60
+_STEPS = 14  # halvings of a range that is only a few times as wide as the result
+_MOST_STAKED = 0.5  # no bet can lose more than half of the capital
+_ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
 
 
 def lower_mean(mean: float, n: int, tail: float) -> float:
@@ -77,3 +82,60 @@ def bounded_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
         radius = math.sqrt(2.0 * float(outcomes.var(ddof=1)) * log_term / n) + 7.0 * log_term / (3.0 * (n - 1))
         lower, upper = max(lower, mean - radius), min(upper, mean + radius)
     return lower, upper
+
+
+def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
+    """Return limits for the mean of independent outcomes in [0, 1]: the means against which no bet has won enough.
+
+    They hold with probability at least 1 - alpha, and are narrower than those of `bounded_mean`.
+
+    Parameters
+    ----------
+    outcomes : float array of shape (n,)
+        Independent draws between 0 and 1, in an order that does not depend on them.
+    alpha : float in (0, 1)
+        Probability with which the interval may miss.
+
+    Returns
+    -------
+    lower, upper : float
+
+    Notes
+    -----
+    If m is the mean, the capital prod(1 + min(lam_i, c / m) (y_i - m)) is a nonnegative martingale for any bets lam_i
+    that look at earlier outcomes only, c = 1/2. By Ville's inequality it ever reaches 2 / alpha with probability at
+    most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both stay below.
+    Each factor is monotone in m, so what is kept is an interval, and halving finds its ends. The bets are
+    lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting", JRSS B 86, 1-27.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low, high = betting_mean(np.tile([0.2, 0.3], 500), 0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.244, 0.256)
+    """
+    alpha = check_open_unit("alpha", alpha)
+    n, goal = outcomes.size, math.log(2.0 / alpha)
+    number = np.arange(1, n + 1)
+    running_mean = (0.5 + np.cumsum(outcomes)) / (number + 1)
+    squares = np.square(outcomes - running_mean)
+    bets = np.sqrt(2.0 * goal * number / (n * (0.25 + np.cumsum(squares) - squares)))
+
+    def ruled_out(mean: float, side: float) -> bool:
+        stakes = np.minimum(bets, _MOST_STAKED / (mean if side > 0 else 1.0 - mean))
+        return bool(np.cumsum(np.log1p(side * stakes * (outcomes - mean))).max() >= goal + _ROUNDING)
+
+    mean, limits = float(outcomes.mean()), []
+    for side, end, near in zip((1.0, -1.0), (0.0, 1.0), bounded_mean(outcomes, alpha), strict=True):
+        is_near = near != end and ruled_out(near, side)
+        beyond, kept = near if is_near else end, mean
+        for _ in range(0 if mean == end else _STEPS if is_near else _BISECTIONS // 2):
+            middle = (beyond + kept) / 2.0
+            beyond, kept = (middle, kept) if ruled_out(middle, side) else (beyond, middle)
+        limits.append(beyond)
+    return limits[0], limits[1]

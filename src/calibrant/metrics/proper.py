@@ -8,15 +8,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant._params import Number, error_budget
-from calibrant._typing import ArrayLike
-from calibrant.intervals.bounded_mean import bounded_mean
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics.bins import binned, read_forecasts
 from calibrant.metrics.ece import debiased_square
 from calibrant.metrics.estimate import Estimate
 from calibrant.rows import ScoredData
+from calibrant.rows.draw import Draw, position_keys
 
 _CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
-_BOUNDED = "Chernoff's and the empirical Bernstein bound for the mean of a bounded loss"
+_BOUNDED = "bets against each value of the mean of a bounded loss (Waudby-Smith and Ramdas 2024)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def brier_score(
     """Return the mean squared error of probabilities, and its calibration and refinement parts.
 
     Claimed: the expected Brier score lies in [lower, upper] with probability at least `confidence_level`, for every
-    distribution. The interval is for the score only; the parts are plain estimates. Assumed: rows are independent draws
+    distribution. The interval is found by betting on the rows in an order that is drawn by position. It is for the
+    score only; the parts are plain estimates. Assumed: rows are independent draws
     from one distribution, and the model was not trained on them.
 
     Parameters
@@ -82,7 +84,8 @@ def brier_score(
     References
     ----------
     Murphy (1973), "A new vector partition of the probability score". DeGroot and Fienberg (1983), "The comparison and
-    evaluation of forecasters". Stephenson, Coelho and Jolliffe (2008), "Two extra components in the Brier score
+    evaluation of forecasters". Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by
+    betting". Stephenson, Coelho and Jolliffe (2008), "Two extra components in the Brier score
     decomposition".
 
     Examples
@@ -96,7 +99,7 @@ def brier_score(
     rows = read_forecasts(y, scores, pos_label, classes)
     bins = binned(rows, n_bins, strategy)
     losses = (rows.codes - rows.scores) ** 2
-    lower, upper = bounded_mean(losses, alpha)
+    lower, upper = _limits(losses, alpha)
     overall = float(rows.codes.mean())
     refinement = float(bins.mass @ (bins.rate * (1.0 - bins.rate)))
     off_score, off_label = rows.scores - bins.mean_score[bins.index], rows.codes - bins.rate[bins.index]
@@ -170,7 +173,7 @@ def log_loss(
     lower, upper = 0.0, math.inf
     if clip is not None:
         least, span = -math.log1p(-clip), math.log1p(-clip) - math.log(clip)
-        shares = bounded_mean(np.clip((losses - least) / span, 0.0, 1.0), alpha)
+        shares = _limits(np.clip((losses - least) / span, 0.0, 1.0), alpha)
         lower, upper = (least + span * share for share in shares)
     elif math.isfinite(value) and losses.size > 1:
         radius = float(-ndtri(alpha / 2.0)) * float(losses.std(ddof=1)) / math.sqrt(losses.size)
@@ -185,3 +188,8 @@ def log_loss(
         target="the expected log loss" if clip is None else "the expected log loss of the clipped scores",
         basis="the normal approximation for a mean" if clip is None else _BOUNDED,
     )
+
+
+def _limits(losses: FloatArray, alpha: float) -> tuple[float, float]:
+    """Limits for the mean, by bets on the rows in an order that is drawn by position: rows may come sorted."""
+    return betting_mean(losses[np.argsort(Draw(0, 0).hashes(position_keys(0, losses.size)))], alpha)
