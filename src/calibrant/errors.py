@@ -4,6 +4,9 @@ An error says which parameter breaks which rule, what was found instead, and wha
 program can act on them and the command line can say them in its own words. No text is ever parsed.
 """
 
+import sys
+import warnings
+
 from calibrant._text import PlainText, Setting, Text, in_python, render
 
 
@@ -67,9 +70,21 @@ class CalibrantError(Exception):
         return said if self.advice is None else f"{said}: {render(self.advice, setting)}"
 
 
+class CalibrantWarning(UserWarning):
+    """An answer is given, but it may not be what was meant."""
+
+
 class InvalidValueError(CalibrantError, ValueError):
     """A value breaks a stated rule."""
 
 
 class InvalidTypeError(CalibrantError, TypeError):
     """An object is of a kind that cannot be used here."""
+
+
+def warn_caller(message: str) -> None:
+    """Give a `CalibrantWarning` that points to the line which called calibrant."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "calibrant":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, CalibrantWarning, stacklevel=level)

@@ -14,6 +14,7 @@ from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.scores import check_enough_rows, edge_ranks
 from calibrant.rows import ScoredData
 from calibrant.rows.base import Split
+from calibrant.rows.reach import Reach
 from calibrant.tally import Tally
 
 T = TypeVar("T")
@@ -32,11 +33,12 @@ class BinSettings(Protocol):
 
 
 class Binned(NamedTuple):
-    """Bins, what was counted in them, the classes of the rows, and the rows that were counted."""
+    """Bins, what was counted in them, the classes of the rows, the range of their scores, and the rows themselves."""
 
     partition: Partition
     tally: Tally
     classes: Classes
+    reach: Reach
     rows: ScoredData
 
 
@@ -52,12 +54,16 @@ def check_bin_settings(settings: BinSettings) -> None:
 def cut_and_count(data: ScoredData, settings: BinSettings, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     if settings.partition is not None:
-        return Binned(settings.partition, *data.tally(settings.partition, weighted=weighted), data)
+        return _counted(settings.partition, data, weighted)
     if settings.strategy == "uniform":
         return _fixed_width(data, settings, weighted)
     if settings.split is None:
         return _own_quantiles(data, settings, weighted)
     return _split_quantiles(data, settings, settings.split, weighted)
+
+
+def _counted(partition: Partition, data: ScoredData, weighted: bool) -> Binned:
+    return Binned(partition, *data.tally_and_reach(partition, weighted=weighted), data)
 
 
 def automatic_bins(n_rows: int) -> int:
@@ -82,7 +88,7 @@ def _fixed_width(data: ScoredData, settings: BinSettings, weighted: bool) -> Bin
         return ScorePartition.fixed_width(check_enough_rows(rows, _bins_for(settings, rows, rows)), score_range)
 
     partition = _joined(_each(data.sizes(), cut))
-    return Binned(partition, *data.tally(partition, weighted=weighted), data)
+    return _counted(partition, data, weighted)
 
 
 def _own_quantiles(data: ScoredData, settings: BinSettings, weighted: bool) -> Binned:
@@ -92,9 +98,9 @@ def _own_quantiles(data: ScoredData, settings: BinSettings, weighted: bool) -> B
     """
     ranks = _each(data.sizes(), lambda rows: edge_ranks(rows, _bins_for(settings, rows, rows)))
     atoms = _joined(_each(data.order_statistics(ranks), ScorePartition.at))
-    tally, classes = data.tally(atoms, weighted=weighted)
+    tally, classes, reach = data.tally_and_reach(atoms, weighted=weighted)
     partition = atoms.cut_by_cells(tally.counts)
-    return Binned(partition, tally.regrouped(partition.count_regions, partition), classes, data)
+    return Binned(partition, tally.regrouped(partition.count_regions, partition), classes, reach, data)
 
 
 def _split_quantiles(data: ScoredData, settings: BinSettings, split: float, weighted: bool) -> Binned:
@@ -108,7 +114,7 @@ def _split_quantiles(data: ScoredData, settings: BinSettings, split: float, weig
             got=f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}",
         )
     partition = _cut_drawn(parts, settings)
-    return Binned(partition, *parts.others.tally(partition, weighted=weighted), parts.others)
+    return _counted(partition, parts.others, weighted)
 
 
 def _cut_drawn(parts: Split, settings: BinSettings) -> Partition:

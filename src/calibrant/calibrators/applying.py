@@ -1,6 +1,7 @@
 """The columns of calibrators that are no look-up in a table of regions of the score."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ class Predict(AddColumns):
     @classmethod
     def of(cls, calibrator: Any, columns: Columns, coverage: float, prefix: str) -> "Predict":
         """Find out which scores the calibrator takes: all, or probabilities only."""
+        calibrator = copy(calibrator)
+        calibrator.score_range_seen_ = None  # a warning for each batch, from each worker, helps no one
         low = -np.inf if _takes(calibrator, -1.0) else 0.0
         high = np.inf if _takes(calibrator, 2.0) else 1.0
         return cls(columns.only(), calibrator, coverage, prefix, low, high)

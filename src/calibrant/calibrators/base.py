@@ -11,15 +11,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._params import CheckedParameters, check_open_unit, check_state
-from calibrant._state import check_schema, read_classes
+from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.kernels.device import in_own_library, predicts_in_own_library
 from calibrant.rows import ScoredData
+from calibrant.rows.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
 
 _SCHEMA = "calibrant.calibrator/1"
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
@@ -38,6 +40,8 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
 
     guarantee_: Guarantee | NoGuarantee
     classes_: NDArray[Any]
+    score_range_seen_: Limits | None = None
+    """Smallest and largest score that the calibrator was fitted on; None where they are not known."""
     _positive_index: Literal[0, 1]
 
     def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
@@ -62,6 +66,33 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes.labels
         self.n_features_in_ = 1
         self._positive_index = classes.positive_index
+        self.score_range_seen_ = None
+
+    def count_out_of_range(self, scores: ArrayLike | ScoredData) -> int:
+        """Return how many scores are of another scale: beyond `score_range_seen_` by more than half its width.
+
+        `predict` and its like warn of them with a `CalibrantWarning`; `apply` does not, since it may be lazy.
+
+        >>> from calibrant import PlattCalibrator
+        >>> calibrator = PlattCalibrator().fit([0.0, 0.2, 0.7, 1.0], [0, 1, 0, 1])
+        >>> calibrator.score_range_seen_, calibrator.count_out_of_range([0.3, 1.4, 39.0])
+        ((0.0, 1.0), 1)
+        """
+        check_is_fitted(self)
+        limits = familiar_limits(self.score_range_seen_)
+        if isinstance(scores, ScoredData):
+            return scores.fold(CountBeyond(scores.columns.only(), limits))
+        return rows_beyond(as_scores(scores, positive_column=self._positive_index), limits)
+
+    def _warn_of_other_scale(self, scores: NDArray[Any]) -> None:
+        """Warn where a score lies far beyond those that the calibrator was fitted on."""
+        low, high = familiar_limits(self.score_range_seen_)
+        if self.score_range_seen_ is None or low == -np.inf or not scores.size:
+            return
+        found, seen = Reach.of(scores), Reach(*self.score_range_seen_)
+        if found.low < low or found.high > high:
+            said = f"scores go {found}, but the calibrator was fitted on scores {seen}"
+            warn_caller(f"{said}: check that both are of one scale")
 
     @in_own_library
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -107,6 +138,7 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             "classes": self.classes_.tolist(),
             "positive_index": self._positive_index,
             "state": self._state(),
+            **({} if self.score_range_seen_ is None else {"score_range_seen": list(self.score_range_seen_)}),
         }
 
     @classmethod
@@ -123,6 +155,11 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             raise InvalidValueError("pos_label", f"be None or {classes.positive!r}", got=shown(pos_label))
         check_state(state["state"])
         calibrator._restore(state["state"], classes)
+        if "score_range_seen" in state:
+            low, high = read_numbers(state["score_range_seen"], "score_range_seen", size=2).tolist()
+            if low > high:
+                raise InvalidValueError("score_range_seen", "be increasing", got=f"{low:g} and {high:g}")
+            calibrator.score_range_seen_ = (low, high)
         return calibrator
 
     def __sklearn_tags__(self) -> Any:

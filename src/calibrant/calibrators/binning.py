@@ -204,9 +204,10 @@ class BinningCalibrator(RegionCalibrator):
         )
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        partition, tally, classes, _ = cut_and_count(data, self)
+        partition, tally, classes, reach, _ = cut_and_count(data, self)
         facts = data.facts(drawn=self.split is not None)
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes, facts)
+        self.score_range_seen_ = reach.seen
         return self
 
     @classmethod

@@ -18,6 +18,7 @@ from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.reach import Reach
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
@@ -79,6 +80,7 @@ class CurveCalibrator(ScoreCalibrator):
         with np.errstate(all="ignore"):
             state = self._learn(DistinctScores.of(rows.scores, rows.codes, rows.repeats))
         self._restore(state, rows.known)
+        self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 
     def predict(self, scores: ArrayLike) -> FloatArray:
@@ -90,6 +92,7 @@ class CurveCalibrator(ScoreCalibrator):
         check_is_fitted(self)
         checked = as_scores(scores, positive_column=self._positive_index)
         self._check_scores(checked)
+        self._warn_of_other_scale(checked)
         # contiguous doubles: numpy may round a logarithm differently for strided ones
         return np.ascontiguousarray(checked, dtype=np.float64)
 

@@ -16,6 +16,7 @@ from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
 from calibrant.rows.device import look_up
 from calibrant.rows.facts import RowFacts
+from calibrant.rows.reach import familiar_limits
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
@@ -52,7 +53,17 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     def _look_up(self, table: Any, scores: ArrayLike, segments: ArrayLike | None) -> Any:
         column, threads = self._positive_index, thread_count(self.n_jobs)
-        return look_up(self.partition_, table, scores, segments, positive_column=column, threads=threads)
+        familiar, check = familiar_limits(self.score_range_seen_), self._warn_of_other_scale
+        return look_up(
+            self.partition_,
+            table,
+            scores,
+            segments,
+            positive_column=column,
+            threads=threads,
+            familiar=familiar,
+            check=check,
+        )
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._numbers import counted
-from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state
+from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state, thread_count
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
@@ -20,7 +20,9 @@ from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.device import look_up
 from calibrant.rows.facts import RowFacts
+from calibrant.rows.reach import Reach
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 
@@ -161,8 +163,10 @@ class ScalingBinningCalibrator(RegionCalibrator):
             raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
         base.fit(rows.scores[fits], rows.codes[fits])
+        base.score_range_seen_ = None  # the range of all rows is kept instead
         binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits])
         self._set_parts(base, binned, rows.known, rows.facts(drawn=False))
+        self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 
     def _binning(self) -> BinningCalibrator:
@@ -184,7 +188,13 @@ class ScalingBinningCalibrator(RegionCalibrator):
 
     def _mapped(self, scores: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        return self.base_.predict(as_scores(scores, positive_column=self._positive_index))
+        checked = as_scores(scores, positive_column=self._positive_index)
+        self._warn_of_other_scale(checked)
+        return self.base_.predict(checked)
+
+    def _look_up(self, table: Any, scores: ArrayLike, segments: ArrayLike | None) -> Any:
+        # of what the base map gave, to which the range of scores does not apply
+        return look_up(self.partition_, table, scores, segments, threads=thread_count(self.n_jobs))
 
     def predict(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
         """Return the calibrated probability of the positive class, shape (n,)."""

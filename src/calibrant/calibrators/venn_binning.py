@@ -115,6 +115,7 @@ class VennBinningCalibrator(RegionCalibrator):
         self._check_parameters()
         binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
         self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
+        self.score_range_seen_ = binned.score_range_seen_
         return self
 
     def _set_bins(self, binned: BinningCalibrator, classes: Classes) -> None:

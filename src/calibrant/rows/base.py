@@ -33,6 +33,7 @@ from calibrant.rows.counts import Count, Counted, KindSums
 from calibrant.rows.draw import Draw, check_ids, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.ranks import CountBits, everything, refine
+from calibrant.rows.reach import Reach
 from calibrant.rows.sample import CountSegments, FindSmallest, Sample, Seal, Sizes, TakeSample
 from calibrant.rows.values import FindValues, Values
 from calibrant.rows.work import Result, Work
@@ -204,6 +205,10 @@ class ScoredData(ABC):
 
     def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
         """Count over a partition, without rows that were drawn to cut it; and tell the classes that were found."""
+        return self.tally_and_reach(partition, weighted=weighted)[:2]
+
+    def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
+        """The tally, the classes, and the smallest and the largest score that were counted."""
         draw, seal = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()
@@ -214,7 +219,7 @@ class ScoredData(ABC):
                 got=f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others",
                 advice="name an id column, scored(..., id=...), or write the data to a file",
             )
-        return settle(counted, partition, self._classes, self._pos_label, weighted)
+        return *settle(counted, partition, self._classes, self._pos_label, weighted), counted.reach
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""

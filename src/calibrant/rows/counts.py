@@ -13,6 +13,7 @@ from calibrant.partition.bins import Bins
 from calibrant.rows.batch import BatchRows, Coded, Columns, missing_column, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Fault, Faults, Place
+from calibrant.rows.reach import Reach
 from calibrant.rows.sample import Seal
 from calibrant.rows.work import Work
 
@@ -66,11 +67,12 @@ class KindSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """What was seen in each region of a partition, for every kind of label."""
+    """What was seen in each region of a partition, for every kind of label; and the range of the scores."""
 
     kinds: Mapping[Any, KindSums] = field(default_factory=dict)
     left_out: Seal = field(default_factory=Seal)
     faults: Faults = field(default_factory=Faults)
+    reach: Reach = field(default_factory=Reach)
 
     def __add__(self, other: "Counted") -> "Counted":
         kinds = dict(self.kinds)
@@ -79,7 +81,8 @@ class Counted:
                 kinds[kind] = kinds[kind] + sums
             elif len(kinds) <= _MOST_KINDS:
                 kinds[kind] = sums
-        return Counted(kinds, self.left_out + other.left_out, self.faults + other.faults)
+        left_out, faults = self.left_out + other.left_out, self.faults + other.faults
+        return Counted(kinds, left_out, faults, self.reach + other.reach)
 
     def where(self) -> str:
         """For each kind of label how many rows have it and which is the first: rare ones first, as these are wrong."""
@@ -121,7 +124,7 @@ class Count(Work[Counted]):
             rows = rows.take(np.flatnonzero(~drawn))
         rows, outside = self._inside(rows, place)
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
-        return Counted(kinds, left_out, faults + outside)
+        return Counted(kinds, left_out, faults + outside, Reach.of(rows.scores))
 
     def nothing(self) -> Counted:
         """No rows."""

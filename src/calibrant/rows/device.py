@@ -5,7 +5,7 @@ on the host, as for every other source: so the answers and the errors are the sa
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeGuard
 
@@ -17,12 +17,14 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device
 from calibrant.partition import Partition, ScorePartition
+from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
 from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Place
+from calibrant.rows.reach import Limits, Reach
 from calibrant.rows.work import Result, Work
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
@@ -108,7 +110,8 @@ class DeviceData(ScoredData):
         left_out = int(hits[bins.count_regions < 0].sum())
         negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
         positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
-        return Counted({kinds[0]: negative, kinds[1]: positive})
+        reach = Reach(*(score + 0.0 for score in device.extremes(scores)))
+        return Counted({kinds[0]: negative, kinds[1]: positive}, reach=reach)
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
         """The columns that hold numbers, on the device of the scores, beside those that are there; NaN for null."""
@@ -142,18 +145,26 @@ def look_up(
     *,
     positive_column: Literal[0, 1] = 1,
     threads: int = 1,
+    familiar: Limits = (-math.inf, math.inf),
+    check: Callable[[NDArray[Any]], None] = lambda scores: None,
 ) -> Any:
-    """Each score's entry of a table with one entry or row for each region, in the scores' library and device."""
+    """Each score's entry of a table with one entry or row for each region, in the scores' library and device.
+
+    `check` is called where a score may lie outside `familiar`, with the scores, or the smallest and the largest.
+    """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
         flat = _flat(scores) if device.on_gpu(scores) else np.empty((0, 0))
         if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, bins):
+            if familiar != (-math.inf, math.inf):
+                check(np.array(device.extremes(flat)))
             return device.look_up(flat, bins.cuts, table)
         if _is_plain(scores) and table.dtype != np.bool_:
-            limits = (bins.low, bins.high)
-            with suppress(kernels.OutsideLimitsError):  # `prepare` finds the score again, and reports it
+            limits = (max(bins.low, familiar[0]), min(bins.high, familiar[1]))
+            with suppress(kernels.OutsideLimitsError):  # the score is found again, and reported, by what follows
                 return kernels.look_up(scores, bins.cuts, table, limits=limits, threads=threads)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
+    check(prepared.scores if isinstance(prepared, SegmentedScores) else prepared)
     if table.dtype == np.bool_:
         return device.like(table[partition.regions_of(prepared, threads=threads)], scores)
     return device.like(partition.look_up(prepared, table, threads=threads), scores)

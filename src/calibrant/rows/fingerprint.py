@@ -1,7 +1,6 @@
 """A fingerprint of scored rows, the same in whatever order, parts, format and engine they come; and their range."""
 
 import hashlib
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,34 +11,11 @@ from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import BatchRows, Coded, read_batch
 from calibrant.rows.draw import Keys, mixed
 from calibrant.rows.faults import Faults, Place
+from calibrant.rows.reach import Reach
 from calibrant.rows.work import Work
 
 _WORD = 2**64
 _STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains that share nothing but the rows
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The smallest and the largest score; those of two parts of the data add."""
-
-    low: float = math.inf
-    high: float = -math.inf
-
-    def __add__(self, other: "Reach") -> "Reach":
-        return Reach(min(self.low, other.low), max(self.high, other.high))
-
-    @property
-    def is_probability(self) -> bool:
-        """Whether all scores lie between 0 and 1."""
-        return self.low >= 0.0 and self.high <= 1.0
-
-    @property
-    def is_percentage(self) -> bool:
-        """Whether scores look like percentages."""
-        return self.low >= 0.0 and 1.0 < self.high <= 100.0
-
-    def __str__(self) -> str:
-        return f"from {self.low:.4g} to {self.high:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +51,7 @@ class TakeFingerprint(Work[Fingerprint]):
         """The fingerprint of one batch."""
         rows, faults = read_batch(batch, self.columns, place)
         first, second = (int(_chain(rows, start).sum(dtype=np.uint64)) for start in _STARTS)
-        reach = Reach(float(rows.scores.min()), float(rows.scores.max())) if len(rows) else Reach()
-        return Fingerprint(len(rows), first, second, reach, faults)
+        return Fingerprint(len(rows), first, second, Reach.of(rows.scores), faults)
 
     def nothing(self) -> Fingerprint:
         """No rows."""

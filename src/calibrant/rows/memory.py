@@ -20,6 +20,7 @@ from calibrant.rows.base import ScoredData, Split
 from calibrant.rows.batch import Columns
 from calibrant.rows.collection import COLLECT_LIMIT
 from calibrant.rows.draw import Draw, position_keys, smallest
+from calibrant.rows.reach import Reach
 from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally
 
@@ -189,8 +190,8 @@ class MemoryRows(ScoredData):
         """The scores as a partition takes them, with the segments where there are any."""
         return self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
 
-    def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
-        """Count the rows over a partition, and tell their classes."""
+    def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
+        """Count the rows over a partition, and tell their classes and the range of their scores."""
         if self.partition is None:
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 if (low, high) != (-np.inf, np.inf):
@@ -199,7 +200,7 @@ class MemoryRows(ScoredData):
         tally = Tally._of(
             partition, self.prepared, self.codes, weights=weights, repeats=self.repeats, threads=self.threads
         )
-        return tally, self.known
+        return tally, self.known, Reach.of(self.scores) if partition.bins_by_segment else Reach()
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """These rows; with a draw, a random part of them."""

@@ -25,6 +25,7 @@ from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
 from calibrant.rows.progress import Progress, watched
 from calibrant.rows.ranks import CountBits
+from calibrant.rows.reach import Reach
 from calibrant.rows.work import Result, Work
 from calibrant.rows.worker_code import package_zip, tell_missing
 
@@ -105,7 +106,11 @@ class SparkData(ScoredData):
             counts[kind][number] = rows  # those in no region, of number -1, are last
         with watched(self._progress, None, "reading") as advance:
             advance(sum(rows for _, _, rows in found))
-        return Counted({int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()})
+        score = quoted(self.columns.score)
+        low, high = _collected(self._frame.selectExpr(f"min({score})", f"max({score})"))[0]
+        reach = Reach() if low is None else Reach(float(low) + 0.0, float(high) + 0.0)
+        kinds_of = {int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()}
+        return Counted(kinds_of, reach=reach)
 
     def _region(self, partition: Partition, *, counting: bool) -> str | None:
         """SQL for the region of a row, null where there is none; None where SQL would be slow, or might be inexact."""

@@ -245,6 +245,7 @@ class ShiftCalibrator(RegionCalibrator):
             masses = as_relative_mass(masses, binned.partition.n_regions)
         evidence, facts = self._evidence(binned, weights, masses), data.facts(drawn=self.split is not None)
         self._conclude(binned.partition, evidence, weights, binned.classes, facts)
+        self.score_range_seen_ = binned.reach.seen
         return self
 
     def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:

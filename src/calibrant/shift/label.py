@@ -169,7 +169,7 @@ class LabelShiftCalibrator(RegionCalibrator):
             partition=self.partition,
             threads=thread_count(self.n_jobs),
         ).collect()
-        partition, tally, classes, _ = cut_and_count(rows, self)
+        partition, tally, classes, reach, _ = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
@@ -181,6 +181,7 @@ class LabelShiftCalibrator(RegionCalibrator):
         else:
             target = Prior.known(self.target_prior)
         self._set(partition, tally, source, target, classes, rows.facts(drawn=self.split is not None))
+        self.score_range_seen_ = reach.seen
         return self
 
     def _plain_level(self) -> float:

@@ -1,0 +1,82 @@
+"""The smallest and the largest score of some rows, and what lies far beyond them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.rows.batch import read_batch
+from calibrant.rows.faults import Place
+from calibrant.rows.work import Work
+
+Limits: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The smallest and the largest score; those of two parts of the data add."""
+
+    low: float = math.inf
+    high: float = -math.inf
+
+    @classmethod
+    def of(cls, scores: NDArray[Any]) -> "Reach":
+        """The reach of finite scores."""
+        return cls(float(scores.min()) + 0.0, float(scores.max()) + 0.0) if scores.size else cls()
+
+    def __add__(self, other: "Reach") -> "Reach":
+        return Reach(min(self.low, other.low), max(self.high, other.high))
+
+    @property
+    def seen(self) -> Limits | None:
+        """Both scores; None without any row."""
+        return (self.low, self.high) if self.low <= self.high else None
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether all scores lie between 0 and 1."""
+        return self.low >= 0.0 and self.high <= 1.0
+
+    @property
+    def is_percentage(self) -> bool:
+        """Whether scores look like percentages."""
+        return self.low >= 0.0 and 1.0 < self.high <= 100.0
+
+    def __str__(self) -> str:
+        return f"from {self.low:.4g} to {self.high:.4g}"
+
+
+def familiar_limits(seen: Limits | None) -> Limits:
+    """Where scores of the same scale lie: the range seen, and half its width beyond. A single value has no scale.
+
+    >>> familiar_limits((0.0, 1.0)), familiar_limits((0.5, 0.5))
+    ((-0.5, 1.5), (-inf, inf))
+    """
+    if seen is None or seen[0] == seen[1]:
+        return -math.inf, math.inf
+    half = seen[1] / 2 - seen[0] / 2
+    return seen[0] - half, seen[1] + half
+
+
+@dataclass(frozen=True, slots=True)
+class CountBeyond(Work[int]):
+    """Count rows with a score below or above the limits; scores that are not finite are not counted."""
+
+    limits: Limits = (-math.inf, math.inf)
+
+    def __call__(self, batch: Any, place: Place) -> int:
+        """Count those of one batch."""
+        return rows_beyond(read_batch(batch, self.columns, place)[0].scores, self.limits)
+
+    def nothing(self) -> int:
+        """No rows."""
+        return 0
+
+
+def rows_beyond(scores: NDArray[Any], limits: Limits) -> int:
+    """How many scores lie below or above the limits."""
+    # as doubles: numpy would round the limits to float32 to compare them with float32 scores
+    low, high = np.float64(limits[0]), np.float64(limits[1])
+    return int(np.count_nonzero((scores < low) | (scores > high)))
