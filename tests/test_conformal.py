@@ -1,6 +1,8 @@
 """Conformal sets: exact coverage, on worlds whose truth does not matter, for it holds in all."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from calibrant import ConformalSets
-from calibrant.conformal import ConformalGuarantee
+from calibrant.conformal import ConformalGuarantee, keyed_uniforms
 from calibrant.errors import CalibrantError
 from worlds import WORLDS
 
@@ -143,12 +145,73 @@ def test_ties_are_broken_at_random_only_when_asked():
     assert (seeded[0] < 1.0).all()
 
 
+def one_by_one(sets, scores, **named):
+    given = [{name: values[row : row + 1] for name, values in named.items()} for row in range(len(scores))]
+    return np.concatenate([sets.predict_set(scores[r : r + 1], coverage=0.9, **given[r]) for r in range(len(scores))])
+
+
+@pytest.mark.parametrize("with_keys", [False, True])
+def test_rows_predicted_one_by_one_are_covered(with_keys):
+    # all rows are tied, so the p-value of a row is its random number, and coverage is the share of large ones
+    scores, y = np.full(999, 0.5), np.arange(999) % 2
+    rows = 1000
+    for seed in range(3):
+        sets = ConformalSets(randomized=True, random_state=seed).fit(scores, y)
+        named = {"keys": np.arange(rows)} if with_keys else {}
+        held = one_by_one(sets, np.full(rows, 0.5), **named)
+        for column in (0, 1):
+            assert stats.binomtest(int(held[:, column].sum()), rows, 0.9).pvalue > LEVEL
+
+
+def test_copies_of_a_model_draw_numbers_of_their_own():
+    sets = ConformalSets(randomized=True, random_state=3).fit(np.full(100, 0.5), np.arange(100) % 2)
+    again = [pickle.loads(pickle.dumps(sets)), copy.deepcopy(sets), ConformalSets.from_dict(sets.to_dict())]
+    found = [tuple(one.predict_p_value([0.5])[0]) for one in [sets, *again, again[0]]]
+    assert len(set(found)) == 5
+
+
+def test_a_key_gives_a_row_one_answer():
+    scores, y = data()
+    keys = np.array([f"row {number}" for number in range(50)])
+    sets = ConformalSets(randomized=True, random_state=3).fit(scores, y)
+    whole = sets.predict_p_value(scores[:50], keys=keys)
+    np.testing.assert_array_equal(whole, sets.predict_p_value(scores[:50], keys=keys))
+    backwards = pickle.loads(pickle.dumps(sets)).predict_p_value(scores[49::-1], keys=keys[::-1])
+    np.testing.assert_array_equal(whole, backwards[::-1])
+    other = ConformalSets(randomized=True, random_state=4).fit(scores, y).predict_p_value(scores[:50], keys=keys)
+    assert (whole != other).all()
+
+
+def test_numbers_of_keys_are_uniform_and_independent():
+    first, second = keyed_uniforms(np.arange(20_000), 0, 20_000)
+    for values in (first, second, (first + second) % 1, np.diff(first) % 1):
+        assert stats.kstest(values, "uniform").pvalue > LEVEL
+
+
+def test_bad_keys_are_refused():
+    scores, y = data()
+    sets = ConformalSets(randomized=True).fit(scores, y)
+    with pytest.raises(ValueError, match="keys must have one entry per score, 2"):
+        sets.predict_set([0.1, 0.2], keys=[1])
+    with pytest.raises(TypeError, match="keys must be whole numbers or text"):
+        sets.predict_set([0.1, 0.2], keys=[0.5, 1.5])
+    with pytest.raises(ValueError, match="keys must be None unless randomized=True"):
+        ConformalSets().fit(scores, y).predict_set([0.1], keys=[1])
+    with pytest.raises(TypeError, match="random_state must be an int where keys are given"):
+        ConformalSets(randomized=True, random_state=None).fit(scores, y).predict_set([0.1], keys=[1])
+
+
 def test_promise_in_words():
     promise = ConformalSets(conditional="label").fit(*data()).guarantee_
     assert isinstance(promise, ConformalGuarantee)
     assert promise.is_proved
     assert "of either class" in str(promise)
     assert "exactly" not in str(promise)
+    drawn = ConformalSets(randomized=True).fit(*data()).guarantee_
+    assert "exactly" in str(drawn)
+    assert "and the random numbers together" in str(drawn)
+    assert "random numbers of its own" in drawn.assumptions[-1]
+    assert len(promise.assumptions) == len(drawn.assumptions) - 1
 
 
 @pytest.mark.parametrize(

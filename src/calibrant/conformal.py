@@ -1,8 +1,9 @@
 """Split-conformal prediction sets for two labels: exact coverage at any sample size, for every distribution."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_scores
+from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
 from calibrant._params import (
     CheckedParameters,
@@ -26,12 +27,19 @@ from calibrant._params import (
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
+_ASSUMED = (
+    "the future row and the calibration rows are exchangeable, as independent draws from one distribution are",
+    "the scores come from a model that was not trained on the calibration rows",
+)
+_OWN_NUMBERS = (
+    "each row has random numbers of its own: a fresh draw, or a key that is unique and tells nothing of the row"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +56,17 @@ class ConformalGuarantee:
         The negative and the positive label.
     randomized : bool
         Whether ties are broken at random, so that the coverage is met exactly rather than exceeded.
-    assumptions : tuple of str
-        What must be true for it to hold.
     """
 
     kind: str
     counts: tuple[int, int]
     classes: tuple[Any, Any]
     randomized: bool
-    assumptions: tuple[str, ...] = (
-        "the future row and the calibration rows are exchangeable, as independent draws from one distribution are",
-        "the scores come from a model that was not trained on the calibration rows",
-    )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true for it to hold."""
+        return _ASSUMED + ((_OWN_NUMBERS,) if self.randomized else ())
 
     @property
     def is_proved(self) -> bool:
@@ -70,10 +77,11 @@ class ConformalGuarantee:
         rows = f"{self.counts[0]:,}" if self.kind == "marginal" else f"{self.counts[0]:,} and {self.counts[1]:,}"
         whom = "a future row's label" if self.kind == "marginal" else "the label of a future row of either class"
         how = "with exactly the coverage asked for" if self.randomized else "with at least the coverage asked for"
+        drawn = ", the future row and the random numbers" if self.randomized else " and the future row"
         return (
             f"From {rows} calibration rows, {whom} lies in its set {how}, whatever the distribution of the data, as "
-            "long as future rows are drawn like the calibration rows; the chance is over the calibration rows and the "
-            "future row together, not for one score in particular."
+            "long as future rows are drawn like the calibration rows; the chance is over the "
+            f"calibration rows{drawn} together, not for one score in particular."
         )
 
 
@@ -96,13 +104,16 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         For "marginal": the score at which both labels are equally odd, 0.5 for probabilities, 0 for logits. Coverage
         holds for any center; a good one makes sets smaller.
     randomized : bool, default=False
-        Break ties at random. The coverage is then met exactly, but the same score may get different sets.
+        Break ties at random. The coverage is then met exactly, but one score may get different sets: every row needs
+        random numbers of its own. Pass `keys` when predicting, and a row gets the same set each time.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may have only one of them. A label that was never seen is in every set.
     random_state : int, Generator, RandomState or None, default=0
-        Breaks ties, where `randomized`. None draws afresh each time.
+        Where `randomized`, the seed of the random numbers. Without `keys`, they come from one generator that starts at
+        `fit` and moves on with every call, so that rows predicted one by one get different numbers; a model that was
+        loaded, copied or unpickled starts from a fresh seed. With `keys`, it must be an int.
 
     Attributes
     ----------
@@ -119,7 +130,9 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     of a label is (1 + number of calibration rows at least as odd) / (n + 1), among all rows or those of that label; the
     set holds the labels whose p-value exceeds 1 - coverage. By exchangeability the rank of the future row's oddness is
     uniform, ties counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1), the p-value
-    (number odder + U (1 + number tied)) / (n + 1) is exactly uniform.
+    (number odder + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that is independent of the rows,
+    and averages over rows come out right only where different rows have different U. So U is either drawn anew for each
+    row, or a hash of the seed and the row's key.
 
     References
     ----------
@@ -151,6 +164,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     _positive_index: Literal[0, 1]
     _oddness: tuple[FloatArray, FloatArray]
+    _generator: np.random.Generator | None = None
 
     def __init__(
         self,
@@ -190,7 +204,12 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
         self._set_ranks((per_code[0], per_code[1]), rows.known)
+        self._generator = as_generator(self.random_state) if self.randomized else None
         return self
+
+    def __getstate__(self) -> Any:
+        # two copies that drew the same random numbers would give rows that both of them see the same ones
+        return {**super().__getstate__(), "_generator": None}
 
     def _odd(self, scores: NDArray[Any], code: int) -> FloatArray:
         """How odd a score is for the label of this code; within one label only the order of scores matters."""
@@ -222,31 +241,57 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     def _columns(self, negative: Any, positive: Any) -> Any:
         return np.column_stack([negative, positive] if self._positive_index else [positive, negative])
 
-    def predict_p_value(self, scores: ArrayLike) -> FloatArray:
+    def _shares(self, rows: int, keys: ArrayLike | None) -> Sequence[FloatArray | float]:
+        """For the negative and the positive label, how much of the tied rows counts as odder; 1 without randomness."""
+        if not self.randomized:
+            if keys is not None:
+                raise InvalidValueError("keys", ("be None unless ", Setting("randomized", True)), got="keys")
+            return 1.0, 1.0
+        if keys is None:
+            if self._generator is None:
+                self._generator = np.random.default_rng()
+            return tuple(self._generator.uniform(size=(2, rows)))
+        if not isinstance(self.random_state, int | np.integer):
+            got = type(self.random_state).__name__
+            raise InvalidTypeError("random_state", "be an int where keys are given", got=got)
+        return tuple(keyed_uniforms(as_array(keys, "keys"), int(self.random_state), rows))
+
+    def predict_p_value(self, scores: ArrayLike, *, keys: ArrayLike | None = None) -> FloatArray:
         """Return the p-value of each label, shape (n, 2); the columns follow `classes_`.
 
         Under exchangeability the p-value of the true label is at most a with probability at most a.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+            Scores of new rows.
+        keys : array-like of shape (n,), optional
+            Where `randomized`, an integer or text per row, unique and unrelated to score and label, such as an id. The
+            random numbers of a row are then a hash of `random_state` and its key: the same each time, whichever rows
+            are predicted with it.
         """
-        generator = as_generator(self.random_state) if self.randomized else None
-        values = []
-        for odder, tied, n_rows in self._ranks(scores):
-            share = 1.0 if generator is None else generator.uniform(size=odder.size)
-            values.append((odder + share * (1 + tied)) / (n_rows + 1))
+        ranks = self._ranks(scores)
+        shares = self._shares(ranks[0][0].size, keys)
+        values = [
+            (odder + share * (1 + tied)) / (n_rows + 1)
+            for share, (odder, tied, n_rows) in zip(shares, ranks, strict=True)
+        ]
         columns: FloatArray = self._columns(*values)
         return columns
 
-    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:
+    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, keys: ArrayLike | None = None) -> BoolArray:
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 
         The label of a future row lies in its set with probability at least `coverage`. A set may be empty: the row is
-        odd for both labels. It counts as a miss, and the coverage still holds.
+        odd for both labels. It counts as a miss, and the coverage still holds. `keys` as for `predict_p_value`.
         """
         check_open_unit("coverage", coverage)
         # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would miss a whole number
         alpha = 1 - Fraction(repr(float(coverage)))
         if self.randomized:
-            sets: BoolArray = self.predict_p_value(scores) > float(alpha)
+            sets: BoolArray = self.predict_p_value(scores, keys=keys) > float(alpha)
             return sets
+        self._shares(0, keys)
         kept = [1 + odder + tied > int(alpha * (n_rows + 1)) for odder, tied, n_rows in self._ranks(scores)]
         found: BoolArray = self._columns(*kept)
         return found
@@ -285,3 +330,21 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             raise InvalidValueError("oddness", rule, got=shown(saved))
         sets._set_ranks((negative, positive), classes)
         return sets
+
+
+def keyed_uniforms(keys: NDArray[Any], seed: int, rows: int) -> FloatArray:
+    """Two numbers in (0, 1) for each key, shape (2, n), which look independent and depend on key and seed only.
+
+    >>> both, one = keyed_uniforms(np.array([7, 8]), 0, 2), keyed_uniforms(np.array([8]), 0, 1)
+    >>> bool((both[:, 1:] == one).all())
+    True
+    """
+    if keys.shape != (rows,):
+        raise InvalidValueError("keys", f"have one entry per score, {rows:,}", got=f"shape {keys.shape}")
+    plain = keys.tolist()
+    if not all(isinstance(key, int | str | bytes) and not isinstance(key, bool) for key in plain):
+        raise InvalidTypeError("keys", "be whole numbers or text", got=f"dtype {keys.dtype}")
+    start = blake2b(f"calibrant.conformal {seed}".encode(), digest_size=32).digest()
+    words = b"".join(blake2b(repr(key).encode(), key=start, digest_size=16).digest() for key in plain)
+    whole = np.frombuffer(words, dtype="<u8").reshape(rows, 2).T >> np.uint64(11)
+    return (whole + 0.5) / 2.0**53

@@ -67,11 +67,14 @@ class ImportanceWeights:
         What no weight exceeds.
     error : float
         How far they may be from the density ratio, relatively.
+    any_multiple : bool
+        Whether a multiple of the density ratio does as well.
     """
 
     known: bool
     bound: float
     error: float = 0.0
+    any_multiple: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +201,8 @@ def _scope(guarantee: "Guarantee") -> str:
             "of the data, if all rows come from one population."
         )
     if statement.population is Population.LABEL_SHIFT:
-        alike = "scores given the label are distributed"
+        scores = "scores and segments" if statement.n_segments else "scores"
+        alike = f"{scores} given the label are distributed"
         return f"This holds for rows of the target population, if {alike} as among {rows}."
     return (
         "This holds for rows of the target population, if labels given inputs are distributed as among "
@@ -253,17 +257,17 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
         )
     moved = "calibration rows are independent draws from one population, future rows from another, the target"
     if statement.population is Population.LABEL_SHIFT:
-        return (moved, "scores given the label are distributed alike in both populations (label shift)")
+        scores = "pairs of score and segment" if statement.n_segments else "scores"
+        return (moved, f"{scores} given the label are distributed alike in both populations (label shift)")
     alike = (moved, "labels given inputs are distributed alike in both populations")
     weights = statement.weights
     if weights is None:
         return alike
     of_what = f"the density ratio of the target over the calibration population{_precision(statement)}"
-    nature = (
-        f"the importance weights are {of_what}, or a multiple of it"
-        if weights.known
-        else f"the estimated importance weights are {of_what}"
-    )
+    scale = ", or a multiple of it" if weights.any_multiple else " itself, not a multiple of it"
+    nature = f"the {'' if weights.known else 'estimated '}importance weights are {of_what}"
+    if weights.known or not weights.any_multiple:
+        nature += scale
     return (*alike, nature, f"no importance weight exceeds {weights.bound:g}")
 
 

@@ -30,7 +30,10 @@ from calibrant.shift.result import ShiftResult
 from calibrant.shift.weights import Weights, counted_mass, find_weights
 from calibrant.tally import Tally
 
-VALUES = ("mean", "midpoint", "known-mass", "counted-mass")
+MASS_VALUES = ("known-mass", "counted-mass")
+"""Values that need the density ratio itself, since nothing divides by the sum of the weights."""
+
+VALUES = ("mean", "midpoint", *MASS_VALUES)
 Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
 _WEIGHT_ERROR = Number(
     "a number in [0, 1): how far, relatively, the weights may be from the truth", 0.0, 1.0, open_high=True
@@ -44,8 +47,8 @@ class ShiftCalibrator(RegionCalibrator):
     `confidence_level` over the calibration data, in every bin at once, the rate of the positive class *in the target
     population* lies in the bin's interval. With estimated weights (condition B): the same in the limit of many rows
     only; `guarantee_` says so. Assumed: labels given inputs are distributed alike in both populations, the weights are
-    the density ratio of the target over the calibration population (or a multiple of it), and none exceeds
-    `weight_bound`.
+    the density ratio of the target over the calibration population, and none exceeds `weight_bound`. A multiple of the
+    ratio does as well, except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ class ShiftCalibrator(RegionCalibrator):
     value : {"mean", "midpoint", "known-mass", "counted-mass"}, default="mean"
         What is predicted in a bin. "mean": pi-check, the weighted rate of positives. "midpoint": of the interval.
         "known-mass": pi-hat, for known `relative_mass`. "counted-mass": with the relative mass counted in unlabelled
-        scores, which the paper advises against, for comparison.
+        scores, which the paper advises against, for comparison. Both need weights that are the density ratio itself.
     weight_bound : float or None, default=None
         U, a number no weight can exceed. None takes the largest weight seen, and then nothing is proved.
     weight_floor : float, default=0
@@ -341,8 +344,10 @@ class ShiftCalibrator(RegionCalibrator):
         self._set_fitted(result.partition, result.tally, guarantee, classes, facts)
 
     def _derive(self, result: ShiftResult, weight_error: float, positive_label: Any) -> Guarantee:
+        method = get_shift_method(self.interval)
         return result.guarantee(
-            method=get_shift_method(self.interval),
+            method=method,
+            any_multiple=method.any_multiple and self.value not in MASS_VALUES,
             confidence_level=self.confidence_level,
             weight_error=weight_error,
             positive_label=positive_label,

@@ -30,7 +30,8 @@ class LabelShiftCalibrator(RegionCalibrator):
     Claimed, for every distribution: with probability at least `confidence_level` over all data, in every bin at once,
     the rate of the positive class *in the target population* lies in the bin's interval. Assumed: scores given the
     label are distributed alike in both populations (label shift, the mirror image of covariate shift), as when a
-    disease becomes more common but not different.
+    disease becomes more common but not different. With segments, this must hold for score and segment together: the mix
+    of segments within each class must be the same, too.
 
     Parameters
     ----------
@@ -147,7 +148,9 @@ class LabelShiftCalibrator(RegionCalibrator):
         target_scores : array-like, optional
             Scores of unlabelled rows of the target population; needed unless `target_prior` is given.
         segments : array-like of shape (n,), optional
-            The segment of each row. Every segment gets bins of its own. The priors are those of all segments together.
+            The segment of each row. Every segment gets bins of its own. The priors are those of all segments together,
+            so score and segment together must be distributed alike given the label. Where only the scores within each
+            segment are, fit each segment on its own.
 
         Returns
         -------

@@ -38,7 +38,14 @@ class ShiftResult:
     remarks: tuple[str, ...]
 
     def guarantee(
-        self, *, method: ShiftMethod, confidence_level: float, weight_error: float, positive_label: Any, split: bool
+        self,
+        *,
+        method: ShiftMethod,
+        any_multiple: bool,
+        confidence_level: float,
+        weight_error: float,
+        positive_label: Any,
+        split: bool,
     ) -> Guarantee:
         """What is guaranteed if the weights are right up to a relative error."""
         guarantee = Guarantee.from_limits(
@@ -52,7 +59,7 @@ class ShiftResult:
             statement=replace(
                 Statement.about(self.partition, split=split, theorem=method.theorem),
                 population=Population.COVARIATE_SHIFT,
-                weights=ImportanceWeights(self.known, self.bound, weight_error),
+                weights=ImportanceWeights(self.known, self.bound, weight_error, any_multiple),
                 notes=self.remarks,
             ),
         )

@@ -90,6 +90,7 @@ SHIFT_METHODS: dict[str, ShiftMethod] = {
             "oracle",
             _oracle,
             "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni",
+            any_multiple=False,
         ),
         ShiftMethod(
             "paper",

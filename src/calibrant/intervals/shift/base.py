@@ -83,6 +83,9 @@ class ShiftMethod:
         One line: the result that the method rests on.
     needs_rows : bool
         Whether it needs the rows themselves; otherwise it works from a tally, so it can be merged.
+    any_multiple : bool
+        Whether weights that are a multiple of the density ratio do as well: true of methods that divide by the sum of
+        the weights.
     remark : callable
         ``remark(evidence, alpha)`` says in words why the method says nothing on this evidence, or None.
     """
@@ -91,6 +94,7 @@ class ShiftMethod:
     function: Callable[[Evidence, float], Interval]
     theorem: str
     needs_rows: bool = False
+    any_multiple: bool = True
     remark: Callable[[Evidence, float], str | None] = lambda evidence, alpha: None
 
     def __call__(self, evidence: Evidence, alpha: float) -> Interval:

@@ -21,11 +21,14 @@ def oracle(tally: Tally, alpha: float, *, weight_bound: float, relative_mass: Ar
     """The paper's limits for known relative masses, exactly as `thm:cov_shift` states them.
 
     Offered for comparison: it needs m_b = P(b) / P~(b), which nobody knows, and is still wider than what needs no m_b.
+    The weights must be the density ratio itself. Nothing divides by their sum, so with a multiple of it the limits
+    are wrong by that factor.
 
     Parameters
     ----------
     tally : Tally
-        A tally with importance weights; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+        A tally with importance weights, the density ratio itself; the rows are i.i.d. and the regions were not chosen
+        by looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
     weight_bound : float
