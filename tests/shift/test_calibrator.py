@@ -17,7 +17,7 @@ from calibrant.intervals.shift import SHIFT_METHODS
 from calibrant.metrics import ece
 from calibrant.ratios import ULSIF, LargeShiftWarning, LogisticRatio
 from calibrator_checks import CHECKS
-from shift_worlds import BOUND, draw, rate, score, weight
+from shift_worlds import BOUND, GRID_ERROR, draw, rate, score, truth, weight
 
 BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
 
@@ -421,3 +421,30 @@ def test_quantile_bins_sum_the_weights_of_their_cells():
     fitted = ShiftCalibrator(n_bins=4, interval="hoeffding", weight_bound=BOUND).fit(scores, y, importance_weight=w)
     again = Tally.from_data(fitted.partition_, scores, y, importance_weight=w)
     assert fitted.tally_ == again
+
+
+def halved(options, scale):
+    x, scores, y = draw(np.random.default_rng(3), 4000)
+    bins = Partition.from_edges([-0.2, 0.2])
+    mass = truth(bins)[1] if "known-mass" in options.values() or "oracle" in options.values() else None
+    calibrator = ShiftCalibrator(partition=bins, weight_bound=scale * BOUND, **options)
+    return calibrator.fit(scores, y, importance_weight=scale * weight(x), relative_mass=mass).guarantee_
+
+
+@pytest.mark.parametrize("interval", [name for name, method in SHIFT_METHODS.items() if method.any_multiple])
+def test_methods_that_divide_by_the_weights_take_any_multiple(interval):
+    exact, half = halved({"interval": interval}, 1.0), halved({"interval": interval}, 0.5)
+    np.testing.assert_allclose(half.lower, exact.lower, rtol=1e-12)
+    np.testing.assert_allclose(half.upper, exact.upper, rtol=1e-12)
+    np.testing.assert_allclose(half.value, exact.value, rtol=1e-12)
+    assert any("or a multiple of it" in assumption for assumption in half.assumptions)
+
+
+@pytest.mark.parametrize("options", [{"interval": "oracle"}, {"value": "known-mass"}])
+def test_methods_of_known_masses_need_the_density_ratio_itself(options):
+    promise = halved(options, 0.5)
+    rates = truth(Partition.from_edges([-0.2, 0.2]))[0]
+    wrong = promise.value if "value" in options else promise.upper
+    assert (wrong < rates - GRID_ERROR).all()  # halved weights halve what is predicted: no statement may cover them
+    assert not any("or a multiple of it" in assumption for assumption in promise.assumptions)
+    assert any("itself, not a multiple of it" in assumption for assumption in promise.assumptions)

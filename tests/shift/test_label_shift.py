@@ -131,3 +131,27 @@ def test_rows_are_counted_once_and_only_results_are_kept():
     assert count.call_count == 1
     assert len(pickle.dumps(fitted)) < 20_000  # 5,000 rows would take more
     assert not hasattr(fitted, "from_tally")  # scores are needed to learn how frequent the classes are
+
+
+def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
+    # Scores given the label are one and the same in both populations, so label shift of the scores alone is met. The
+    # positives move from segment a to segment b, though: the rate in each segment is not what Bayes' rule says.
+    rng = np.random.default_rng(5)
+    n = 20_000
+    y = (rng.uniform(size=n) < 0.5).astype(int)
+    segments = np.where(rng.uniform(size=n) < np.where(y == 1, 0.9, 0.5), "a", "b")  # among positives: 90 % a
+    scores = rng.normal(1.5 * y)
+    in_target = {"a": 0.1 / (0.1 + 0.5), "b": 0.9 / (0.9 + 0.5)}  # the positives of the target: 10 % a
+    made = LabelShiftCalibrator(
+        partition=Partition.by_segment({"a": Partition.from_edges([]), "b": Partition.from_edges([])}),
+        target_prior=0.5,
+        source_prior=0.5,
+    ).fit(scores, y, segments=segments)
+    limits = made.predict_interval([0.0, 0.0], segments=["a", "b"])
+    for (low, high), rate in zip(limits, in_target.values(), strict=True):
+        assert not low <= rate <= high  # a miss, always: the statement must not cover this world
+    promise = made.guarantee_
+    assert "pairs of score and segment given the label are distributed alike" in " ".join(promise.assumptions)
+    assert "if scores and segments given the label are distributed" in str(promise.sentence())
+    without = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, y).guarantee_
+    assert "segment" not in " ".join(without.assumptions) + str(without.sentence())

@@ -84,10 +84,10 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             return scores.fold(CountBeyond(scores.columns.only(), limits))
         return rows_beyond(as_scores(scores, positive_column=self._positive_index), limits)
 
-    def _warn_of_other_scale(self, scores: NDArray[Any]) -> None:
+    def _warn_of_other_scale(self, scores: Any) -> None:
         """Warn where a score lies far beyond those that the calibrator was fitted on."""
         low, high = familiar_limits(self.score_range_seen_)
-        if self.score_range_seen_ is None or low == -np.inf or not scores.size:
+        if self.score_range_seen_ is None or not len(scores):
             return
         found, seen = Reach.of(scores), Reach(*self.score_range_seen_)
         if found.low < low or found.high > high:

@@ -231,4 +231,6 @@ class ScalingBinningCalibrator(RegionCalibrator):
         check_state(state, ("base", "partition", "tally"))
         binned = self._binning()
         binned._restore(state, Classes(np.array([0, 1]), 1))
+        if binned.partition_.has_segments:
+            raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
         self._set_parts(ScoreCalibrator.from_dict(state["base"]), binned, classes, RowFacts.from_dict(state))

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._input import as_array, in_all
 from calibrant._params import CheckedParameters
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 
 BATCH_ROWS = 2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
 _LARGEST_SHOWN = 5
@@ -25,7 +25,7 @@ _TOO_SMALL_SHARE = 0.01
 _TOO_MUCH_OUTSIDE = 0.05
 
 
-class LargeShiftWarning(UserWarning):
+class LargeShiftWarning(CalibrantWarning):
     """The two populations are too far apart for weights to correct the difference."""
 
 

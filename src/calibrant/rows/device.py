@@ -17,7 +17,6 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device
 from calibrant.partition import Partition, ScorePartition
-from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns
@@ -146,7 +145,7 @@ def look_up(
     positive_column: Literal[0, 1] = 1,
     threads: int = 1,
     familiar: Limits = (-math.inf, math.inf),
-    check: Callable[[NDArray[Any]], None] = lambda scores: None,
+    check: Callable[[Any], None] = lambda scores: None,
 ) -> Any:
     """Each score's entry of a table with one entry or row for each region, in the scores' library and device.
 
@@ -164,7 +163,7 @@ def look_up(
             with suppress(kernels.OutsideLimitsError):  # the score is found again, and reported, by what follows
                 return kernels.look_up(scores, bins.cuts, table, limits=limits, threads=threads)
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
-    check(prepared.scores if isinstance(prepared, SegmentedScores) else prepared)
+    check(prepared)
     if table.dtype == np.bool_:
         return device.like(table[partition.regions_of(prepared, threads=threads)], scores)
     return device.like(partition.look_up(prepared, table, threads=threads), scores)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.batch import read_batch
 from calibrant.rows.faults import Place
 from calibrant.rows.work import Work
@@ -22,8 +23,9 @@ class Reach:
     high: float = -math.inf
 
     @classmethod
-    def of(cls, scores: NDArray[Any]) -> "Reach":
-        """The reach of finite scores."""
+    def of(cls, prepared: NDArray[Any] | SegmentedScores) -> "Reach":
+        """The reach of finite scores, as a partition of scores prepares them."""
+        scores = scores_of(prepared)
         return cls(float(scores.min()) + 0.0, float(scores.max()) + 0.0) if scores.size else cls()
 
     def __add__(self, other: "Reach") -> "Reach":
@@ -46,6 +48,11 @@ class Reach:
 
     def __str__(self) -> str:
         return f"from {self.low:.4g} to {self.high:.4g}"
+
+
+def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:
+    """The scores, without the segments."""
+    return prepared.scores if isinstance(prepared, SegmentedScores) else prepared
 
 
 def familiar_limits(seen: Limits | None) -> Limits:
