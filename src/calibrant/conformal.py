@@ -347,4 +347,4 @@ def keyed_uniforms(keys: NDArray[Any], seed: int, rows: int) -> FloatArray:
     start = blake2b(f"calibrant.conformal {seed}".encode(), digest_size=32).digest()
     words = b"".join(blake2b(repr(key).encode(), key=start, digest_size=16).digest() for key in plain)
     whole = np.frombuffer(words, dtype="<u8").reshape(rows, 2).T >> np.uint64(11)
-    return (whole + 0.5) / 2.0**53
+    return (whole.astype(np.float64) + 0.5) / 2.0**53
