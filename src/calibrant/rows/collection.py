@@ -50,11 +50,6 @@ class Collect(Work[Collected]):
     draw: Draw | None = None
     limit: int = COLLECT_LIMIT
 
-    @property
-    def drawn(self) -> Draw | None:
-        """The draw."""
-        return self.draw
-
     def __call__(self, batch: Any, place: Place) -> Collected:
         """Keep those of one batch."""
         rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)

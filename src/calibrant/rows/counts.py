@@ -109,11 +109,6 @@ class Count(Work[Counted]):
         wanted = {"label": True, "segment": self.partition.has_segments, "weight": self.weighted, "id": bool(self.draw)}
         return self.data_columns.only(*(role for role, needed in wanted.items() if needed))
 
-    @property
-    def drawn(self) -> Draw | None:
-        """The draw of the rows that are left out."""
-        return self.draw
-
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""
         rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)

@@ -108,11 +108,6 @@ class TakeSample(Work[Sample]):
     roles = ("segment", "id")
     draw: Draw
 
-    @property
-    def drawn(self) -> Draw:
-        """The draw."""
-        return self.draw
-
     def __call__(self, batch: Any, place: Place) -> Sample:
         """Take them from one batch."""
         rows, faults = read_batch(batch, self.columns, place, keys=True)

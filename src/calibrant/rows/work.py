@@ -33,8 +33,9 @@ class Work(ABC, Generic[Result]):
 
     @property
     def drawn(self) -> Draw | None:
-        """The draw that it makes, where it makes one. Without ids, a draw needs each row's position among all rows."""
-        return None
+        """Its `draw`, where it has one. Without ids, a draw needs each row's position among all rows."""
+        found: Draw | None = getattr(self, "draw", None)
+        return found
 
     @abstractmethod
     def __call__(self, batch: Any, place: Place) -> Result:
