@@ -1,5 +1,8 @@
 """Venn prediction with bins: its pair, and the guarantee it shares with histogram binning."""
 
+from collections import defaultdict
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -16,9 +19,11 @@ def test_pair_is_the_rate_with_one_more_row_of_either_label():
     scores, y = data()
     calibrator = VennBinningCalibrator(n_bins=5).fit(scores, y)
     tally = calibrator.tally_
-    region = calibrator.partition_.assign(scores)
+    region = calibrator.partition_.membership(scores)
     expected = np.column_stack([tally.positives, tally.positives + 1]) / (tally.counts + 1)[:, None]
-    np.testing.assert_array_equal(calibrator.predict_multiprobability(scores), expected[region])
+    found = calibrator.predict_multiprobability(scores)
+    np.testing.assert_array_equal(found[region >= 0], expected[region[region >= 0]])
+    np.testing.assert_array_equal(found[region < 0], [[0.0, 1.0]] * 4)
 
 
 def test_log_loss_gives_laplaces_rule():
@@ -42,6 +47,36 @@ def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(
     assert promise.is_proved
     assert promise.epsilon == radius.max()
     assert promise.epsilon_for(0.9) <= promise.epsilon
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores beyond those seen
+@pytest.mark.parametrize("options", [{}, {"strategy": "uniform", "score_range": (0, 2)}])
+def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(options):
+    # every sample of three rows with three score values; with an edge value seen once in the bin to its right,
+    # E[Y | p_Y] was off by up to .06
+    mass, rate = {0.0: 0.2, 1.0: 0.5, 2.0: 0.3}, {0.0: 0.9, 1.0: 0.2, 2.0: 0.6}
+    total, hits = defaultdict(float), defaultdict(float)
+    for scores in product(mass, repeat=3):
+        for y in product((0, 1), repeat=3):
+            chance = np.prod(
+                [mass[s] * (rate[s] if label else 1 - rate[s]) for s, label in zip(scores, y, strict=True)]
+            )
+            pairs = VennBinningCalibrator(2, classes=(0, 1), **options).fit(scores, y).predict_multiprobability([*mass])
+            for s, pair in zip(mass, pairs, strict=True):
+                for label, share in ((0, 1 - rate[s]), (1, rate[s])):
+                    p = round(pair[label], 12)
+                    total[p] += chance * mass[s] * share
+                    hits[p] += label * chance * mass[s] * share
+    assert len(total) > 4
+    for p in total:
+        assert hits[p] / total[p] == pytest.approx(p, abs=1e-9)
+
+
+def test_an_edge_seen_once_says_nothing_of_its_own_rate():
+    scores = np.arange(9.0)
+    calibrator = VennBinningCalibrator(2, classes=(0, 1)).fit(scores, [0] * 9)
+    pairs = calibrator.predict_multiprobability([4.0, 4.5, 3.5])
+    np.testing.assert_allclose(pairs, [[0, 1], [0, 1 / 5], [0, 1 / 5]])
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen

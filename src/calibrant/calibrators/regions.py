@@ -51,11 +51,13 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         self._facts = facts
         self._set_classes(classes)
 
-    def _look_up(self, table: Any, scores: ArrayLike, segments: ArrayLike | None) -> Any:
+    def _look_up(
+        self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None
+    ) -> Any:
         column, threads = self._positive_index, thread_count(self.n_jobs)
         familiar, check = familiar_limits(self.score_range_seen_), self._warn_of_other_scale
         return look_up(
-            self.partition_,
+            partition or self.partition_,
             table,
             scores,
             segments,

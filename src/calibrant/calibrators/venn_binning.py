@@ -11,20 +11,30 @@ from calibrant._params import Choice, Rule, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.calibrators.venn_abers import LOSSES, VENN_KNOWN, merged
+from calibrant.calibrators.venn_abers import LOSSES, merged
 from calibrant.rows import ScoredData
 from calibrant.tally import Tally
+
+_VENN = (
+    "of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for every "
+    "distribution, if all rows are independent draws from it; which one that is cannot be known beforehand"
+)
 
 
 class VennBinningCalibrator(RegionCalibrator):
     """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N rows, k positive.
 
-    Claimed, besides what holds for every Venn predictor (see `VennAbersCalibrator`): the guarantee of
-    `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact interval holds here too, with
-    probability at least `confidence_level`, in all bins at once, for every distribution; epsilon is measured from the
-    value predicted here. `predict_interval` is that interval, not [p0, p1], which is no confidence interval. Assumed:
-    calibration and future rows are independent draws from one distribution, and the model was not trained on the
-    calibration rows.
+    Claimed, for every distribution:
+
+    - of p0 and p1, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y. Which one that is
+      cannot be known beforehand;
+    - the guarantee of `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact interval holds here
+      too, with probability at least `confidence_level`, in all bins at once; epsilon is measured from the value
+      predicted here. `predict_interval` is that interval, not [p0, p1], which is no confidence interval.
+
+    Assumed: calibration and future rows are independent draws from one distribution, and the model was not trained on
+    the calibration rows. Bins cut from the counted rows leave out edge values that were seen once: their own label was
+    selected. The guarantee says nothing about a future score that equals such an edge, and p0 = 0, p1 = 1 for it.
 
     Parameters
     ----------
@@ -47,6 +57,12 @@ class VennBinningCalibrator(RegionCalibrator):
         The labels, sorted.
     n_features_in_ : int
         Always 1.
+
+    Notes
+    -----
+    Given how many scores lie below, at and above each edge, the labels of the N rows in a region are independent with
+    one rate, and so is the label of a future row there. So the N + 1 labels are exchangeable, and given their sum
+    k + Y the future one is 1 with probability (k + Y) / (N + 1) = p_Y. At an edge value that was seen once p_Y = Y.
 
     References
     ----------
@@ -120,17 +136,21 @@ class VennBinningCalibrator(RegionCalibrator):
 
     def _set_bins(self, binned: BinningCalibrator, classes: Classes) -> None:
         value = merged(*_multiprobability(binned.tally_), self.loss)
-        notes = (*binned.guarantee_.statement.notes, f"as for every Venn predictor, {VENN_KNOWN}")
+        notes = (*binned.guarantee_.statement.notes, _VENN)
         guarantee = binned.guarantee_.with_values(value).with_facts(notes=notes)
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, binned._facts)
 
     def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.
 
-        They are not limits of a confidence interval; `predict_interval` gives those.
+        They are not limits of a confidence interval; `predict_interval` gives those. They are 0 and 1 where the score
+        equals an edge that was seen once.
         """
         check_is_fitted(self)
-        both: FloatArray = self._look_up(np.column_stack(_multiprobability(self.tally_)), scores, segments)
+        bins = self.partition_.as_bins()
+        region = bins.count_regions[:, None]
+        table = np.where(region >= 0, np.column_stack(_multiprobability(self.tally_))[bins.count_regions], [0.0, 1.0])
+        both: FloatArray = self._look_up(table, scores, segments, bins.cells)
         return both
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:

@@ -98,6 +98,12 @@ class Bins(Partition):
             [type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size) for part, low, high, size in ranks]
         )
 
+    @cached_property
+    def cells(self) -> Self:
+        """The cells in which rows are counted, as bins: an edge value that counts in no region is one of its own."""
+        parts = self.parts
+        return self._joined([type(part)(part.edges, atoms=True) if part.cuts_own_sample else part for part in parts])
+
     def cut_counts(self) -> IntArray:
         """Rows of each region in the sample whose order statistics are the edges; 0 in segments with other edges."""
         return self.layout.cut_counts()
