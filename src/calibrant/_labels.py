@@ -25,7 +25,7 @@ class UnexpectedLabelsError(InvalidValueError):
     def __init__(
         self,
         parameter: str | None,
-        rule: Text | None = None,
+        rule: Text,
         got: str | None = None,
         advice: Text | None = None,
         column: str | None = None,

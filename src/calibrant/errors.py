@@ -39,13 +39,11 @@ class CalibrantError(Exception):
     def __init__(
         self,
         parameter: str | None,
-        rule: Text | None = None,
+        rule: Text,
         got: str | None = None,
         advice: Text | None = None,
         column: str | None = None,
     ) -> None:
-        if rule is None:  # a whole message in one text: to be removed once every error is made of fields
-            parameter, rule = None, parameter or ""
         super().__init__(parameter, rule, got, advice, column)  # what pickle needs: errors come back from workers
         self.parameter = parameter
         self.rule = rule

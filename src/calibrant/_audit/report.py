@@ -228,7 +228,8 @@ class Audit(Bounds):
     @property
     def verdict(self) -> str:
         """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
-        verdict, within = Bounds.verdict.__get__(self), self.within_segments
+        verdict: str = Bounds.verdict.__get__(self)
+        within = self.within_segments
         if within is None or verdict == within.verdict == NO_EVIDENCE:
             return verdict
         return f"{verdict}; within segments: {within.verdict}"

@@ -19,6 +19,7 @@ from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
+from calibrant.partition import Partition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.device import look_up
 from calibrant.rows.facts import RowFacts
@@ -192,9 +193,11 @@ class ScalingBinningCalibrator(RegionCalibrator):
         self._warn_of_other_scale(checked)
         return self.base_.predict(checked)
 
-    def _look_up(self, table: Any, scores: ArrayLike, segments: ArrayLike | None) -> Any:
+    def _look_up(
+        self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None
+    ) -> Any:
         # of what the base map gave, to which the range of scores does not apply
-        return look_up(self.partition_, table, scores, segments, threads=thread_count(self.n_jobs))
+        return look_up(partition or self.partition_, table, scores, segments, threads=thread_count(self.n_jobs))
 
     def predict(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
         """Return the calibrated probability of the positive class, shape (n,)."""

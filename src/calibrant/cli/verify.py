@@ -131,8 +131,8 @@ def _recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
     tally, _ = data.with_classes(**labels).tally(calibrator.partition_)
     counts = _same_counts(calibrator, tally)
     if by_command:
-        other = Check("regions", False, "the data cut other regions")
-        return None, [other, *counts, *_same_guarantee(model, again)[:1], *_unchecked("limits")]
+        others = Check("regions", False, "the data cut other regions")
+        return None, [others, *counts, *_same_guarantee(model, again)[:1], *_unchecked("limits")]
     given = "not checked: they are not cut as the parameters say; chosen by a look at labels, they would prove nothing"
     return None, [Check("regions", None, given), *counts, *_unchecked("epsilon")]
 
