@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from calibrant import BinningCalibrator, IsotonicCalibrator, PlattCalibrator, Tally, compare
 from calibrant.intervals import clopper_pearson
+from calibrant.mass import budgets
 from calibrant.metrics import brier_score, ece, log_loss
 
 
@@ -146,7 +147,7 @@ def test_the_best_of_many_splits_is_covered_if_they_share_alpha() -> None:
     result = compare(splits, scores, scores < 0.5, [(np.arange(100), np.arange(100))], simultaneous=True)
     draws, rate, missed = 2_000, 0.15, {0.1: 0, 0.1 / 8: 0}
     for alpha in missed:  # the limits depend on the count alone, and are those of the fits
-        limits = clopper_pearson(Tally.from_counts([20] * 21, np.arange(21)), 1 - (1 - alpha) ** 21)
+        limits = clopper_pearson(Tally.from_counts([20] * 21, np.arange(21)), 1 - (1 - budgets(alpha)[0]) ** 21)
         fits = counted if alpha == 0.1 else [SimpleNamespace(guarantee_=g) for g in result.guarantee[1:]]
         for split, fit in zip(counted, fits, strict=True):
             k = split.tally_.positives[0]

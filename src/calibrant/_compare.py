@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -166,31 +166,19 @@ def compare(
     checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
     folds = _folds(cv, checked, codes, random_state)
     entries = [
-        _entry(name, calibrator, checked, codes, folds, read.known.positive) for name, calibrator in contenders.items()
+        _fitted_entry(name, calibrator, checked, codes, folds, read.known.positive)
+        for name, calibrator in contenders.items()
     ]
     if checked.min() >= 0.0 and checked.max() <= 1.0:
-        entries.insert(0, _Entry(UNCALIBRATED, *_measured(codes, checked), math.nan, None, 0, 0.0, 0.0))
-    columns = {name: np.array([getattr(entry, name) for entry in entries]) for name in _COLUMNS}
+        entries.insert(0, _entry(UNCALIBRATED, codes, checked))
     return Comparison(
-        methods=tuple(entry.name for entry in entries),
-        guarantee=tuple(entry.guarantee for entry in entries),
+        methods=tuple(entry["method"] for entry in entries),
+        guarantee=tuple(entry["guarantee"] for entry in entries),
         n_rows=checked.size,
         n_folds=len(folds),
         simultaneous=bool(simultaneous),
-        **columns,
+        **{name: np.array([entry[name] for entry in entries]) for name in _COLUMNS},
     )
-
-
-class _Entry(NamedTuple):
-    name: str
-    log_loss: float
-    brier: float
-    ece: float
-    epsilon: float
-    guarantee: Guarantee | NoGuarantee | None
-    state_bytes: int
-    fit_seconds: float
-    predict_seconds: float
 
 
 def _named(calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap]) -> dict[str, ScoreMap]:
@@ -242,17 +230,21 @@ def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: RandomSt
     return folds
 
 
-def _measured(codes: CodeArray, prediction: FloatArray) -> tuple[float, float, float]:
-    return (
-        log_loss(codes, prediction, classes=(0, 1)).value,
-        float(np.mean((codes - prediction) ** 2)),  # brier_score has an interval too, which takes time
-        ece(codes, prediction, strategy="uniform", classes=(0, 1)).value,
-    )
+def _entry(method: str, codes: CodeArray, prediction: FloatArray, **of_the_fit: Any) -> dict[str, Any]:
+    """The line of a method: its losses, and what is known of its fit."""
+    return {
+        "method": method,
+        "log_loss": log_loss(codes, prediction, classes=(0, 1)).value,
+        "brier": float(np.mean((codes - prediction) ** 2)),  # brier_score has an interval too, which takes time
+        "ece": ece(codes, prediction, strategy="uniform", classes=(0, 1)).value,
+        **{"epsilon": math.nan, "guarantee": None, "state_bytes": 0, "fit_seconds": 0.0, "predict_seconds": 0.0},
+        **of_the_fit,
+    }
 
 
-def _entry(
-    name: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray, folds: _Folds, positive: object
-) -> _Entry:
+def _fitted_entry(
+    method: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray, folds: _Folds, positive: object
+) -> dict[str, Any]:
     prediction = np.empty(scores.size)
     for train, test in folds:
         prediction[test] = _prepared(calibrator).fit(scores[train], codes[train]).predict(scores[test])
@@ -265,10 +257,11 @@ def _entry(
     guarantee = getattr(fitted, "guarantee_", None)
     epsilon = getattr(guarantee, "epsilon", None)
     proved = epsilon is not None and getattr(guarantee, "is_proved", True)
-    return _Entry(
-        name,
-        *_measured(codes, prediction),
-        epsilon=float(epsilon) if epsilon is not None and proved else math.nan,
+    return _entry(
+        method,
+        codes,
+        prediction,
+        epsilon=epsilon if proved else math.nan,
         guarantee=replace(guarantee, positive_label=positive) if isinstance(guarantee, Guarantee) else guarantee,
         state_bytes=_state_bytes(fitted),
         fit_seconds=middle - start,

@@ -194,10 +194,9 @@ class _Question:
             ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
             sizes = np.unique(np.diff(ranks) - 1).tolist()
             return _Sizes(sizes[0], sizes, n)
+        fewest = most = int(self.split)
         if isinstance(self.split, float):  # each row is drawn with this probability
             fewest, most = (int(binom.ppf(tail, n, self.split)) for tail in (self._share / 2, 1 - self._share / 2))
-        else:
-            fewest = most = int(self.split)
         log_term = math.log(2 * self.n_bins / self._share)
         needed = math.ceil(self.n_bins * log_term / (math.log(2) - 0.5))
         counting = n - most

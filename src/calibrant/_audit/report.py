@@ -157,6 +157,9 @@ class Bounds:
     @property
     def verdict(self) -> str:
         """One of three results: proved wrong, proved nearly right, or neither."""
+        return self._verdict()
+
+    def _verdict(self) -> str:
         if self.is_miscalibrated:
             return f"proved miscalibrated by at least {_numbers.lower(self.lower_bound)}"
         if self.is_nearly_calibrated and self.upper_bound is not None:
@@ -228,8 +231,7 @@ class Audit(Bounds):
     @property
     def verdict(self) -> str:
         """Proved wrong, proved nearly right, or neither: for the score, and then within segments."""
-        verdict: str = Bounds.verdict.__get__(self)
-        within = self.within_segments
+        verdict, within = self._verdict(), self.within_segments
         if within is None or verdict == within.verdict == NO_EVIDENCE:
             return verdict
         return f"{verdict}; within segments: {within.verdict}"

@@ -134,44 +134,30 @@ def write_report(
     return Path(path)
 
 
-def _checked(
-    audit: object, calibrator: object, title: object, source: object, histogram: object, audit_after: object
-) -> Inputs:
+def _checked(audit: Any, calibrator: Any, title: Any, source: Any, histogram: Any, audit_after: Any) -> Inputs:
+    for name, value, kind, rule in (
+        ("audit_after", audit_after, Audit, "be an Audit, from calibrant.audit, or None"),
+        ("title", title, str, "be text, or None"),
+        ("source", source, Mapping, "be a mapping from names to facts, or None"),
+        ("histogram", histogram, Tally, "be a Tally, or None"),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InvalidTypeError(name, rule, got=type(value).__name__)
     if not isinstance(audit, Audit):
         raise InvalidTypeError("audit", "be an Audit, from calibrant.audit", got=type(audit).__name__)
-    if audit_after is not None and not isinstance(audit_after, Audit):
-        rule = "be an Audit, from calibrant.audit, or None"
-        raise InvalidTypeError("audit_after", rule, got=type(audit_after).__name__)
-    if title is not None and not isinstance(title, str):
-        raise InvalidTypeError("title", "be text, or None", got=type(title).__name__)
-    if source is not None and not isinstance(source, Mapping):
-        raise InvalidTypeError("source", "be a mapping from names to facts, or None", got=type(source).__name__)
-    return Inputs(
-        audit, _checked_calibrator(calibrator), title, source or {}, _checked_histogram(histogram), audit_after
-    )
-
-
-def _checked_calibrator(calibrator: Any) -> Guaranteed | None:
-    if calibrator is None:
-        return None
-    if hasattr(calibrator, "get_params"):
-        check_is_fitted(calibrator)
-    if not isinstance(getattr(calibrator, "guarantee_", None), Guarantee | NoGuarantee):
-        rule = "be a fitted calibrator with a guarantee_, or None"
-        raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__)
-    guaranteed: Guaranteed = calibrator
-    return guaranteed
-
-
-def _checked_histogram(histogram: object) -> Tally | None:
-    if histogram is None:
-        return None
-    if not isinstance(histogram, Tally):
-        raise InvalidTypeError("histogram", "be a Tally, or None", got=type(histogram).__name__)
-    if histogram.partition not in (None, Partition.fixed_width(histogram.n_regions).fingerprint):
+    if calibrator is not None:
+        if hasattr(calibrator, "get_params"):
+            check_is_fitted(calibrator)
+        if not isinstance(getattr(calibrator, "guarantee_", None), Guarantee | NoGuarantee):
+            rule = "be a fitted calibrator with a guarantee_, or None"
+            raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__)
+    if histogram is not None and histogram.partition not in (
+        None,
+        Partition.fixed_width(histogram.n_regions).fingerprint,
+    ):
         rule = f"be a Tally over Partition.fixed_width({histogram.n_regions})"
         raise InvalidValueError("histogram", rule, got="one over other regions")
-    return histogram
+    return Inputs(audit, calibrator, title, source or {}, histogram, audit_after)
 
 
 def _template() -> "Template":

@@ -96,20 +96,9 @@ def audit_figure(
         bars, beyond = score_bars(table, chosen if bar_rows is None else bar_rows, histogram, x_axis)
         if beyond:
             notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
-    return Figure(
-        identifier=identifier,
-        name=name,
-        description=_described(marks),
-        frame=frame,
-        x_label=x_label,
-        y_label="observed rate",
-        x_ticks=x_axis.ticks(5 if frame is LARGE else 2),
-        y_ticks=y_axis.ticks(5 if frame is LARGE else 2),
-        diagonal=_diagonal(x_axis, y_axis),
-        marks=marks,
-        bars=bars,
-        notes=tuple(notes),
-    )
+    labels = (x_label, "observed rate")
+    drawn = _figure(identifier, name, _described(marks), frame, labels, (x_axis, y_axis), marks)
+    return replace(drawn, bars=bars, notes=tuple(notes))
 
 
 def promise_figure(
@@ -126,24 +115,30 @@ def promise_figure(
     checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
     epsilon = guarantee.stated.epsilon
     names = [mark.data["region"] for mark in marks]
-    return Figure(
-        identifier=identifier,
-        name=name,
-        description=(
-            f"{counted(len(marks), 'region')}, each with its calibrated probability across and its guaranteed interval "
-            f"upwards, around the diagonal. The strip reaches {upper(epsilon)} to both sides."
-        ),
-        frame=LARGE,
-        x_label="calibrated probability",
-        y_label="true rate, guaranteed interval",
-        x_ticks=x_axis.ticks(),
-        y_ticks=y_axis.ticks(),
-        diagonal=_diagonal(x_axis, y_axis),
-        marks=marks,
-        checks=checks,
-        band=_band(x_axis, y_axis, epsilon),
-        bars=region_bars([mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen]),
+    description = (
+        f"{counted(len(marks), 'region')}, each with its calibrated probability across and its guaranteed interval "
+        f"upwards, around the diagonal. The strip reaches {upper(epsilon)} to both sides."
     )
+    labels = ("calibrated probability", "true rate, guaranteed interval")
+    drawn = _figure(identifier, name, description, LARGE, labels, (x_axis, y_axis), marks)
+    bars = region_bars([mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen])
+    return replace(drawn, checks=checks, band=_band(x_axis, y_axis, epsilon), bars=bars)
+
+
+def _figure(
+    identifier: str,
+    name: str,
+    description: str,
+    frame: Frame,
+    labels: tuple[str, str],
+    axes: tuple[Axis, Axis],
+    marks: tuple[Mark, ...],
+) -> Figure:
+    """A figure with ticks and the line on which rate and score agree, where that is in sight."""
+    x_ticks, y_ticks = (axis.ticks(5 if frame is LARGE else 2) for axis in axes)
+    low, high = max(axis.low for axis in axes), min(axis.high for axis in axes)
+    diagonal = (axes[0](low), axes[1](low), axes[0](high), axes[1](high))
+    return Figure(identifier, name, description, frame, *labels, x_ticks, y_ticks, diagonal, marks)
 
 
 def _axes(frame: Frame, x: Limits, y: Limits) -> tuple[Axis, Axis]:
@@ -222,12 +217,6 @@ def _described(marks: Sequence[Mark]) -> str:
     parts = [f"{kinds.count(kind)} {said}" for kind, said in words.items() if kind in kinds]
     regions = counted(len(kinds), "region")
     return f"{regions} of scores: {', '.join(parts)}. Mean score across, observed rate upwards, each with its band."
-
-
-def _diagonal(x_axis: Axis, y_axis: Axis) -> tuple[float, float, float, float]:
-    """Both ends of the line on which rate and score agree, where it is in sight."""
-    low, high = max(x_axis.low, y_axis.low), min(x_axis.high, y_axis.high)
-    return x_axis(low), y_axis(low), x_axis(high), y_axis(high)
 
 
 def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:

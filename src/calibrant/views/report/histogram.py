@@ -54,21 +54,18 @@ def region_bars(
     places: Sequence[float], names: Sequence[str], counts: IntArray, positives: IntArray
 ) -> tuple[Bar, ...]:
     """Bars at single places, one for each region."""
-    bars = []
-    for place, name, height, count, positive in zip(
-        places, names, _heights(counts.astype(float)), counts.tolist(), positives.tolist(), strict=True
-    ):
-        data = {"region": name, **_texts(count, positive)} if len(names) <= MOST_BARS else {}
-        bars.append(_bar(place - _ATOM_WIDTH / 2, _ATOM_WIDTH, height, positive / max(count, 1), data))
-    return tuple(bars)
+    rows = zip(places, names, _heights(counts.astype(float)), counts.tolist(), positives.tolist(), strict=True)
+    return tuple(
+        _bar(place - _ATOM_WIDTH / 2, _ATOM_WIDTH, height, count, positive, {"region": name}, len(names) <= MOST_BARS)
+        for place, name, height, count, positive in rows
+    )
 
 
-def _bar(x: float, width: float, height: float, share: float, data: dict[str, str]) -> Bar:
-    return Bar(round(x, 2), round(width, 2), round(height, 2), round(height * share, 2), data)
-
-
-def _texts(count: int, positive: int) -> dict[str, str]:
-    return {"count": f"{count:,}", "positives": f"{positive:,}"}
+def _bar(
+    x: float, width: float, height: float, count: int, positive: int, where: dict[str, str], named: bool = True
+) -> Bar:
+    data = {**where, "count": f"{count:,}", "positives": f"{positive:,}"} if named else {}
+    return Bar(round(x, 2), round(width, 2), round(height, 2), round(height * positive / max(count, 1), 2), data)
 
 
 def _heights(values: FloatArray) -> list[float]:
@@ -83,13 +80,11 @@ def _drawn(
     smallest = (x_axis.high - x_axis.low) * _ATOM_WIDTH / abs(x_axis.end - x_axis.start)
     heights = _heights(counts / np.maximum(ends - starts, smallest) if density else counts.astype(float))
     bars = []
-    for start, end, height, count, positive in zip(
-        starts.tolist(), ends.tolist(), heights, counts.tolist(), positives.tolist(), strict=True
-    ):
+    columns = (starts.tolist(), ends.tolist(), heights, counts.tolist(), positives.tolist())
+    for start, end, height, count, positive in zip(*columns, strict=True):
         x, stop = (x_axis(min(max(side, x_axis.low), x_axis.high)) for side in (start, end))
         width = max(stop - x, 0.3)
         if start == end:
             x, width = x - _ATOM_WIDTH / 2, _ATOM_WIDTH
-        data = {"low": nearest(start), "high": nearest(end), **_texts(count, positive)}
-        bars.append(_bar(x, width, height, positive / max(count, 1), data))
+        bars.append(_bar(x, width, height, count, positive, {"low": nearest(start), "high": nearest(end)}))
     return tuple(bars)
