@@ -117,7 +117,7 @@ def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     >>> import numpy as np
     >>> low, high = betting_mean(np.tile([0.2, 0.3], 500), 0.05)
     >>> round(low, 3), round(high, 3)
-    (0.244, 0.256)
+    (0.246, 0.256)
     """
     alpha = check_open_unit("alpha", alpha)
     n, goal = outcomes.size, math.log(2.0 / alpha)
