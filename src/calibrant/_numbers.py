@@ -46,12 +46,13 @@ def nearest(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, with ten digits at most.
+    """A share as a percentage, with ten digits at most; all of its digits where it would be 100% otherwise.
 
-    >>> percent(0.9), percent(0.999), percent(0.07), percent(1 - 0.05 / 3)
-    ('90%', '99.9%', '7%', '98.33333333%')
+    >>> percent(0.9), percent(0.999), percent(0.07), percent(1 - 0.05 / 3), percent(1 - 1e-12)
+    ('90%', '99.9%', '7%', '98.33333333%', '99.9999999999%')
     """
-    return f"{_plain(Decimal(f'{float(share):.10g}') * 100)}%"
+    short = Decimal(f"{float(share):.10g}")
+    return f"{_plain((short if short < 1 or share >= 1 else Decimal(repr(float(share)))) * 100)}%"
 
 
 def rows(count: int) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from calibrant._numbers import counted, percent, upper
+from calibrant._numbers import counted, lower, percent, upper
 from calibrant._text import Setting, Text, joined
 from calibrant.partition import Partition
 
@@ -212,7 +212,7 @@ def _scope(guarantee: "Guarantee") -> str:
 
 def _precision(statement: Statement) -> str:
     error = 0.0 if statement.weights is None else statement.weights.error
-    return f" up to a relative error of {error:g}" if error else ""
+    return f" up to a relative error of {lower(error)}" if error else ""
 
 
 def advice(guarantee: "Guarantee") -> Text:
@@ -268,7 +268,7 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
     nature = f"the {'' if weights.known else 'estimated '}importance weights are {of_what}"
     if weights.known or not weights.any_multiple:
         nature += scale
-    return (*alike, nature, f"no importance weight exceeds {weights.bound:g}")
+    return (*alike, nature, f"no importance weight exceeds {lower(weights.bound)}")
 
 
 def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
