@@ -191,7 +191,7 @@ class TestCompare:
         assert "Infinity" not in found.out
         two = {"p": [0.3, 0.6] * 200, "y": ["N", "Y", "Y", "N", "Y"] * 80}
         pq.write_table(pa.table(two), tied / "two.parquet")
-        assert "note:" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
+        assert "note: inf" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
 
     def test_the_label_is_named(self, tied: Path, calibrant: Any) -> None:
         found = calibrant("compare", "tied.parquet", *WORDS, "--bins", "4", "--json").json

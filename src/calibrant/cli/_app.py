@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from calibrant._version import __version__
-from calibrant.cli._errors import ReaderGone, Stopped, told
+from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
+from calibrant.cli._output import say
 
 _COMMANDS = ("demo", "audit", "fit", "apply", "verify", "export", "compare", "plan", "completion")
 
@@ -67,23 +68,28 @@ class LazyGroup(click.Group):
         with suppress(ValueError):  # signals cannot be handled outside the main thread
             before = signal.signal(signal.SIGTERM, _stop)
         try:
+            if sys.stdout is None:
+                advice = "send it to /dev/null if you do not want it"
+                raise RefusedError("standard output", "be open", got="a closed one", advice=advice)
             result = super().main(given, prog_name, **{**extra, "standalone_mode": False})
             sys.stdout.flush()
             code = result if isinstance(result, int) else 0
         except (BrokenPipeError, ReaderGone):
-            # the reader closed the pipe; keep Python from complaining about it again at exit
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except BaseException as error:
             if debug and isinstance(error, Exception) and not isinstance(error, click.ClickException | click.Abort):
                 raise
             message, code = told(error)
             if message:
-                click.echo(message, err=True)
+                say(message, err=True)
         finally:
             if before is not None:
                 signal.signal(signal.SIGTERM, before)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError:  # the reader is gone, or the disk full: keep Python from complaining about it again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(code)
 
 
@@ -107,4 +113,4 @@ def app(ctx: click.Context) -> None:
     input. Every command has --json for scripts.
     """
     if ctx.invoked_subcommand is None:
-        click.echo(_OVERVIEW)
+        say(_OVERVIEW)

@@ -1,6 +1,12 @@
-"""What is printed: text for people, one JSON object for scripts; remarks go to standard error."""
+"""What is printed: text for people, one JSON object for scripts; remarks go to standard error.
+
+Names of columns, segments and files are other people's text. Characters in them that steer a terminal are printed as
+escapes by the functions of this module, which print everything that the command line prints.
+"""
 
 import math
+import re
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,13 +14,35 @@ from typing import Any
 import click
 
 _WIDEST = 100
+# control characters but tab and newline; marks that change the direction of text; surrogates, which have no encoding
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def harmless(text: str) -> str:
+    r"""The text, with escapes in place of characters that steer a terminal or cannot be printed.
+
+    >>> print(harmless("a\x1b[2Jb \u202e \udcff"))
+    a\u001b[2Jb \u202e \udcff
+    """
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def say(text: str = "", *, err: bool = False, **style: Any) -> None:
+    """A line for people."""
+    click.secho(harmless(text), err=err, **style)
+
+
+def print_verbatim(text: str) -> None:
+    """Text for programs: as it is, unless it goes to a terminal."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write((harmless(text) if sys.stdout.isatty() else text).encode())
 
 
 def print_json(content: Mapping[str, Any]) -> None:
-    """One JSON object, on standard output."""
+    """One JSON object, on standard output; its escapes are those of JSON."""
     import json
 
-    click.echo(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+    click.echo(harmless(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def plain(value: Any) -> Any:
@@ -40,7 +68,7 @@ def width() -> int:
 def paragraph(text: str, *, bold: bool = False, indent: str = "") -> None:
     """Text, wrapped to the terminal."""
     lines = textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    click.secho(lines, bold=bold)
+    say(lines, bold=bold)
 
 
 def note(text: str) -> None:
@@ -51,15 +79,16 @@ def note(text: str) -> None:
 def remark(text: str, quiet: bool = False) -> None:
     """Something worth knowing that is not the answer: to standard error."""
     if not quiet:
-        click.echo(text, err=True)
+        say(text, err=True)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table; the first column is flush left, the others right."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for number, row in enumerate((heads, *rows)):
+    lines = [[harmless(text.replace("\n", "\\n")) for text in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for number, row in enumerate(lines):
         cells = [text.rjust(size) for text, size in zip(row, widths, strict=True)]
-        click.secho("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip(), dim=number == 0)
+        say("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip(), dim=number == 0)
 
 
 def shortened(rows: list[Sequence[str]], most: int = 24) -> list[Sequence[str]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant._numbers import limits
 from calibrant._text import PlainText, Setting, render
-from calibrant.cli._output import note, paragraph, shortened, table
+from calibrant.cli._output import note, paragraph, say, shortened, table
 from calibrant.cli._words import in_options
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
         for region in promise_json(calibrator)["regions"]
     ]
     if rows:
-        print()
+        say()
         table(("region", "rows", "positive", "calibrated", "true rate lies in"), shortened(rows))
 
 

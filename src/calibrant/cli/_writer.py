@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._output import plain
+from calibrant.cli._output import harmless, plain
 
 
 @contextmanager
@@ -23,21 +23,26 @@ def opened(
     import pyarrow as pa
 
     with ExitStack() as stack:
+        file: Any = sys.stdout.buffer if place is None else stack.enter_context(open(place, "wb"))
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            yield stack.enter_context(pq.ParquetWriter(str(place), schema, compression="zstd")).write_batch
+            yield stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd")).write_batch
             return
         if kind == "ipc":
-            file = stack.enter_context(pa.OSFile(str(place), "wb"))
             yield stack.enter_context(pa.ipc.new_file(file, schema)).write_batch
             return
-        plain: Any = sys.stdout.buffer if place is None else stack.enter_context(open(place, "wb"))
-        stream = plain if packing is None else stack.enter_context(pa.output_stream(plain, compression=packing))
+        stream = file if packing is None else stack.enter_context(pa.output_stream(file, compression=packing))
+        write = _write_harmless if place is None and sys.stdout.isatty() else stream.write
         if kind == "csv":
-            stream.write(csv_header(schema.names, mark))
-        yield lambda batch: stream.write(csv_bytes(batch, mark) if kind == "csv" else json_bytes(batch))
+            write(csv_header(schema.names, mark))
+        yield lambda batch: write(csv_bytes(batch, mark) if kind == "csv" else json_bytes(batch))
         stream.flush()
+
+
+def _write_harmless(data: Any) -> None:
+    """Write to a terminal, which other people's text must not steer."""
+    sys.stdout.write(harmless(bytes(data).decode()))
 
 
 def csv_header(names: list[str], mark: str) -> bytes:

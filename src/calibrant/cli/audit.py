@@ -11,7 +11,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled
 from calibrant.cli._model import check_classes, check_columns, read_model
-from calibrant.cli._output import paragraph, print_json
+from calibrant.cli._output import paragraph, print_json, say
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._target import check_target
 
@@ -69,10 +69,10 @@ def command(**options: Any) -> int:
     else:
         show_audit(found)
         if model is not None:
-            click.echo(f"\nThe guarantee of {options['model']}:")
+            say(f"\nThe guarantee of {options['model']}:")
             show_sentence(model.calibrator, bold=False)
         if output is not None:
-            click.echo(f"\nReport: {output}")
+            say(f"\nReport: {output}")
     return 1 if options["check"] and found.worst is not None else 0
 
 

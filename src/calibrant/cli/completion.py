@@ -3,7 +3,7 @@
 import click
 
 from calibrant.cli import _options as option
-from calibrant.cli._output import print_json
+from calibrant.cli._output import print_json, print_verbatim
 
 
 @option.command("Completion for bash, zsh and fish.")
@@ -30,4 +30,4 @@ def command(shell: str, as_json: bool) -> None:
     if as_json:
         print_json({"command": "completion", "shell": shell, "script": script})
     else:
-        click.echo(script)
+        print_verbatim(f"{script}\n")

@@ -13,7 +13,7 @@ from calibrant._numbers import percent
 from calibrant.cli import _options as option
 from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
-from calibrant.cli._output import paragraph, print_json, remark
+from calibrant.cli._output import paragraph, print_json, remark, say
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli.audit import audit_json, event_facts, show_audit, verdict_of
 from calibrant.cli.fit import provenance_of
@@ -53,7 +53,7 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: str(folder / file) for name, file in _FILES.items()}
     if not as_json:
-        click.secho(f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n", bold=True)
+        say(f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n", bold=True)
     with _step("read 327,346 flights, and the weather an hour before departure", quiet):
         flights = load_flights()
         month = flights["month"]
@@ -102,12 +102,12 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
         "for rows drawn like the calibration rows, so it does not cover December. Calibrate again."
     )
     _decisions(calibrator, held_out)
-    click.secho(f"\nReport: {paths['report']}\n", bold=True)
-    click.echo("Next, with the same scores:")
-    click.echo(f"  calibrant audit {paths['scores']} --score score --label outcome --pos-label late --segment carrier")
-    click.echo(f"  calibrant verify {paths['model']} {paths['scores']}")
-    click.echo(f"  calibrant apply {paths['model']} {paths['december']} -o {folder / 'december-calibrated.csv'}")
-    click.echo(f"  calibrant export {paths['model']} --to sql --dialect duckdb --table december")
+    say(f"\nReport: {paths['report']}\n", bold=True)
+    say("Next, with the same scores:")
+    say(f"  calibrant audit {paths['scores']} --score score --label outcome --pos-label late --segment carrier")
+    say(f"  calibrant verify {paths['model']} {paths['scores']}")
+    say(f"  calibrant apply {paths['model']} {paths['december']} -o {folder / 'december-calibrated.csv'}")
+    say(f"  calibrant export {paths['model']} --to sql --dialect duckdb --table december")
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def _step(text: str, quiet: bool) -> Iterator[None]:
 
 
 def _head(text: str) -> None:
-    click.secho(f"\n{text}\n", bold=True, fg="cyan")
+    say(f"\n{text}\n", bold=True, fg="cyan")
 
 
 def _kept(calibrator: "BinningCalibrator", rows: "Flights") -> int:
@@ -149,7 +149,7 @@ def _decisions(calibrator: "BinningCalibrator", rows: "Flights") -> None:
     _head(f"Decisions, if a call may be wrong {percent(1 - COVERAGE)} of the time, in every region")
     for name, chosen in {"on time": on_time & ~late, "late": late & ~on_time, "no call": on_time & late}.items():
         told = f"; {(rows.y[chosen] == 'late').mean():.1%} of them were late" if chosen.any() else ""
-        click.echo(f"  {name:8}{chosen.mean():6.1%} of the held-out flights{told}")
+        say(f"  {name:8}{chosen.mean():6.1%} of the held-out flights{told}")
 
 
 def _write_csv(rows: "Flights", path: str) -> None:

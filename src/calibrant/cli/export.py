@@ -6,7 +6,7 @@ import click
 
 from calibrant.cli import _options as option
 from calibrant.cli._model import read_model, role_of, settings_of
-from calibrant.cli._output import print_json, remark
+from calibrant.cli._output import print_json, print_verbatim, remark
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
 
@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         text = content if isinstance(content, str) and output is None else None
         print_json({"command": "export", "to": target, "dialect": dialect, "output": output, "text": text})
     elif output is None:
-        click.echo(content, nl=False)
+        print_verbatim(str(content))
     else:
         remark(f"wrote {output}", options["quiet"])
 

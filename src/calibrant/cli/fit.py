@@ -12,7 +12,7 @@ from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, labelled
 from calibrant.cli._methods import METHODS, Settings
-from calibrant.cli._output import paragraph, print_json, remark
+from calibrant.cli._output import paragraph, print_json, remark, say
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli._target import check_target
 
@@ -93,16 +93,16 @@ def command(**options: Any) -> int:
         )
         return 1 if reached is False else 0
     show_promise(calibrator, () if quiet else notes)
-    click.echo()
+    say()
     if reached is False:
         what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"
         paragraph(f"The required epsilon, {wanted:g}, was not reached: {what}.", bold=True)
     if output is None:
         remark("nothing was saved: give -o model.json to save the model", quiet)
     else:
-        click.echo(f"Saved {output}.")
+        say(f"Saved {output}.")
         if not quiet:
-            click.echo("\n  ".join(["Next:", *_next(calibrator, output, options)]))
+            say("\n  ".join(["Next:", *_next(calibrator, output, options)]))
     return 1 if reached is False else 0
 
 

@@ -4,15 +4,13 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import click
-
 from calibrant._numbers import counted, upper
 from calibrant._text import render, shown
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._input import files
 from calibrant.cli._model import DamagedError, read_model, role_of, settings_of, text_types
-from calibrant.cli._output import note, print_json, width
+from calibrant.cli._output import note, print_json, say, width
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._words import in_options
 
@@ -242,14 +240,14 @@ def _print(checks: list[Check], model: Any, as_json: bool, again: Any = None) ->
         verdict = "The certificate does not stand: the model file is not as it was written."
     elif checks[0].name == "promise":
         verdict = "There is no certificate to verify."
-    click.secho(verdict, bold=True, fg={True: "green", False: "red", None: "yellow"}[stands])
+    say(verdict, bold=True, fg={True: "green", False: "red", None: "yellow"}[stands])
     if stands:
         show_sentence(again, bold=False)
         note(_ASSUMED)
-    click.echo()
+    say()
     marks = {True: "ok", False: "NO", None: "--"}
     size = max(len(check.name) for check in checks)
     for check in checks:
         head = f"  {marks[check.stands]}  {check.name:<{size}}  "
-        click.echo(textwrap.fill(check.text, width(), initial_indent=head, subsequent_indent=" " * len(head)))
+        say(textwrap.fill(check.text, width(), initial_indent=head, subsequent_indent=" " * len(head)))
     return code
