@@ -17,6 +17,7 @@ from calibrant.adversary import GhostWorld, confront, width_demonstration
 SIZES = (100, 1_000, 10_000, 100_000)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("calibrator", [PlattCalibrator(), BetaCalibrator(), TemperatureCalibrator()], ids=repr)
 def test_injective_map_stays_wrong_while_looking_right(calibrator) -> None:
     # the world looks as the fitted map says: on coin flips beta and temperature maps may become constants

@@ -26,6 +26,7 @@ from calibrant import BinningCalibrator, CalibratedClassifier
 X, Y = make_classification(n_samples=3000, n_features=6, flip_y=0.2, random_state=0)
 
 
+@pytest.mark.broad
 @parametrize_with_checks(
     [
         CalibratedClassifier(LogisticRegression()),

@@ -112,7 +112,7 @@ def test_smooth_ece_is_the_mean_gap_where_all_gaps_have_one_sign() -> None:
     assert smooth_ece(y, scores).value == pytest.approx(abs(y.mean() - scores.mean()), abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.broad
 def test_smooth_ece_solves_its_own_equation_with_a_kernel_written_out() -> None:
     scores, y = peer_data()["rare"]
     width = smooth_ece(y, scores, n_cells=2**14).value
@@ -281,7 +281,7 @@ def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
         ece(given.pop("y"), given.pop("scores"), **given)
 
 
-@pytest.mark.slow
+@pytest.mark.broad
 @pytest.mark.parametrize("tail", [0.4, 0.1, 0.02, 1e-3])
 def test_limits_hold_for_any_unlike_labels(tail: float) -> None:
     # exact miss probabilities by convolution; plain Clopper-Pearson exceeds the tail when all labels but one are sure

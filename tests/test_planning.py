@@ -29,6 +29,7 @@ def worst_radius(rows: int, n_bins: int, interval: str) -> float:
     return float(radii(rows, n_bins, interval).max())
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
 @pytest.mark.parametrize("rows", [7, 60, 301])
 def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str) -> None:
@@ -89,6 +90,7 @@ def test_a_base_rate_is_planned_with_the_stated_probability(
     )
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("epsilon", [0.2, 0.05, 0.01])
 @pytest.mark.parametrize("n_bins", [1, 10])
 def test_planned_number_is_enough_and_one_less_is_not(epsilon: float, n_bins: int) -> None:

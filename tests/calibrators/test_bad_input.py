@@ -988,6 +988,7 @@ def awkward_doubles():
     return st.lists(entries, min_size=2, max_size=40)
 
 
+@pytest.mark.broad
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(scores=awkward_doubles(), data=st.data())
 def test_any_finite_scores_are_counted_where_they_are_predicted(scores, data):

@@ -69,6 +69,7 @@ def test_numbers_of_the_package(kind):
     np.testing.assert_allclose(found, PACKAGE[kind], rtol=0, atol=1e-12)
 
 
+@pytest.mark.broad
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 @settings(max_examples=150, deadline=None)
 @given(
@@ -154,6 +155,7 @@ def test_one_class():
     np.testing.assert_array_equal(calibrator.predict_multiprobability([0.2, 0.9]), [[0, 1 / 3], [0, 1]])
 
 
+@pytest.mark.broad
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 def test_oracle_selector_is_calibrated():
     # E[Y | p_Y] = p_Y: over many draws the mean of Y - p_Y given p_Y is 0; here within four standard errors

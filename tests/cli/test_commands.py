@@ -374,6 +374,7 @@ def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> 
     assert "guaranteed" in sample.out
 
 
+@pytest.mark.broad
 def test_what_is_printed_is_never_below_what_is_proved(folder: Path, calibrant: Any) -> None:
     for bins in ("3", "4", "5", "7"):
         options = ("scores.csv", *COLUMNS, "--bins", bins)

@@ -160,6 +160,7 @@ def test_the_distance_to_one_is_resolved_as_well_as_the_limit():
     np.testing.assert_allclose(1 - upper, mirrored, rtol=1e-12)
 
 
+@pytest.mark.broad
 def test_kl_limits_agree_with_fifty_digits():
     k, n, alpha = random_cases(5, 2000)
     worst = 0.0
@@ -211,6 +212,7 @@ def acceptability_left_of_the_rate(k, n, p, rule):
     return mp.exp(above) + (mp.exp(below(fits)) if fits >= 0 else 0)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("alpha", [0.2, 0.01, 1e-9])
 def test_blaker_limits_agree_with_fifty_digits_up_to_a_million(alpha):
     n = 10**6

@@ -35,6 +35,7 @@ def miss_probability(n, lower, upper, mean):
     return np.sum(probability * ((mean < lower) | (mean > upper)), axis=1)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("alpha", [0.1, 0.01])
 @pytest.mark.parametrize("method", [clopper_pearson, blaker])
 def test_no_mean_is_missed_more_often_than_alpha(method, alpha):

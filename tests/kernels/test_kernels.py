@@ -82,6 +82,7 @@ def check_ranks(scores: Any, ranks: Any, **options: Any) -> None:
     assert not np.signbit(result[result == 0.0]).any()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @quick
 @given(data=st.data())

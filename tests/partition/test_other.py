@@ -74,6 +74,7 @@ def test_segments_that_have_no_plain_name_are_refused() -> None:
         BinningCalibrator(n_bins=2).fit(np.linspace(0, 1, 100), np.arange(100) % 2, segments=days)
 
 
+@pytest.mark.broad
 def test_many_segments_cost_about_one_sort() -> None:
     rng = np.random.default_rng(2)
     scores, segment = rng.uniform(size=200_000), rng.integers(0, 20_000, 200_000)

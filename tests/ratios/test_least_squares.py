@@ -38,6 +38,7 @@ def brute_force(at_source, at_target, penalty, mixing):
     return total / n
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("mixing", [0.0, 0.1, 0.5])
 @pytest.mark.parametrize(("n_source", "n_target"), [(50, 50), (60, 35), (35, 60)])
 @pytest.mark.parametrize("bandwidth", [0.01, 0.1, 0.3, 1.0])
@@ -98,6 +99,7 @@ def test_threads_never_change_a_result():
         np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
+@pytest.mark.broad
 def test_estimate_tends_to_the_true_ratio():
     errors = []
     for n in (200, 5000):

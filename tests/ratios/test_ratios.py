@@ -196,6 +196,7 @@ def test_share_outside_is_small_without_a_shift_and_right_with_a_hole():
 # Size
 
 
+@pytest.mark.broad
 def test_memory_is_linear_in_rows_and_a_million_rows_are_weighed_in_batches():
     source, target = populations()
     ratio = ULSIF(bandwidth=1.0, penalty=0.1).fit(source, target)
@@ -208,6 +209,7 @@ def test_memory_is_linear_in_rows_and_a_million_rows_are_weighed_in_batches():
     assert peak < 60e6  # the answer is 8 MB; a matrix of kernel values would be 800 MB
 
 
+@pytest.mark.broad
 def test_fitting_needs_no_matrix_of_all_rows():
     rng = np.random.default_rng(5)
     source, target = rng.uniform(size=(40_000, 2)), rng.beta(2, 1, size=(40_000, 2))

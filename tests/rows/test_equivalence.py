@@ -122,6 +122,7 @@ def test_given_edges_are_counted_the_same_everywhere(engine, n, seed, n_parts) -
     assert (counted.counts.tolist(), counted.positives.tolist()) == counts_by_hand(table)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("engine", MANY_TIMES)
 @cases
 @settings(max_examples=5)
@@ -146,6 +147,7 @@ def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(eng
         assert data.sizes() == plain.sizes()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("engine", MANY_TIMES)
 @pytest.mark.parametrize("parameters", [{"n_bins": 9}, {"n_bins": 6, "split": 0.3, "random_state": 1}], ids=str)
 def test_a_fit_by_segment_is_the_same_everywhere(engine, parameters, tmp_path) -> None:

@@ -34,6 +34,7 @@ def test_a_look_after_every_label_misses_no_more_than_alpha(experiment, rate: fl
     assert stats.binomtest(naive, found["fixed-sample"].size, experiment.ALPHA, alternative="greater").pvalue < 1e-6
 
 
+@pytest.mark.broad
 def test_the_picture_is_drawn(experiment, tmp_path) -> None:
     found = experiment.first_misses(0.5, 5, 200, seed=0, console=Console(quiet=True))
     experiment.draw(found, 200, tmp_path / "picture.png")

@@ -57,6 +57,7 @@ def test_bins_cut_from_the_very_rows_keep_the_promise(design):
     assert spent > 0.95 * draws  # and the interval says something
 
 
+@pytest.mark.broad
 def test_unweighted_binning_breaks_the_promise_for_the_target_population():
     # what the correction is for: with this many rows plain intervals are narrow, and about the wrong population
     from calibrant import BinningCalibrator
