@@ -546,7 +546,7 @@ for value in [(1, 0), (0, np.nan), "ab", None, (0, 1, 2), 3]:
     refuse("score_range", f"fixed_width score_range={value!r}", lambda value=value: Partition.fixed_width(2, value))
 refuse("n_bins", "fixed_width: more bins than doubles", lambda: Partition.fixed_width(100, (1.0, 1.0 + 1e-15)))
 refuse("scores", "uniform_mass: NaN", lambda: Partition.uniform_mass([0.1, np.nan], 1))
-refuse("n_bins", "uniform_mass: no scores", lambda: Partition.uniform_mass([], 1))
+refuse("at least one row", "uniform_mass: no scores", lambda: Partition.uniform_mass([], 1))
 BAD_EDGES = {
     "falling": [0.5, 0.2],
     "equal": [0.5, 0.5],
@@ -819,7 +819,7 @@ ODD = {
     "fractions": ([Fraction(k, N) for k in range(N)], {"n_bins": 6}),
     "range object": (range(N), {"n_bins": 6}),
     "deque": (deque(S), {"n_bins": 6}),
-    "matrix": (np.asmatrix(S).T, {"n_bins": 6}),
+    "matrix": (np.array(S)[:, None].view(np.matrix), {"n_bins": 6}),
 }
 
 
@@ -864,7 +864,10 @@ def assert_counted_where_predicted(model, plain, y):
 def test_one_row_and_one_bin():
     model = fit([0.4], [1], n_bins=1, classes=(0, 1))
     assert model.predict([0.0, 9.0]).tolist() == [1.0, 1.0]
-    assert model.predict_interval([0.4])[0].tolist() == [pytest.approx(0.05), 1.0]  # (1 - upper tail) ** n, n = 1
+    assert model.predict_interval([0.4])[0].tolist() == [
+        pytest.approx(0.05 * 0.95),
+        1.0,
+    ]  # half of the rates' share of alpha
 
 
 def test_constant_scores_become_one_atom_with_every_row():

@@ -24,6 +24,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import DIALECTS, export_table, to_onnx, to_python, to_sql
 from export import worlds
 
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
+
 EXPORTS = (to_onnx, to_python, lambda calibrator, **options: to_sql(calibrator, dialect="sqlite", **options))
 
 

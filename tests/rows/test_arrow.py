@@ -149,7 +149,7 @@ def test_no_rows_are_told() -> None:
         assert data.sizes() == {None: 0}
         with pytest.raises(ValueError, match="at least one row; got none"):
             data.tally(EDGES)
-        with pytest.raises(ValueError, match="n_bins must be at most the number of rows"):
+        with pytest.raises(ValueError, match="the data must have at least one row"):
             BinningCalibrator(n_bins=3).fit(data)
 
 

@@ -241,8 +241,8 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     elif statement.edges is Edges.OTHER_ROWS:
         stated.append("the bins were cut from a random part of the rows, which counts in no bin")
     if statement.n_uncounted:
-        edges = "the edge of the bins" if statement.n_uncounted == 1 else f"one of {statement.n_uncounted:,} bin edges"
-        stated.append(f"no future score equals {edges} exactly (true for scores without ties)")
+        edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"
+        stated.append(f"no future score equals {edges} exactly (true for continuous scores)")
     return (*stated, *statement.assumed)
 
 
