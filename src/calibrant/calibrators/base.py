@@ -124,7 +124,7 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             would raise has nulls in the new columns: its score is missing, not finite or out of range, or its segment
             was not seen in `fit`.
         """
-        from calibrant.calibrators.applying import Predict
+        from calibrant.calibrators.predicted_columns import Predict
 
         check_is_fitted(self)
         return data.apply(Predict.of(self, data.columns, check_open_unit("coverage", coverage), prefix))
