@@ -168,7 +168,7 @@ def load_model(path_or_file: PathOrFile) -> Model:
     >>> from calibrant.saving import load_model
     >>> load_model(io.BytesIO(b""))
     Traceback (most recent call last):
-    calibrant.errors.InvalidValueError: the model file must be a JSON object; got an empty file
+    calibrant.saving._text.NotAModelError: the model file must be a JSON object; got an empty file
     """
     if isinstance(path_or_file, str | os.PathLike):
         with open(path_or_file, "rb") as file:

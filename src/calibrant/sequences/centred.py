@@ -52,7 +52,7 @@ class CentredBetaBinomial(Sequence):
     >>> sequence = CentredBetaBinomial(n_regions=1, alpha=0.1)
     >>> sequence.add_counts(np.array([1000]), np.array([500]))
     >>> sequence.limits().radius.round(3)
-    array([0.051])
+    array([0.047])
     """
 
     name = "centred-beta-binomial"
