@@ -45,7 +45,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 90.0) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 300.0) -> Any:
     end = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > end:
