@@ -178,7 +178,11 @@ def plain_column(column: Any) -> Any:
     if isinstance(column, pa.ExtensionArray):
         return plain_column(column.storage)
     if str(column.type) in _VIEWS:
-        return column.cast(pa.type_for_alias(_VIEWS[str(column.type)]))
+        plain = pa.type_for_alias(_VIEWS[str(column.type)])
+        try:
+            return column.cast(plain)
+        except pa.ArrowNotImplementedError:  # pyarrow 17
+            return pa.array(column.to_pylist(), plain)
     if pa.types.is_dictionary(column.type):
         entries = plain_column(column.dictionary)
         if entries is not column.dictionary:
