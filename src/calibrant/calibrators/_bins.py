@@ -1,35 +1,114 @@
 """From scored rows to bins and what was counted in them."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from calibrant._labels import Classes
 from calibrant._numbers import counted
-from calibrant._params import check_score_range
+from calibrant._params import (
+    FRACTION_OR_COUNT,
+    OPEN_UNIT,
+    CheckedParameters,
+    Choice,
+    Instance,
+    Integer,
+    Jobs,
+    Only,
+    Optional,
+    RandomState,
+    Rule,
+    ScoreRange,
+    check_score_range,
+    thread_count,
+)
 from calibrant._text import Setting
+from calibrant._typing import ArrayLike
+from calibrant._typing import RandomState as Seed
 from calibrant.errors import InvalidValueError
+from calibrant.guarantee import VALUES
+from calibrant.intervals import METHODS
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.scores import check_enough_rows, edge_ranks
-from calibrant.rows import ScoredData
+from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.base import Split
 from calibrant.rows.reach import Reach
 from calibrant.tally import Tally
 
+STRATEGIES = ("quantile", "uniform")
 T = TypeVar("T")
 U = TypeVar("U")
 
 
-class BinSettings(Protocol):
-    """The parameters of a calibrator that say how bins are cut."""
+@dataclass(eq=False, repr=False)
+class BinParameters(CheckedParameters):
+    """The parameters of every calibrator that cuts bins of a score, and their rules."""
 
-    n_bins: int | str
-    strategy: str
-    split: float | None
-    score_range: tuple[float, float] | None
-    partition: Partition | None
-    random_state: Any
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "n_bins": Integer(1) | Only("auto"),
+        "strategy": Choice(STRATEGIES),
+        "confidence_level": OPEN_UNIT,
+        "interval": Choice(METHODS),
+        "split": Optional(FRACTION_OR_COUNT),
+        "score_range": Optional(ScoreRange()),
+        "random_state": RandomState(),
+        "n_jobs": Jobs(),
+    }
+
+    n_bins: int | str = "auto"
+    _: KW_ONLY
+    strategy: str = "quantile"
+    confidence_level: float = 0.9
+    interval: str = "clopper-pearson"
+    split: float | None = None
+    score_range: tuple[float, float] | None = None
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+    random_state: Seed = 0
+    n_jobs: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegionParameters(BinParameters):
+    """The same, and the parameters of calibrators that take regions fixed beforehand too."""
+
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        **BinParameters._parameter_rules,
+        "value": Choice(VALUES),
+        "partition": Optional(Instance(Partition, "a Partition")),
+    }
+
+    value: str = "mean"
+    partition: Partition | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.split is not None and (self.strategy == "uniform" or self.partition is not None):
+            raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(self.split))
+        if self.strategy == "quantile" and self.score_range is not None:
+            rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
+            raise InvalidValueError("score_range", rule, got=repr(self.score_range))
+
+    def _read(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None,
+        segments: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+    ) -> ScoredData:
+        """Check what `fit` was given."""
+        return read_rows(
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            segments=segments,
+            sample_weight=sample_weight,
+            partition=self.partition,
+            threads=thread_count(self.n_jobs),
+        )
 
 
 class Binned(NamedTuple):
@@ -42,16 +121,7 @@ class Binned(NamedTuple):
     rows: ScoredData
 
 
-def check_bin_settings(settings: BinSettings) -> None:
-    """Raise for parameters that contradict each other."""
-    if settings.split is not None and (settings.strategy == "uniform" or settings.partition is not None):
-        raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(settings.split))
-    if settings.strategy == "quantile" and settings.score_range is not None:
-        rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
-        raise InvalidValueError("score_range", rule, got=repr(settings.score_range))
-
-
-def cut_and_count(data: ScoredData, settings: BinSettings, *, weighted: bool = False) -> Binned:
+def cut_and_count(data: ScoredData, settings: RegionParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     if settings.partition is not None:
         return _counted(settings.partition, data, weighted)
@@ -75,12 +145,12 @@ def automatic_bins(n_rows: int) -> int:
     return max(1, int(n_rows ** (1 / 3) + 1e-9))
 
 
-def _bins_for(settings: BinSettings, n_rows: int, n_cutting: int) -> int:
+def _bins_for(settings: RegionParameters, n_rows: int, n_cutting: int) -> int:
     """How many bins: from how many rows there are, and how many of them cut the edges."""
     return min(automatic_bins(n_rows), max(n_cutting, 1)) if settings.n_bins == "auto" else int(settings.n_bins)
 
 
-def _fixed_width(data: ScoredData, settings: BinSettings, weighted: bool) -> Binned:
+def _fixed_width(data: ScoredData, settings: RegionParameters, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed."""
     score_range = (0.0, 1.0) if settings.score_range is None else check_score_range(settings.score_range)
 
@@ -91,7 +161,7 @@ def _fixed_width(data: ScoredData, settings: BinSettings, weighted: bool) -> Bin
     return _counted(partition, data, weighted)
 
 
-def _own_quantiles(data: ScoredData, settings: BinSettings, weighted: bool) -> Binned:
+def _own_quantiles(data: ScoredData, settings: RegionParameters, weighted: bool) -> Binned:
     """Bins between order statistics of all rows, each of which is counted too.
 
     Rows are counted in the finest cells, between and at the order statistics; the counts tell which of them are tied.
@@ -103,7 +173,7 @@ def _own_quantiles(data: ScoredData, settings: BinSettings, weighted: bool) -> B
     return Binned(partition, tally.regrouped(partition.count_regions, partition), classes, reach, data)
 
 
-def _split_quantiles(data: ScoredData, settings: BinSettings, split: float, weighted: bool) -> Binned:
+def _split_quantiles(data: ScoredData, settings: RegionParameters, split: float, weighted: bool) -> Binned:
     """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
     parts = data.split(split, settings.random_state)
     n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
@@ -117,7 +187,7 @@ def _split_quantiles(data: ScoredData, settings: BinSettings, split: float, weig
     return _counted(partition, parts.others, weighted)
 
 
-def _cut_drawn(parts: Split, settings: BinSettings) -> Partition:
+def _cut_drawn(parts: Split, settings: RegionParameters) -> Partition:
     """Bins between quantiles of the drawn rows; a segment of which no row was drawn is one bin."""
 
     def cut(name: Hashable) -> ScorePartition:

@@ -2,52 +2,25 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 from calibrant._labels import Classes, name_classes
-from calibrant._params import (
-    FRACTION_OR_COUNT,
-    OPEN_UNIT,
-    Choice,
-    Instance,
-    Integer,
-    Jobs,
-    Only,
-    Optional,
-    RandomState,
-    Rule,
-    ScoreRange,
-    check_state,
-    thread_count,
-)
+from calibrant._params import check_state
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import check_bin_settings, cut_and_count
+from calibrant.calibrators._bins import RegionParameters, cut_and_count
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError
-from calibrant.guarantee import VALUES, Guarantee, check_tally
-from calibrant.intervals import METHODS
+from calibrant.guarantee import Guarantee, check_tally
 from calibrant.partition import Partition
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.device import on_gpu
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
-STRATEGIES = ("quantile", "uniform")
-BINNING_RULES: Mapping[str, Rule[Any]] = {
-    "n_bins": Integer(1) | Only("auto"),
-    "strategy": Choice(STRATEGIES),
-    "confidence_level": OPEN_UNIT,
-    "interval": Choice(METHODS),
-    "value": Choice(VALUES),
-    "split": Optional(FRACTION_OR_COUNT),
-    "score_range": Optional(ScoreRange()),
-    "partition": Optional(Instance(Partition, "a Partition")),
-    "random_state": RandomState(),
-    "n_jobs": Jobs(),
-}
 
-
-class BinningCalibrator(RegionCalibrator):
+@dataclass(eq=False, repr=False)
+class BinningCalibrator(RegionParameters, RegionCalibrator):
     """Turn scores into probabilities, intervals and sets that come with a proof, by histogram binning.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -128,37 +101,6 @@ class BinningCalibrator(RegionCalibrator):
     0.041
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = BINNING_RULES
-
-    def __init__(
-        self,
-        n_bins: int | str = "auto",
-        *,
-        strategy: str = "quantile",
-        confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
-        value: str = "mean",
-        split: float | None = None,
-        score_range: tuple[float, float] | None = None,
-        partition: Partition | None = None,
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.value = value
-        self.split = split
-        self.score_range = score_range
-        self.partition = partition
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
     def fit(
         self,
         scores: ArrayLike | ScoredData,
@@ -190,18 +132,7 @@ class BinningCalibrator(RegionCalibrator):
         if plain and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
-        return self._fit_rows(
-            read_rows(
-                scores,
-                y,
-                classes=self.classes,
-                pos_label=self.pos_label,
-                segments=segments,
-                sample_weight=sample_weight,
-                partition=self.partition,
-                threads=thread_count(self.n_jobs),
-            )
-        )
+        return self._fit_rows(self._read(scores, y, segments, sample_weight))
 
     def _fit_rows(self, data: ScoredData) -> Self:
         partition, tally, classes, reach, _ = cut_and_count(data, self)
@@ -233,10 +164,6 @@ class BinningCalibrator(RegionCalibrator):
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         guarantee = self._guarantee(partition, tally, classes)
         self._set_fitted(partition, tally, guarantee, classes, RowFacts.from_dict(state))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_bin_settings(self)
 
     def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:
         return Guarantee.from_tally(

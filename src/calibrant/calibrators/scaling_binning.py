@@ -14,8 +14,9 @@ from calibrant._numbers import counted
 from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state, thread_count
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant.calibrators._bins import RegionParameters
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
+from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
@@ -102,7 +103,11 @@ class ScalingBinningCalibrator(RegionCalibrator):
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
         "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
-        **{name: rule for name, rule in BINNING_RULES.items() if name not in ("score_range", "partition")},
+        **{
+            name: rule
+            for name, rule in RegionParameters._parameter_rules.items()
+            if name not in ("score_range", "partition")
+        },
         "split": FRACTION_OR_COUNT,
     }
     base_: ScoreCalibrator

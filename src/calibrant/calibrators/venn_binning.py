@@ -1,6 +1,7 @@
 """Venn prediction with bins: two probabilities per bin, one for each label the next row may have."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._labels import Classes
 from calibrant._params import Choice, Rule, check_state
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
+from calibrant.calibrators._bins import BinParameters
+from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, merged
 from calibrant.rows import ScoredData
@@ -21,7 +23,8 @@ _VENN = (
 )
 
 
-class VennBinningCalibrator(RegionCalibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class VennBinningCalibrator(BinParameters, RegionCalibrator):
     """The Venn predictor whose taxonomy is bins of the score: p_y = (k + y) / (N + 1) in a bin of N rows, k positive.
 
     Claimed, for every distribution:
@@ -84,35 +87,10 @@ class VennBinningCalibrator(RegionCalibrator):
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
         "loss": Choice(LOSSES),
-        **{name: rule for name, rule in BINNING_RULES.items() if name not in ("value", "partition")},
+        **BinParameters._parameter_rules,
     }
 
-    def __init__(
-        self,
-        n_bins: int | str = "auto",
-        *,
-        strategy: str = "quantile",
-        confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
-        loss: str = "log",
-        split: float | None = None,
-        score_range: tuple[float, float] | None = None,
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.loss = loss
-        self.split = split
-        self.score_range = score_range
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    loss: str = "log"
 
     def _binning(self) -> BinningCalibrator:
         parameters = self.get_params(deep=False)

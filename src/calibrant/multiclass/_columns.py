@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,35 +15,28 @@ from calibrant._params import CheckedParameters, Rule, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.binning import BINNING_RULES, BinningCalibrator
+from calibrant.calibrators._bins import RegionParameters
+from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 _SCHEMA = "calibrant.multiclass/1"
 
 
+@dataclass(eq=False, repr=False)
 class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
-        name: BINNING_RULES[name] for name in ("n_bins", "confidence_level", "interval", "value")
+        name: RegionParameters._parameter_rules[name] for name in ("n_bins", "confidence_level", "interval", "value")
     }
     _key: ClassVar[str]  # of what was learned, in a saved state
-    classes_: NDArray[Any]
 
-    def __init__(
-        self,
-        n_bins: int | str = "auto",
-        *,
-        confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
-        value: str = "mean",
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.value = value
-        self.classes = classes
+    n_bins: int | str = "auto"
+    _: KW_ONLY
+    confidence_level: float = 0.9
+    interval: str = "clopper-pearson"
+    value: str = "mean"
+    classes: ArrayLike | None = None
 
     def _binning(self, confidence_level: float | None = None) -> BinningCalibrator:
         level = self.confidence_level if confidence_level is None else confidence_level

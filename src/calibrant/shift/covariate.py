@@ -1,18 +1,17 @@
 """Binning under covariate shift: calibrated for another population, by importance weights."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes, name_classes
-from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget, thread_count
+from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import Binned, check_bin_settings, cut_and_count
-from calibrant.calibrators.binning import BINNING_RULES
+from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
@@ -22,7 +21,7 @@ from calibrant.intervals.shift.base import check_weight_bound, weight_sums, weig
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.partition import Partition
 from calibrant.ratios import DensityRatio
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
@@ -40,7 +39,8 @@ _WEIGHT_ERROR = Number(
 )
 
 
-class ShiftCalibrator(RegionCalibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ShiftCalibrator(RegionParameters, RegionCalibrator):
     """Calibrate for a target population from labelled rows of another, by weighted histogram binning.
 
     Claimed, with known weights (condition A of the paper), for every distribution: with probability at least
@@ -113,7 +113,7 @@ class ShiftCalibrator(RegionCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
-        **BINNING_RULES,
+        **RegionParameters._parameter_rules,
         "interval": Choice(SHIFT_METHODS),
         "value": Choice(VALUES),
         "weight_bound": Optional(Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)),
@@ -121,49 +121,12 @@ class ShiftCalibrator(RegionCalibrator):
         "weight_error": _WEIGHT_ERROR,
         "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
     }
-    ratio_: DensityRatio | None
-    _result: ShiftResult
 
-    def __init__(
-        self,
-        n_bins: int | str = "auto",
-        *,
-        strategy: str = "quantile",
-        confidence_level: float = 0.9,
-        interval: str = "betting",
-        value: str = "mean",
-        weight_bound: float | None = None,
-        weight_floor: float = 0.0,
-        weight_error: float = 0.0,
-        ratio: DensityRatio | None = None,
-        split: float | None = None,
-        score_range: tuple[float, float] | None = None,
-        partition: Partition | None = None,
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.value = value
-        self.weight_bound = weight_bound
-        self.weight_floor = weight_floor
-        self.weight_error = weight_error
-        self.ratio = ratio
-        self.split = split
-        self.score_range = score_range
-        self.partition = partition
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_bin_settings(self)
+    interval: str = "betting"
+    weight_bound: float | None = None
+    weight_floor: float = 0.0
+    weight_error: float = 0.0
+    ratio: DensityRatio | None = None
 
     def fit(
         self,
@@ -207,15 +170,7 @@ class ShiftCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
-        data = read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            segments=segments,
-            partition=self.partition,
-            threads=thread_count(self.n_jobs),
-        )
+        data = self._read(scores, y, segments)
         if isinstance(scores, ScoredData):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:

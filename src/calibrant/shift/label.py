@@ -1,22 +1,21 @@
 """Binning under label shift: the classes look as they did, but are more or less frequent."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, Optional, Rule, check_state, error_budget, thread_count
+from calibrant._params import OPEN_UNIT, Optional, Rule, check_state, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import check_bin_settings, cut_and_count
-from calibrant.calibrators.binning import BINNING_RULES
+from calibrant.calibrators._bins import RegionParameters, cut_and_count
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population, Statement
 from calibrant.intervals import get_method
 from calibrant.partition import Partition
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
@@ -24,7 +23,8 @@ from calibrant.tally import Tally
 _PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
 
 
-class LabelShiftCalibrator(RegionCalibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     """Calibrate for a population in which the classes are more or less frequent, but look the same. Not in the paper.
 
     Claimed, for every distribution: with probability at least `confidence_level` over all data, in every bin at once,
@@ -84,49 +84,13 @@ class LabelShiftCalibrator(RegionCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
-        **BINNING_RULES,
+        **RegionParameters._parameter_rules,
         "target_prior": Optional(OPEN_UNIT),
         "source_prior": Optional(OPEN_UNIT),
     }
-    source_prior_: Prior
-    target_prior_: Prior
 
-    def __init__(
-        self,
-        n_bins: int | str = "auto",
-        *,
-        target_prior: float | None = None,
-        source_prior: float | None = None,
-        strategy: str = "quantile",
-        confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
-        value: str = "mean",
-        split: float | None = None,
-        score_range: tuple[float, float] | None = None,
-        partition: Partition | None = None,
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bins = n_bins
-        self.target_prior = target_prior
-        self.source_prior = source_prior
-        self.strategy = strategy
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.value = value
-        self.split = split
-        self.score_range = score_range
-        self.partition = partition
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_bin_settings(self)
+    target_prior: float | None = None
+    source_prior: float | None = None
 
     def fit(
         self,
@@ -163,15 +127,7 @@ class LabelShiftCalibrator(RegionCalibrator):
         if self.target_prior is not None and target_scores is not None:
             rule = ("be None where ", Setting("target_prior"), " is set")
             raise InvalidTypeError("target_scores", rule, got="both")
-        rows = read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            segments=segments,
-            partition=self.partition,
-            threads=thread_count(self.n_jobs),
-        ).collect()
+        rows = self._read(scores, y, segments).collect()
         partition, tally, classes, reach, _ = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
