@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._text import Setting
+from calibrant._text import Setting, Text
 from calibrant._text import shown as shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -19,6 +19,11 @@ from calibrant.kernels.device import to_host
 EXACT_INTEGERS = 2**53
 LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
 FIX_ROWS = "fix or remove these rows; calibrant never drops rows silently"
+SKIP_ROWS: Text = (
+    "fix or remove these rows, or skip them with ",
+    Setting("skip_missing", True, python="scored(..., skip_missing=True)"),
+    "; calibrant never drops rows silently",
+)
 _ROW_SUM_TOLERANCE = 1e-3  # half-precision softmax output is off by about this much
 
 
@@ -282,7 +287,8 @@ def is_missing(entry: Any) -> bool:
 
 def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueError:
     """The error for missing entries."""
-    return InvalidValueError(name, "have no missing values", got=at_row(kind, row, count), advice=FIX_ROWS)
+    advice = SKIP_ROWS if name == "y" else FIX_ROWS
+    return InvalidValueError(name, "have no missing values", got=at_row(kind, row, count), advice=advice)
 
 
 def at_row(what: str, row: int, count: int) -> str:

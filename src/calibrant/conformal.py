@@ -30,6 +30,7 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.facts import RowFacts
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
@@ -40,6 +41,8 @@ _ASSUMED = (
 _OWN_NUMBERS = (
     "each row has random numbers of its own: a fresh draw, or a key that is unique and tells nothing of the row"
 )
+
+_SKIPPED = "whether a row's label is missing depends on neither its score nor its label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +59,20 @@ class ConformalGuarantee:
         The negative and the positive label.
     randomized : bool
         Whether ties are broken at random, so that the coverage is met exactly rather than exceeded.
+    n_skipped : int
+        Rows that were skipped because their label is missing.
     """
 
     kind: str
     counts: tuple[int, int]
     classes: tuple[Any, Any]
     randomized: bool
+    n_skipped: int = 0
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
-        return _ASSUMED + ((_OWN_NUMBERS,) if self.randomized else ())
+        return _ASSUMED + ((_OWN_NUMBERS,) if self.randomized else ()) + ((_SKIPPED,) if self.n_skipped else ())
 
     @property
     def is_proved(self) -> bool:
@@ -203,7 +209,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
-        self._set_ranks((per_code[0], per_code[1]), rows.known)
+        self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
         self._generator = as_generator(self.random_state) if self.randomized else None
         return self
 
@@ -218,14 +224,16 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             off = scores.astype(np.float64) - center
         return -off if code else off
 
-    def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes) -> None:
+    def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
         self._oddness = oddness
         self._positive_index = classes.positive_index
         self.classes_ = classes.labels
         self.n_features_in_ = 1
         negative, positive = classes.labels.tolist() if classes.positive_index else classes.labels.tolist()[::-1]
         sizes = (int(oddness[0].size), int(oddness[1].size))
-        self.guarantee_ = ConformalGuarantee(self.conditional, sizes, (negative, positive), bool(self.randomized))
+        self.guarantee_ = ConformalGuarantee(
+            self.conditional, sizes, (negative, positive), bool(self.randomized), facts.skipped
+        )
 
     def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
         """For the negative and the positive label: rows odder, rows tied, and rows in all."""
@@ -307,6 +315,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             "classes": self.classes_.tolist(),
             "positive_index": self._positive_index,
             "oddness": [known.tolist() for known in self._oddness],
+            **RowFacts(skipped=self.guarantee_.n_skipped).to_dict(),
         }
 
     @classmethod
@@ -328,7 +337,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if sets.conditional == "marginal" and not np.array_equal(negative, positive):
             rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
             raise InvalidValueError("oddness", rule, got=shown(saved))
-        sets._set_ranks((negative, positive), classes)
+        sets._set_ranks((negative, positive), classes, RowFacts.from_dict(state))
         return sets
 
 

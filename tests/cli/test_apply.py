@@ -100,7 +100,7 @@ def test_every_format_holds_the_same(
 def test_refused_rows_are_left_empty_and_counted(output: str, folder: Path, calibrant: Any) -> None:
     fit = ("--score", "p", "--label", "y", "--segment", "region", "--method", "uniform", "--bins", "3", "-o", "m.json")
     assert calibrant("fit", "scores.csv", *fit).code == 0
-    rows = "p,region\n0.5,north\n,north\nNaN,south\n1.5,south\n0.5,east\n0.5,\n 0.25 ,south\n"
+    rows = "p,region\n0.5,north\n,north\nNaN,south\n1.4,south\n0.5,east\n0.5,\n 0.25 ,south\n"
     (folder / "new.csv").write_text(rows)
     answer = calibrant("apply", "m.json", "new.csv", "-o", output, "--json")
     assert answer.code == 0, answer.err
@@ -227,3 +227,49 @@ def test_scores_of_32_bits(model: Path, folder: Path, table: pa.Table, calibrant
     found = pq.read_table(folder / "out.parquet")["calibrated"].to_numpy()
     expected = load_model(model).calibrator.predict(narrow["p"].to_numpy())
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("source", ["new.csv", "new.parquet"])
+@pytest.mark.parametrize("output", ["out.csv", "-"])
+def test_scores_of_another_scale_are_refused_unless_allowed(
+    source: str, output: str, model: Path, folder: Path, calibrant: Any
+) -> None:
+    rows = pa.table({"p": [0.2, 39.0, None, -0.4, 1.4, 71.5]})
+    pq.write_table(rows, folder / "new.parquet")
+    pyarrow.csv.write_csv(rows, folder / "new.csv")
+    refused = calibrant("apply", "model.json", source, "-o", output)
+    assert (refused.code, refused.out) == (2, "")
+    assert "got 2 rows beyond: give scores of the same model and scale, or --allow-out-of-range" in refused.err
+    assert not (folder / "out.csv").exists()
+    assert calibrant("apply", "model.json", source, "-o", output, "--allow-out-of-range").code == 0
+
+
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-1+2", "@SUM(A1)", "\t=1", "\r=1", " =1+1", "{=1+1}", '=HYPERLINK("x,y")']
+PLAIN = ["-1.5", "+3", "-.5e-3", "a=b", "", "{0}", "0-1"]
+
+
+def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
+    model: Path, folder: Path, calibrant: Any
+) -> None:
+    cells = [*FORMULAS, *PLAIN]
+    with (folder / "new.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["p", "=name"], *([0.5, cell] for cell in cells)])
+    assert calibrant("apply", "model.json", "new.csv", "-o", "same.csv").code == 0
+    assert [row["=name"] for row in read_csv(folder / "same.csv")] == cells
+    assert calibrant("apply", "model.json", "new.csv", "-o", "safe.csv", "--escape-formulas").code == 0
+    safe = read_csv(folder / "safe.csv")
+    assert [row["'=name"] for row in safe] == [*(f"'{cell}" for cell in FORMULAS), *PLAIN]
+    assert [row["calibrated"] for row in safe] == [row["calibrated"] for row in read_csv(folder / "same.csv")]
+    refused = calibrant("apply", "model.json", "new.csv", "-o", "safe.parquet", "--escape-formulas")
+    assert refused.code == 2
+    assert "--escape-formulas must go with CSV or TSV" in refused.err
+
+
+def test_our_own_sets_begin_with_no_sign_that_spreadsheets_interpret(folder: Path, calibrant: Any) -> None:
+    rows = [[0.1 if row % 2 else 0.9, "=1+1" if row % 2 else "-2+3"] for row in range(400)]
+    with (folder / "odd.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["p", "y"], *rows])
+    fit = ("--score", "p", "--label", "y", "--pos-label", "-2+3", "--method", "uniform", "--bins", "2", "-o", "m.json")
+    assert calibrant("fit", "odd.csv", *fit).code == 0
+    assert calibrant("apply", "m.json", "odd.csv", "-o", "out.csv", "--escape-formulas").code == 0
+    assert {row["set"] for row in read_csv(folder / "out.csv")} == {"{-2+3}", "'{=1+1}"}

@@ -11,11 +11,15 @@ import pytest
 
 from calibrant import (
     BinningCalibrator,
+    ConformalSets,
     LabelShiftCalibrator,
+    OnlineCalibrator,
+    Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
     ShiftCalibrator,
     VennBinningCalibrator,
+    audit,
     scored,
 )
 from calibrant.rows.fingerprint import fingerprint
@@ -139,3 +143,30 @@ def test_skipping_needs_a_label_and_a_bool() -> None:
     nothing = pa.table({"p": [0.1, 0.2], "y": pa.array([None, None], pa.int64())})
     with pytest.raises(ValueError, match="the data must have at least one row"):
         BinningCalibrator(2).fit(scored(nothing, **NAMES, skip_missing=True))
+
+
+def test_sets_and_audits_state_what_skipping_assumes() -> None:
+    data = scored(TABLE, **NAMES, skip_missing=True)
+    sets = ConformalSets().fit(data)
+    assert sets.guarantee_.n_skipped == SKIPPED
+    assert "whether a row's label is missing depends on neither its score nor its label" in sets.guarantee_.assumptions
+    assert ConformalSets.from_dict(json.loads(json.dumps(sets.to_dict()))).guarantee_ == sets.guarantee_
+    assert "missing" not in str(ConformalSets().fit(scored(KEPT, **NAMES)).guarantee_.assumptions)
+    report = audit(data)
+    assert report.n_skipped == SKIPPED
+    assert f"{SKIPPED} rows without a label were skipped" in str(report)
+    assert any("label is missing" in text for text in report.assumptions)
+
+
+def test_a_stream_counts_the_labels_that_have_come() -> None:
+    partition = Partition.fixed_width(4)
+    found = OnlineCalibrator(partition=partition).partial_fit(scored(TABLE, **NAMES, skip_missing=True))
+    assert found.tally_ == OnlineCalibrator(partition=partition).partial_fit(scored(KEPT, **NAMES)).tally_
+
+
+@pytest.mark.parametrize("y", [[0, 1, None], [0.0, 1.0, np.nan], pl.Series([0, 1, None])], ids=["list", "nan", "null"])
+def test_the_error_for_a_missing_label_in_memory_names_the_remedy(y) -> None:
+    with pytest.raises(ValueError, match=r"skip them with scored\(\.\.\., skip_missing=True\)"):
+        BinningCalibrator(1).fit([0.1, 0.2, 0.3], y)
+    data = scored({"p": [0.1, 0.2, 0.3], "y": y}, **NAMES, skip_missing=True)
+    assert BinningCalibrator(1).fit(data).tally_.counts.tolist() == [2]

@@ -24,6 +24,10 @@ __all__ = ["Audit", "AuditTable", "Bounds", "Finding", "audit"]
 
 # Shares of alpha: for the limits of all regions, for the step from these rows to the population, for the unseen mass.
 _INTERVALS, _POPULATION, _UNSEEN = 0.9, 0.05, 0.05
+_SKIPPED = (
+    "at every score, whether a row's label is missing does not depend on the label; averages and shares are over rows "
+    "with a label"
+)
 
 
 def audit(
@@ -125,8 +129,10 @@ def audit(
     """
     alpha = error_budget(confidence_level)
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
+    n_skipped = 0
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, segments=segments)
+        n_skipped = y.skipped_rows()
         groups = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     else:
         groups = _groups(read_forecasts(y, scores, pos_label, classes, segments))
@@ -150,7 +156,9 @@ def audit(
         assumptions=(
             "the rows are independent draws from one distribution",
             "the scores come from a model that was not trained on these rows",
+            *((_SKIPPED,) if n_skipped else ()),
         ),
+        n_skipped=n_skipped,
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from calibrant import _numbers
 from calibrant._optional import pandas
 from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.rows.facts import RowFacts
 
 TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
 _VACUOUS = 0.5
@@ -209,6 +210,8 @@ class Audit(Bounds):
         Rows that were audited.
     assumptions : tuple of str
         What must be true for all this to hold.
+    n_skipped : int
+        Rows that were skipped because their label is missing.
     """
 
     within_segments: Bounds | None
@@ -217,6 +220,7 @@ class Audit(Bounds):
     confidence_level: float
     n_rows: int
     assumptions: tuple[str, ...]
+    n_skipped: int = 0
 
     @property
     def by_segment(self) -> bool:
@@ -245,4 +249,5 @@ class Audit(Bounds):
         lines += self._lines("", "score value")
         if self.within_segments is not None:
             lines += self.within_segments._lines(" within segments", "score value of a segment")
+        lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]
         return "\n".join(lines)

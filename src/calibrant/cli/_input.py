@@ -51,7 +51,12 @@ class Files:
         return common_format(find_files(self.paths), self.file_format)
 
     def scored(
-        self, roles: Mapping[str, str | None], *, types: Mapping[str, Any] | None = None, with_rows: bool = True
+        self,
+        roles: Mapping[str, str | None],
+        *,
+        types: Mapping[str, Any] | None = None,
+        with_rows: bool = True,
+        skip_missing: bool = False,
     ) -> "ArrowData":
         """Scored data, with columns in their roles; without a row they are refused, unless `with_rows` is False."""
         from calibrant._optional import needed
@@ -59,7 +64,7 @@ class Files:
         from calibrant.rows.files import from_files
 
         needed("pyarrow", "cli", "files are read")
-        columns = _columns(roles)
+        columns = _columns({**roles, "pending": roles["label"]} if skip_missing else roles)
         if columns.label == columns.score:
             raise RefusedError("--score and --label", "be different columns", got=f"{columns.score!r} for both")
         data = from_files(
@@ -118,7 +123,8 @@ def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "A
     """The files, their rows with scores, labels and more columns, and the parameters `pos_label` and `classes`."""
     parts = ("score", "label", *more)
     with files(options) as source:
-        data = source.scored(_given(source, {part: options[part] for part in parts}))
+        named = _given(source, {part: options[part] for part in parts})
+        data = source.scored(named, skip_missing=options["skip_missing"])
         yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
 
 

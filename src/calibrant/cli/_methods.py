@@ -54,6 +54,7 @@ class Settings:
     weight_bound: float | None = None
     weighted: bool = False
     seed: int = 0
+    skip_missing: bool = False
 
     def saved(self) -> dict[str, Any]:
         """As plain JSON values, with the rule by which rows are drawn now."""

@@ -87,6 +87,8 @@ classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),
     click.option("--classes", metavar="A,B", help="Both classes, where the data may hold only one."),
 )
+skip_missing = click.option("--skip-missing", is_flag=True, help="Skip rows whose label is missing, such as outcomes "
+                            "that are still pending, and say how many.")  # fmt: skip
 reading = together(
     click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format, where file names do not tell."),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Reader threads; results are the same."),

@@ -5,6 +5,7 @@ joined row by row; the bytes of the joined texts, one behind the other, are the 
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,12 +15,18 @@ from typing import Any
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless, plain
 
+_FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"  # what spreadsheets take for the start of a formula
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+
 
 @contextmanager
 def opened(
-    place: Path | None, schema: Any, kind: str, packing: str | None, mark: str
+    place: Path | None, schema: Any, kind: str, packing: str | None, mark: str, *, escape: bool = False
 ) -> Iterator[Callable[[Any], object]]:
-    """A function that writes a record batch to a file; to standard output where the place is None."""
+    """A function that writes a record batch to a file; to standard output where the place is None.
+
+    With `escape`, text in CSV that a spreadsheet would run as a formula gets a ' in front.
+    """
     import pyarrow as pa
 
     with ExitStack() as stack:
@@ -35,8 +42,8 @@ def opened(
         stream = file if packing is None else stack.enter_context(pa.output_stream(file, compression=packing))
         write = _write_harmless if place is None and sys.stdout.isatty() else stream.write
         if kind == "csv":
-            write(csv_header(schema.names, mark))
-        yield lambda batch: write(csv_bytes(batch, mark) if kind == "csv" else json_bytes(batch))
+            write(csv_header(schema.names, mark, escape=escape))
+        yield lambda batch: write(csv_bytes(batch, mark, escape=escape) if kind == "csv" else json_bytes(batch))
         stream.flush()
 
 
@@ -45,16 +52,18 @@ def _write_harmless(data: Any) -> None:
     sys.stdout.write(harmless(bytes(data).decode()))
 
 
-def csv_header(names: list[str], mark: str) -> bytes:
+def csv_header(names: list[str], mark: str, *, escape: bool = False) -> bytes:
     """The first line."""
     special = ('"', mark, "\n", "\r")
+    names = [f"'{name}" if escape and re.search(_FORMULA, name) else name for name in names]
     cells = ('"' + name.replace('"', '""') + '"' if any(sign in name for sign in special) else name for name in names)
     return (mark.join(cells) + "\n").encode()
 
 
-def csv_bytes(batch: Any, mark: str) -> Any:
+def csv_bytes(batch: Any, mark: str, *, escape: bool = False) -> Any:
     """The batch as lines of CSV; only fields that need quotes get them."""
-    cells = [_csv_cells(column, name, mark) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    cells = [_csv_cells(column, name, mark, escape=escape) for name, column in columns]
     return _joined(cells, mark, "", "\n") if batch.num_rows else b""
 
 
@@ -89,13 +98,13 @@ def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
     return whole.buffers()[2].slice(first, last - first)
 
 
-def _csv_cells(column: Any, name: str, mark: str) -> Any:
+def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _csv_cells(column.dictionary_decode(), name, mark)
+        return _csv_cells(column.dictionary_decode(), name, mark, escape=escape)
     try:
         texts = column.cast(pa.large_string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -103,6 +112,9 @@ def _csv_cells(column: Any, name: str, mark: str) -> Any:
         raise RefusedError(f"column {name!r}", rule, got=str(kind), advice="use -o out.parquet") from None
     if not _is_text(kind):
         return texts
+    if escape:
+        runs = pc.and_not(pc.match_substring_regex(texts, _FORMULA), pc.match_substring_regex(texts, _NUMBER))
+        texts = pc.if_else(runs, pc.binary_join_element_wise(_text("'"), texts, _text("")), texts)
     special = pc.match_substring_regex(texts, f'["\\r\\n{mark}]')
     if not pc.any(special).as_py():
         return texts

@@ -8,6 +8,7 @@ import click
 
 from calibrant._numbers import rows
 from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, role_of, text_types
 from calibrant.cli._output import print_json, remark
@@ -28,6 +29,8 @@ _COLUMNS = ("calibrated", "lower", "upper", "set")
 @option.model_score
 @option.model_segment
 @option.coverage
+@click.option("--allow-out-of-range", is_flag=True, help="Take scores far beyond those that the model was fitted on.")
+@click.option("--escape-formulas", is_flag=True, help="Put ' before text that a spreadsheet would run as a formula.")
 @click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns.")
 @option.overwrite
 @option.reading
@@ -36,8 +39,9 @@ def command(**options: Any) -> None:
     """Add the columns calibrated, lower, upper and set to DATA.
 
     Rows keep their order, and memory use stays the same for any number of rows. A row gets empty fields where its score
-    is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. The output
-    file is complete or absent.
+    is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. Scores of
+    another scale, beyond those of fit by more than half of their range, are refused. The output file is complete or
+    absent.
 
     Examples
     --------
@@ -54,6 +58,8 @@ def command(**options: Any) -> None:
     if options["model"] == STANDARD_INPUT and STANDARD_INPUT in data:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
     kind, packing = kind_of(output)
+    if options["escape_formulas"] and kind != "csv":
+        raise RefusedError("--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=repr(output))
     if output != "-":
         check_target(options)
     model = read_model(options["model"])
@@ -65,11 +71,13 @@ def command(**options: Any) -> None:
             mark = scored.delimiter
         else:
             scored, mark = source.scored(columns, types=types, with_rows=False), ","
+        if not options["allow_out_of_range"]:
+            _check_scale(model.calibrator, scored)
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen = _Seen(prefix)
         mark = "\t" if ".tsv" in os.path.basename(output) else mark
         with nullcontext() if output == "-" else draft_of(output, overwrite=overwrite) as place:
-            seen.copy(reader, place, kind, packing, mark)
+            seen.copy(reader, place, kind, packing, mark, escape=options["escape_formulas"])
     added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]
     if options["as_json"]:
         counts = {"rows": seen.rows, "refused": seen.refused, "unknown": seen.unknown}
@@ -92,14 +100,16 @@ class _Seen:
         self.prefix = prefix
         self.rows = self.refused = self.unknown = 0
 
-    def copy(self, reader: Any, place: "Path | None", kind: str, packing: str | None, mark: str) -> None:
+    def copy(
+        self, reader: Any, place: "Path | None", kind: str, packing: str | None, mark: str, *, escape: bool
+    ) -> None:
         """Write all batches, and count."""
         import pyarrow.compute as pc
 
         from calibrant.cli._writer import opened
 
         calibrated, lower, upper, _ = (f"{self.prefix}{name}" for name in _COLUMNS)
-        with opened(place, reader.schema, kind, packing, mark) as write:
+        with opened(place, reader.schema, kind, packing, mark, escape=escape) as write:
             for batch in reader:
                 write(batch)
                 self.rows += batch.num_rows
@@ -107,6 +117,20 @@ class _Seen:
                 if lower in batch.schema.names:
                     nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
                     self.unknown += int(pc.sum(nothing).as_py() or 0)
+
+
+def _check_scale(calibrator: Any, data: Any) -> None:
+    """Refuse scores of another scale than those that the model was fitted on."""
+    from calibrant.rows.reach import Reach, familiar_limits
+
+    if beyond := calibrator.count_out_of_range(data):
+        low, high = (f"{limit:.4g}" for limit in familiar_limits(calibrator.score_range_seen_))
+        raise RefusedError(
+            "the scores",
+            f"lie between {low} and {high}, as the model was fitted on scores {Reach(*calibrator.score_range_seen_)}",
+            got=f"{rows(beyond)} beyond",
+            advice="give scores of the same model and scale, or --allow-out-of-range",
+        )
 
 
 def _on_unknown(n_rows: int, guarantee: Any) -> str:

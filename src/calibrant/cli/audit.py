@@ -21,6 +21,7 @@ _HISTOGRAM_BINS = 50
 @option.command("Is the model calibrated? What is proved.")
 @option.data
 @option.columns
+@option.skip_missing
 @option.confidence(0.95)
 @option.bins("Number of bins at the finest resolution.")
 @option.output("Write a report: one HTML file that needs nothing else.")
@@ -119,6 +120,7 @@ def audit_json(found: Any) -> dict[str, Any]:
         **bounds(found),
         "within_segments": None if found.within_segments is None else bounds(found.within_segments),
         "rows": found.n_rows,
+        "skipped_rows": found.n_skipped,
         "findings": [asdict(finding) for finding in found.findings],
         "confidence_level": found.confidence_level,
         "assumptions": found.assumptions,
@@ -131,6 +133,7 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
     return {
         "event": f"{label} = {positive}",
         "rate of the event": f"{rate:.4g}, in {rows(found.n_rows)}",
+        **({"skipped": f"{rows(found.n_skipped)} without a label"} if found.n_skipped else {}),
         "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)"),
     }
 

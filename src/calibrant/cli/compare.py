@@ -20,6 +20,7 @@ _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", 
 @option.data
 @option.score
 @option.label
+@option.skip_missing
 @option.confidence(0.9)
 @option.bins("Number of bins of the methods that have bins.")
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Cross-validation folds.")
@@ -43,10 +44,11 @@ def command(**options: Any) -> None:
     from calibrant.rows.fingerprint import fingerprint
 
     with labelled(options) as (_, data, labels):
-        known, most = data.known_rows(), options["most_rows"]
+        known, most = None if options["skip_missing"] else data.known_rows(), options["most_rows"]
         n_rows = fingerprint(data).rows if known is None else known
         draw = Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None
         sample = data.with_classes(**labels).collect(draw=draw)
+        facts = sample.facts(drawn=False)
     if draw is not None:
         remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
     probabilities = bool(sample.scores.size and sample.scores.min() >= 0 and sample.scores.max() <= 1)
@@ -67,6 +69,7 @@ def command(**options: Any) -> None:
         ]
         counts = {
             "rows": n_rows,
+            "skipped_rows": facts.skipped,
             "rows_compared": found.n_rows,
             "folds": found.n_folds,
             "simultaneous": found.simultaneous,
@@ -87,7 +90,8 @@ def command(**options: Any) -> None:
         f"{rows(found.n_rows)}, {found.n_folds} folds. Only the column guaranteed is proved. The others are "
         "measured on held-out rows: lower is better, and small differences are noise."
     )
-    note(render(found.remark, in_options))
+    for text in (*facts.notes, found.remark):
+        note(render(text, in_options))
     if any(math.isinf(value) for value in found.log_loss.tolist()):
         note("inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong")
 

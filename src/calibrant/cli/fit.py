@@ -24,6 +24,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.columns
 @option.weight
 @option.row_id
+@option.skip_missing
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
 @click.option("--method", type=click.Choice(METHODS), default="binning", show_default=True,
@@ -67,7 +68,9 @@ def command(**options: Any) -> int:
     with labelled(options, "segment", "weight", "id") as (source, data, labels):
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
-    notes = (*_on_split(settings, calibrator), *_on_scores(settings, reach))
+        facts = data.facts(drawn=False)
+    told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
+    notes = (*told, *_on_split(settings, calibrator), *_on_scores(settings, reach))
     columns = data.columns.named
     if output is not None:
         from calibrant.saving import save_model
@@ -83,6 +86,7 @@ def command(**options: Any) -> int:
                 "model": output,
                 "method": settings.method,
                 "rows": provenance["rows"],
+                "skipped_rows": facts.skipped,
                 "fingerprint": provenance["fingerprint"],
                 "columns": columns,
                 "guarantee": promise_json(calibrator),
@@ -92,7 +96,7 @@ def command(**options: Any) -> int:
             }
         )
         return 1 if reached is False else 0
-    show_promise(calibrator, () if quiet else notes)
+    show_promise(calibrator, told if quiet else notes)
     say()
     if reached is False:
         what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"

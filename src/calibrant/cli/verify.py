@@ -35,14 +35,16 @@ class Check:
 @option.columns
 @option.weight
 @option.row_id
+@option.skip_missing
 @option.reading
 @option.common
 def command(**options: Any) -> int:
     """Fit the model again from DATA, and say whether its certificate stands.
 
     DATA are the rows the model was fitted on, in any format and, unless --split was used without --id, in any order.
-    Columns are those of fit. Exit code 0: everything was recomputed, and it stands; 1: it does not stand, or there is
-    none; 3: a part could not be recomputed from these rows, such as bins that were given by hand.
+    Columns are those of fit, and rows are skipped as in fit. Exit code 0: everything was recomputed, and it stands; 1:
+    it does not stand, or there is none; 3: a part could not be recomputed from these rows, such as bins that were given
+    by hand.
 
     Examples
     --------
@@ -59,7 +61,8 @@ def command(**options: Any) -> int:
     columns = {part: role_of(model, part, options[part]) for part in ("score", "label", "segment", "weight", "id")}
     with files(options) as source:
         types = text_types(model, label=columns["label"], segment=columns["segment"])
-        data = source.scored(columns, types=types)
+        skip = options["skip_missing"] or settings_of(model).get("skip_missing") is True
+        data = source.scored(columns, types=types, skip_missing=skip)
         checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
         if not guarantee.is_proved:
             checks.append(Check("promise", False, f"nothing is proved: {render(guarantee.caveat or '', in_options)}"))
@@ -76,6 +79,7 @@ def _same_data(model: Any, data: Any) -> list[Check]:
     if "rows" in saved:
         same = seen.rows == saved["rows"]
         text = f"{seen.rows:,}" + ("" if same else f"; the certificate is of {shown(saved['rows'])}")
+        text = "; ".join((text, *data.facts(drawn=False).notes))
         checks.append(Check("rows", same, text))
     known = saved.get("fingerprint")
     if known is None:

@@ -12,6 +12,7 @@ from calibrant.rows.faults import Place
 from calibrant.rows.file_kind import check_kind
 from calibrant.rows.files import find_files
 from calibrant.rows.progress import Progress, watched
+from calibrant.rows.work import Result, Work
 
 _MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "-nan", "-NaN", "#NA", "<NA>")
 
@@ -50,16 +51,28 @@ class TextData(ArrowData):
     def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
         import pyarrow as pa
 
-        names = list(dict.fromkeys(added.columns.named.values()))
         with watched(self._progress, self.known_rows(), "applying") as advance:
             for part in self._parts:
                 for batch, place in part.batches(None):
-                    looked_at = pa.RecordBatch.from_arrays(
-                        [self._typed(batch.column(name), name, place) for name in names], names=names
-                    )
-                    new = added(looked_at).columns[len(names) :]
+                    new = added(self._looked_at(batch, added.columns, place)).columns[len(added.columns.to_read) :]
                     yield pa.RecordBatch.from_arrays([*batch.columns, *new], schema=schema)
                     advance(batch.num_rows)
+
+    def fold(self, work: Work[Result]) -> Result:
+        """Do `work` on every batch, whose columns are read as what they stand for."""
+        total = work.nothing()
+        for part in self._parts:
+            for batch, place in part.batches(work.columns.to_read):
+                total = total + work(self._looked_at(batch, work.columns, place), place)
+        return total
+
+    def _looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
+        """The columns that are looked at, as what they stand for."""
+        import pyarrow as pa
+
+        names = columns.to_read
+        typed = [self._typed(batch.column(name), name, place) for name in names]
+        return pa.RecordBatch.from_arrays(typed, names=names)
 
     def _typed(self, texts: Any, name: str, place: Place) -> Any:
         """A column of text as what it stands for; missing entries are null."""

@@ -8,7 +8,10 @@ from calibrant._numbers import counted
 from calibrant._params import Integer
 
 _BY_ID = "rows were drawn by an id that is unique per row and says nothing about score or label"
-_SKIPPED = "in every region, whether a row's label is missing does not depend on the label"
+_SKIPPED = (
+    "in every region, whether a row's label is missing does not depend on the label; shares of the population are "
+    "shares of the rows with a label"
+)
 _BY_PARTITION = (
     "the rows that cut the bins were drawn by partition and position in it, as the data have no order; with an id "
     "column the draw does not depend on partitions"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibrant._input import FIX_ROWS
+from calibrant._input import FIX_ROWS, SKIP_ROWS
 from calibrant._numbers import counted
 from calibrant._typing import BoolArray
 from calibrant.errors import InvalidValueError
@@ -87,7 +87,8 @@ class Faults:
         (fault, first), *others = sorted(self.found.items(), key=lambda item: item[1][1])
         more = (f"; {one.role} column {one.column!r} must {one.rule}; got {_rows(*where)}" for one, where in others)
         got = _rows(*first) + "".join(more)
-        raise InvalidValueError(fault.role, fault.rule, got=got, advice=FIX_ROWS, column=fault.column)
+        advice = SKIP_ROWS if any(fault.role == "label" for fault in self.found) else FIX_ROWS
+        raise InvalidValueError(fault.role, fault.rule, got=got, advice=advice, column=fault.column)
 
 
 def _rows(count: int, first: Place) -> str:
