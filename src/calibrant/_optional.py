@@ -4,6 +4,21 @@ from importlib import import_module
 from typing import Any
 
 
+class Lazy:
+    """A library that is imported when one of its names is first used."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
+
+
+pa: Any = Lazy("pyarrow")
+pc: Any = Lazy("pyarrow.compute")
+pq: Any = Lazy("pyarrow.parquet")
+
+
 def pandas() -> Any:
     """Return pandas, or raise with what to do without it."""
     try:

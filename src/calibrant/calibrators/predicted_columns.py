@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import pa
 from calibrant.errors import CalibrantError
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Coded, Columns
@@ -45,8 +46,6 @@ class Predict(AddColumns):
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """What the calibrator predicts."""
-        import pyarrow as pa
-
         wanted = self.names
         if not scores.size:
             return [np.empty(0) if not name.endswith("set") else pa.array([], pa.string()) for name in wanted]

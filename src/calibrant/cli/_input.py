@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError
 
 if TYPE_CHECKING:
@@ -176,8 +177,6 @@ def _guess(names: Sequence[str], part: str) -> str | None:
 
 def _kind(kind: "pa.DataType") -> str:
     """A type in plain words."""
-    import pyarrow as pa
-
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "numbers"
     if pa.types.is_integer(kind):
@@ -189,8 +188,6 @@ def _kind(kind: "pa.DataType") -> str:
 
 def _label_of(text: str, kind: "pa.DataType", option: str) -> bool | int | float | str:
     """A label that was typed, as a value of the column's type."""
-    import pyarrow as pa
-
     try:
         if pa.types.is_boolean(kind):
             return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]

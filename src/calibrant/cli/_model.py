@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
     """Arrow types of label and segment columns that are read from text: those of the model's labels and segments."""
-    import pyarrow as pa
-
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
     segments = getattr(getattr(model.calibrator, "partition_", None), "segments", None)
     known: dict[str, Any] = {"label": model.calibrator.classes_.tolist(), "segment": segments or ()}

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant._optional import pa, pc, pq
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless, plain
 
@@ -27,13 +28,9 @@ def opened(
 
     With `escape`, text in CSV that a spreadsheet would run as a formula gets a ' in front.
     """
-    import pyarrow as pa
-
     with ExitStack() as stack:
         file: Any = sys.stdout.buffer if place is None else stack.enter_context(open(place, "wb"))
         if kind == "parquet":
-            import pyarrow.parquet as pq
-
             yield stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd")).write_batch
             return
         if kind == "ipc":
@@ -69,9 +66,6 @@ def csv_bytes(batch: Any, mark: str, *, escape: bool = False) -> Any:
 
 def json_bytes(batch: Any) -> Any:
     """The batch as JSON objects, one on each line; what JSON has no number for is null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not batch.num_rows:
         return b""
     cells = []
@@ -82,15 +76,11 @@ def json_bytes(batch: Any) -> Any:
 
 
 def _text(value: str) -> Any:
-    import pyarrow as pa
-
     return pa.scalar(value, pa.large_string())
 
 
 def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
     """Rows of cells as one run of bytes."""
-    import pyarrow.compute as pc
-
     lines = pc.binary_join_element_wise(*cells, _text(mark))
     whole = pc.binary_join_element_wise(_text(start), lines, _text(end), _text(""))
     ends = memoryview(whole.buffers()[1]).cast("q")
@@ -99,9 +89,6 @@ def _joined(cells: list[Any], mark: str, start: str, end: str) -> Any:
 
 
 def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _csv_cells(column.dictionary_decode(), name, mark, escape=escape)
@@ -124,16 +111,11 @@ def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
     wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     return pa.types.is_string(kind) or pa.types.is_binary(kind) or wide or "view" in str(kind)
 
 
 def _json_cells(column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.large_string()).fill_null("null")

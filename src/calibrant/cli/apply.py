@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibrant._numbers import rows
+from calibrant._optional import pc
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, files
@@ -104,8 +105,6 @@ class _Seen:
         self, reader: Any, place: "Path | None", kind: str, packing: str | None, mark: str, *, escape: bool
     ) -> None:
         """Write all batches, and count."""
-        import pyarrow.compute as pc
-
         from calibrant.cli._writer import opened
 
         calibrated, lower, upper, _ = (f"{self.prefix}{name}" for name in _COLUMNS)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import pa
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
@@ -18,8 +19,6 @@ from calibrant.rows.counts import segment_numbers
 
 def empty_batch(schema: Any) -> Any:
     """A record batch of no rows."""
-    import pyarrow as pa
-
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
@@ -46,8 +45,6 @@ class AddColumns(ABC):
 
     def fields(self) -> list[Any]:
         """The Arrow fields of the columns to add."""
-        import pyarrow as pa
-
         no_segments = None if self.columns.segment is None else Coded((), np.empty(0, dtype=np.intp))
         empty = self.values(np.empty(0), no_segments)
         return [pa.field(name, pa.array(value).type) for name, value in zip(self.names, empty, strict=True)]
@@ -63,15 +60,11 @@ class AddColumns(ABC):
 
     def schema(self, schema: Any) -> Any:
         """The schema of a batch with the columns added."""
-        import pyarrow as pa
-
         self.check_free(schema.names)
         return pa.schema([*schema, *self.fields()], metadata=schema.metadata)
 
     def __call__(self, batch: Any) -> Any:
         """The batch with the columns added."""
-        import pyarrow as pa
-
         schema = self.schema(batch.schema)
         score = plain_column(batch.column(self.columns.score))
         scores = numbers(score, self.columns.score, "score")
@@ -128,8 +121,6 @@ class LookUp(AddColumns):
 
     def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
         """The entries of each row's region."""
-        import pyarrow as pa
-
         prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
         regions = self.partition.regions_of(prepared)
         return [

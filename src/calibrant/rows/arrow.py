@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Protocol
 
+from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
@@ -105,8 +106,6 @@ class ArrowData(ScoredData):
 
     def apply(self, added: AddColumns) -> Any:
         """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as they are read."""
-        import pyarrow as pa
-
         schema = added.schema(self.schema)
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
 
@@ -232,8 +231,6 @@ class StreamPart:
 
 def as_in(batch: Any, schema: Any) -> Any:
     """The batch with the types of the schema, where files differ in them."""
-    import pyarrow as pa
-
     if batch.schema.equals(schema):
         return batch
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
@@ -251,8 +248,6 @@ def table_parts(table: Any) -> list[TablePart]:
 
 def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
     """Arrow's own tables, batches and readers, and anything with `__arrow_c_stream__`."""
-    import pyarrow as pa
-
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
@@ -298,7 +293,6 @@ class FragmentPart:
 def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
     """Arrays in memory as an Arrow table."""
     import numpy as np
-    import pyarrow as pa
 
     arrays = {}
     for name, values in columns:

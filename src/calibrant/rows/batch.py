@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._input import EXACT_INTEGERS, LARGEST_WEIGHT
 from calibrant._labels import plain_number
+from calibrant._optional import pa
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.draw import Keys, id_keys, position_keys
@@ -173,8 +174,6 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
 
 def plain_column(column: Any) -> Any:
     """A column whose nulls are all told by `null_count`, and whose type is one that Arrow can take rows of."""
-    import pyarrow as pa
-
     if isinstance(column, pa.ExtensionArray):
         return plain_column(column.storage)
     if str(column.type) in _VIEWS:
@@ -193,8 +192,6 @@ def plain_column(column: Any) -> Any:
 
 def _nans(column: Any) -> NDArray[np.bool_] | None:
     """Where a column of labels or segments holds NaN, which is no kind of anything; None where it does nowhere."""
-    import pyarrow as pa
-
     if not pa.types.is_floating(column.type):
         return None
     values = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
@@ -206,8 +203,6 @@ def _nans(column: Any) -> NDArray[np.bool_] | None:
 
 def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
     """A numeric column as float64 or float32, with NaN for null."""
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         return numbers(column.dictionary_decode(), name, part)
@@ -258,8 +253,6 @@ def _unfit_weights(weights: FloatArray, column: Any, name: str) -> list[tuple[Fa
 
 
 def _labels(column: Any, name: str) -> Coded:
-    import pyarrow as pa
-
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         values = np.asarray(column.to_numpy(zero_copy_only=False))
@@ -278,8 +271,6 @@ def segments_of(column: Any, name: str) -> Coded:
 
 def _encoded(column: Any, role: str, name: str) -> Coded:
     """The distinct entries of a column without nulls, and the number of each row's entry among them."""
-    import pyarrow as pa
-
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
     rows = np.bincount(number, minlength=len(encoded.dictionary))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.arrow import FilePart
 from calibrant.rows.batch import Columns
@@ -38,15 +39,12 @@ class CsvFile(FilePart):
 
     def read(self, columns: list[str] | None) -> Iterator[Any]:
         """The file's batches, as it is read."""
-        import pyarrow as pa
-
         try:
             yield from self._open(columns, threads=True)
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(error, columns, again=True) from None
 
     def _open(self, columns: Sequence[str] | None, *, threads: bool) -> Any:
-        import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
         header = header_of(self.path, self.delimiter)
@@ -74,8 +72,6 @@ class CsvFile(FilePart):
 
     def _check_text(self, schema: Any) -> None:
         """Refuse columns in use whose text is not UTF-8, which Arrow takes for bytes."""
-        import pyarrow as pa
-
         for part, name in self.columns.named.items():
             if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
                 got = f"other bytes in {self.path.name!r}"
@@ -85,8 +81,6 @@ class CsvFile(FilePart):
         self, error: Exception, columns: Sequence[str] | None, *, again: bool
     ) -> InvalidValueError | InvalidTypeError:
         """The error with the number of the row, which Arrow tells only when it reads with one thread."""
-        import pyarrow as pa
-
         if again and "Row #" not in str(error) and "CSV" in str(error):
             try:
                 for _ in self._open(columns, threads=False):

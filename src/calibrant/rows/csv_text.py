@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from calibrant._optional import pa, pc
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.arrow import ArrowData, stamp_of
@@ -21,8 +22,6 @@ class TextData(ArrowData):
     """CSV files, read as text; only what a calibrator looks at is read as numbers, beside it."""
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress, types: Mapping[str, Any]) -> None:
-        import pyarrow as pa
-
         paths = find_files(source)
         for path in paths:
             check_kind(path, "csv")
@@ -43,14 +42,10 @@ class TextData(ArrowData):
 
     def apply(self, added: AddColumns) -> Any:
         """A reader over the rows as text, with the columns added."""
-        import pyarrow as pa
-
         schema = added.schema(self.schema)
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
 
     def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
-        import pyarrow as pa
-
         with watched(self._progress, self.known_rows(), "applying") as advance:
             for part in self._parts:
                 for batch, place in part.batches(None):
@@ -68,17 +63,12 @@ class TextData(ArrowData):
 
     def _looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
         """The columns that are looked at, as what they stand for."""
-        import pyarrow as pa
-
         names = columns.to_read
         typed = [self._typed(batch.column(name), name, place) for name in names]
         return pa.RecordBatch.from_arrays(typed, names=names)
 
     def _typed(self, texts: Any, name: str, place: Place) -> Any:
         """A column of text as what it stands for; missing entries are null."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         kind = self._types.get(name, pa.string())
         missing = pc.is_in(texts, pa.array(_MISSING))
         known = pc.if_else(missing, pa.scalar(None, pa.string()), texts)

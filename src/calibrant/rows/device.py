@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
+from calibrant._optional import pa
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device
@@ -55,8 +56,6 @@ class DeviceData(ScoredData):
         return total
 
     def _batches(self, names: Any) -> Iterator[tuple[int, Any]]:
-        import pyarrow as pa
-
         for start in range(0, self._rows, _BATCH_ROWS):
             arrays = {name: self._arrays[name][start : start + _BATCH_ROWS] for name in names}
             yield start, pa.RecordBatch.from_pydict({name: _arrow(array) for name, array in arrays.items()})
@@ -186,6 +185,4 @@ def _flat(array: Any) -> Any:
 
 
 def _arrow(array: Any) -> Any:
-    import pyarrow as pa
-
     return pa.array(device.to_host(array))

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._optional import pa
 from calibrant._params import as_generator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -149,8 +150,6 @@ def partition_start(partition: int) -> int:
 
 def id_keys(ids: Any, name: str) -> Keys:
     """A key for each entry of an Arrow array of whole numbers, dates or text: equal where the ids are equal."""
-    import pyarrow as pa
-
     kind = ids.type
     if pa.types.is_dictionary(kind):
         return np.asarray(id_keys(ids.dictionary, name)[ids.indices.to_numpy()])
@@ -168,8 +167,6 @@ def id_keys(ids: Any, name: str) -> Keys:
 
 
 def _whole_keys(ids: Any, name: str) -> Keys:
-    import pyarrow as pa
-
     try:
         return np.asarray(ids.cast(pa.int64()).to_numpy()).view("u8")
     except pa.ArrowInvalid:
@@ -179,8 +176,6 @@ def _whole_keys(ids: Any, name: str) -> Keys:
 
 def _time_keys(ids: Any) -> Keys:
     """Keys of dates and times, the same for an instant in seconds, microseconds or any other unit."""
-    import pyarrow as pa
-
     kind = ids.type
     counts = np.asarray(ids.cast(pa.int64() if kind.bit_width == 64 else pa.int32()).to_numpy()).astype(np.int64)
     if pa.types.is_date32(kind):

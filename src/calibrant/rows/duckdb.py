@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from calibrant._optional import pa
 from calibrant._sql.dialects import DIALECTS
 from calibrant._sql.search import bin_of, by_segment, one_line
 from calibrant._typing import FloatArray
@@ -105,8 +106,6 @@ def _region(added: LookUp, schema: Any) -> str:
 
 def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> str:
     """SQL for the body of a row's segment: text is compared with text, and numbers and bools with each other."""
-    import pyarrow as pa
-
     kind, name = schema.field(column).type, _names([column])
     if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         held = f"CAST({name} AS VARCHAR)"

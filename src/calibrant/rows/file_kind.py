@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant._optional import pa
 from calibrant._text import Setting, Text, joined
 from calibrant.errors import InvalidValueError
 
@@ -52,8 +53,6 @@ def format_of(path: Path) -> str | None:
 
 def beginning(path: Path, size: int = 4096) -> bytes:
     """The first bytes of a file, decompressed where its name says that it is compressed."""
-    import pyarrow as pa
-
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             return bytes(stream.read(size))
@@ -126,8 +125,6 @@ def first_bad_line(path: Path, score: str) -> str | None:
     """Why a file of JSON lines cannot be read, with the row; None where every line is well."""
     import io
 
-    import pyarrow as pa
-
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             lines = (line for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace") if line.strip())
@@ -155,8 +152,6 @@ def _bad_object(line: str, score: str) -> str | None:
 @contextmanager
 def reading(path: Path, format: str) -> Iterator[None]:
     """Turn the errors of Arrow into our own."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError) as error:

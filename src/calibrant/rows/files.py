@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from calibrant._optional import pa, pq
 from calibrant._text import Setting
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.arrow import BATCH_ROWS, ArrowData, FilePart, stamp_of
@@ -98,8 +99,6 @@ def from_files(
 
 def _check_flat(schema: Any, columns: Columns) -> None:
     """Raise an error for lists and records in the columns of labels and segments."""
-    import pyarrow as pa
-
     for role in ("label", "segment"):
         name = getattr(columns, role)
         if name is not None and pa.types.is_nested(kind := schema.field(name).type):
@@ -136,8 +135,6 @@ Opened = tuple[Any, Sequence[FilePart], int]
 
 
 def _open_parquet(path: Path, number: int, columns: Columns, types: Mapping[str, Any]) -> Opened:
-    import pyarrow.parquet as pq
-
     with reading(path, "parquet"), pq.ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
     parts, first, groups, rows = [], 0, [], 0
@@ -159,8 +156,6 @@ class RowGroups(FilePart):
 
     def read(self, columns: list[str] | None) -> Iterator[Any]:
         """The batches of the row groups."""
-        import pyarrow.parquet as pq
-
         with (
             reading(self.path, "parquet"),
             pq.ParquetFile(self.path, metadata=self.metadata, pre_buffer=False) as file,
@@ -188,8 +183,6 @@ class JsonFile(FilePart):
 
     def read(self, columns: list[str] | None) -> Iterator[Any]:
         """The file's batches, as it is read."""
-        import pyarrow as pa
-
         try:
             reader = self.open()
             yield from reader if hasattr(reader, "read_next_batch") else reader.to_batches()
@@ -198,7 +191,6 @@ class JsonFile(FilePart):
 
     def open(self) -> Any:
         """A reader of the file."""
-        import pyarrow as pa
         from pyarrow import json
 
         try:
@@ -231,8 +223,6 @@ class IpcFile(FilePart):
 
     def open(self) -> Any:
         """A reader of the file."""
-        import pyarrow as pa
-
         with reading(self.path, "ipc"):
             source = pa.memory_map(str(self.path))
             try:

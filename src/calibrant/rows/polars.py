@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from calibrant._optional import pa
 from calibrant.rows.added_columns import AddColumns, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
@@ -46,7 +47,6 @@ class PolarsData(ScoredData):
     def apply(self, added: AddColumns) -> Any:
         """A lazy frame with the columns added, batch by batch where the streaming engine runs it."""
         import polars as pl
-        import pyarrow as pa
 
         added.check_free(self._schema.names())
         read = list(dict.fromkeys(added.columns.named.values()))
