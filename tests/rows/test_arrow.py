@@ -8,7 +8,7 @@ import pytest
 
 from calibrant import BinningCalibrator, Partition, kernels, scored
 from calibrant.rows import arrow
-from calibrant.rows.arrow import ArrowData, TablePart
+from calibrant.rows.arrow import ArrowData, Part
 from calibrant.rows.batch import Columns
 from calibrant.rows.faults import Place
 
@@ -237,7 +237,10 @@ def test_one_failure_ends_the_work_of_all_threads() -> None:
 
 def test_a_row_is_read_once_whatever_the_number_of_threads() -> None:
     table = pa.table({"p": np.arange(1_000.0), "y": np.arange(1_000) % 2})
-    parts = [TablePart([batch], row * 7) for row, batch in enumerate(table.to_batches(max_chunksize=7))]
+    parts = [
+        Part(lambda names, batch=batch: [batch], first_row=row * 7)
+        for row, batch in enumerate(table.to_batches(max_chunksize=7))
+    ]
     for threads in (1, 2, 16, 500):
         data = ArrowData(parts, table.schema, Columns("p", "y"), threads=threads, progress=False)
         assert data.tally(Partition.from_edges([500.0]))[0].counts.tolist() == [500, 500]

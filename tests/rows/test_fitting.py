@@ -26,7 +26,7 @@ from calibrant import (
 )
 from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.arrow import ArrowData, TablePart
+from calibrant.rows.arrow import ArrowData, Part
 from calibrant.rows.batch import Columns
 
 ROWS = 4_000
@@ -179,7 +179,7 @@ class Restless(ArrowData):
     def fold(self, work):
         table = pa.table(DATA).take(pa.array(np.random.default_rng(len(self.seen)).permutation(ROWS)))
         self.seen.append(table)
-        self._parts = [TablePart(table.to_batches(), 0)]
+        self._parts = [Part(lambda names: table.to_batches())]
         return super().fold(work)
 
     seen: list = []  # noqa: RUF012 - one instance only

@@ -6,17 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._optional import pa
+from calibrant._optional import needed, pa
 from calibrant.cli._errors import RefusedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
-
     from calibrant.rows.arrow import ArrowData
     from calibrant.rows.batch import Columns
-    from calibrant.rows.csv_text import TextData
 
 STANDARD_INPUT = "-"
 _USUAL_NAMES = {
@@ -58,9 +55,9 @@ class Files:
         types: Mapping[str, Any] | None = None,
         with_rows: bool = True,
         skip_missing: bool = False,
+        as_text: bool = False,
     ) -> "ArrowData":
         """Scored data, with columns in their roles; without a row they are refused, unless `with_rows` is False."""
-        from calibrant._optional import needed
         from calibrant._params import thread_count
         from calibrant.rows.files import from_files
 
@@ -75,17 +72,12 @@ class Files:
             progress=False if self.quiet else None,
             format=self.file_format,
             types=types,
+            as_text=as_text,
         )
         if with_rows and _is_empty(data):
             what = repr(self.names[0]) if len(self.names) == 1 else "the files"
             raise RefusedError(what, "hold at least one row of data", got="none")
         return data
-
-    def as_text(self, roles: Mapping[str, str | None], types: Mapping[str, Any]) -> "TextData":
-        """Scored CSV data whose columns stay the text they are."""
-        from calibrant.rows.csv_text import TextData
-
-        return TextData(self.paths, _columns(roles), progress=False if self.quiet else None, types=types)
 
 
 def _columns(roles: Mapping[str, str | None]) -> "Columns":
@@ -175,7 +167,7 @@ def _guess(names: Sequence[str], part: str) -> str | None:
     return next((lower[name] for name in _USUAL_NAMES[part] if name in lower), None)
 
 
-def _kind(kind: "pa.DataType") -> str:
+def _kind(kind: Any) -> str:
     """A type in plain words."""
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "numbers"
@@ -186,7 +178,7 @@ def _kind(kind: "pa.DataType") -> str:
     return "true or false" if pa.types.is_boolean(kind) else str(kind)
 
 
-def _label_of(text: str, kind: "pa.DataType", option: str) -> bool | int | float | str:
+def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
     """A label that was typed, as a value of the column's type."""
     try:
         if pa.types.is_boolean(kind):

@@ -67,16 +67,13 @@ def command(**options: Any) -> None:
     with files(options) as source:
         columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
         types = text_types(model, segment=columns["segment"])
-        if source.format() == "csv" and kind == "csv":
-            scored: Any = source.as_text(columns, types)
-            mark = scored.delimiter
-        else:
-            scored, mark = source.scored(columns, types=types, with_rows=False), ","
+        as_text = source.format() == "csv" == kind
+        scored = source.scored(columns, types=types, with_rows=False, as_text=as_text)
         if not options["allow_out_of_range"]:
             _check_scale(model.calibrator, scored)
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen = _Seen(prefix)
-        mark = "\t" if ".tsv" in os.path.basename(output) else mark
+        mark = "\t" if ".tsv" in os.path.basename(output) else getattr(scored, "delimiter", ",")
         with nullcontext() if output == "-" else draft_of(output, overwrite=overwrite) as place:
             seen.copy(reader, place, kind, packing, mark, escape=options["escape_formulas"])
     added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]

@@ -1,14 +1,14 @@
 """Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything that speaks the Arrow C stream."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from pathlib import Path
 from threading import Event, Lock
-from typing import Any, Protocol
+from typing import Any
+
+import numpy as np
 
 from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -23,11 +23,33 @@ BATCH_ROWS = 1 << 19
 """Rows of a batch at most, so that memory is bounded whatever the data: some megabytes for each thread."""
 
 
-class Part(Protocol):
-    """A run of rows that one thread reads in order."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of rows that one thread reads in order.
 
-    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
-        """Record batches of these columns (None is all), each with its place."""
+    Attributes
+    ----------
+    read : callable
+        From names of columns, None for all, to record batches that have them.
+    number, first_row : int
+        The number of what the part belongs to, such as a file, and the part's first row in it.
+    name : str
+        Name of the file; empty for other data.
+    """
+
+    read: Callable[[list[str] | None], Iterable[Any]]
+    number: int = 0
+    first_row: int = 0
+    name: str = ""
+
+    def batches(self, columns: list[str] | None) -> Iterator[tuple[Any, Place]]:
+        """Record batches of these columns, none longer than the limit, each with its place."""
+        row = self.first_row
+        for whole in self.read(columns):
+            for start in range(0, whole.num_rows, BATCH_ROWS):
+                batch = whole.slice(start, BATCH_ROWS)
+                yield (batch if columns is None else batch.select(columns)), Place(self.number, row, self.name)
+                row += batch.num_rows
 
 
 class ArrowData(ScoredData):
@@ -84,7 +106,8 @@ class ArrowData(ScoredData):
                         for batch, place in part.batches(names):
                             if stop.is_set():
                                 return total
-                            total = total + work(batch, replace(place, before=before[place.part]))
+                            seen = self.looked_at(batch, work.columns, place)
+                            total = total + work(seen, replace(place, before=before[place.part]))
                             advance(batch.num_rows)
                 except BaseException:
                     stop.set()  # one failure, or Ctrl-C, ends all
@@ -110,11 +133,21 @@ class ArrowData(ScoredData):
         return pa.RecordBatchReader.from_batches(schema, self._applied(added, schema))
 
     def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
+        names = self.schema.names
         with watched(self._progress, self.known_rows(), "applying") as advance:
             for part in self._parts:
-                for batch, _ in part.batches(None):
-                    yield as_in(added(batch), schema)
+                for batch, place in part.batches(None):
+                    ordered = batch if batch.schema.names == names else batch.select(names)
+                    yield as_in(self.with_added(added, ordered, place), schema)
                     advance(batch.num_rows)
+
+    def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
+        """The batch as `fold` gives it to its work."""
+        return batch
+
+    def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
+        """The batch with the columns added."""
+        return added(batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,105 +163,6 @@ class CountParts(Work[Counter[int]]):
         return Counter()
 
 
-def placed(
-    batches: Iterable[Any], columns: Sequence[str] | None, number: int, first_row: int = 0, name: str = ""
-) -> Iterator[tuple[Any, Place]]:
-    """Batches that follow each other with these columns (None is all), each with its place."""
-    for batch in batches:
-        yield (batch if columns is None else batch.select(list(columns))), Place(number, first_row, name)
-        first_row += batch.num_rows
-
-
-@dataclass(frozen=True, slots=True)
-class FilePart(ABC):
-    """A part of a file, or all of it.
-
-    Attributes
-    ----------
-    path, number : Path, int
-        The file, and its number among all files.
-    first_row : int
-        The part's first row in the file.
-    order : tuple of str, optional
-        All columns in the order of the first file, where this file has another order.
-    stamp : tuple of int, optional
-        What `stamp_of` told of the file when it was first opened.
-    """
-
-    path: Path
-    number: int
-    first_row: int = 0
-    order: tuple[str, ...] | None = None
-    stamp: tuple[int, ...] | None = None
-
-    @abstractmethod
-    def read(self, columns: list[str] | None) -> Iterator[Any]:
-        """Record batches that hold these columns (None is all), none longer than the limit."""
-
-    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
-        """The part's batches; an error where the file is another than when it was first opened."""
-        names = self.order if columns is None else columns
-        batches = self.read(None if names is None else list(names))
-        self._check_unchanged()
-        try:
-            yield from placed(batches, names, self.number, self.first_row, self.path.name)
-        except Exception:
-            self._check_unchanged()  # which explains the error better
-            raise
-        self._check_unchanged()
-
-    def _check_unchanged(self) -> None:
-        if self.stamp is not None and stamp_of(self.path) != self.stamp:
-            name = self.path.name
-            raise InvalidValueError(None, f"the file {name!r} changed while it was read: run again when it is complete")
-
-
-def stamp_of(path: Path) -> tuple[int, ...]:
-    """What tells one content of a file from another without reading it: inode, size, and time of the last change."""
-    try:
-        found = path.stat()
-    except OSError:  # removed, or no longer allowed
-        return ()
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-@dataclass(frozen=True, slots=True)
-class TablePart:
-    """Some batches of a table in memory."""
-
-    chunks: Sequence[Any]
-    first_row: int
-
-    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
-        """The batches, none longer than the limit."""
-        short = (
-            chunk.slice(start, BATCH_ROWS) for chunk in self.chunks for start in range(0, chunk.num_rows, BATCH_ROWS)
-        )
-        return placed(short, columns, 0, self.first_row)
-
-
-class StreamPart:
-    """A stream that can be read once."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-        self._lock = Lock()
-        self._read = False
-
-    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
-        """The batches, once."""
-        with self._lock:
-            if self._read:
-                raise InvalidValueError(
-                    "the data",
-                    "be readable more than once here, to cut bins and then to count",
-                    got="a stream that has been read",
-                    advice="give a table or files, or a partition, which takes one pass",
-                )
-            self._read = True
-        yield from placed(self._reader, columns, 0)
-
-
 def as_in(batch: Any, schema: Any) -> Any:
     """The batch with the types of the schema, where files differ in them."""
     if batch.schema.equals(schema):
@@ -237,13 +171,31 @@ def as_in(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def table_parts(table: Any) -> list[TablePart]:
+def table_parts(table: Any) -> list[Part]:
     """A table in memory as parts that threads can share."""
     parts, row = [], 0
     for chunk in table.to_batches(max_chunksize=4 * BATCH_ROWS):
-        parts.append(TablePart([chunk], row))
+        parts.append(Part(lambda names, chunk=chunk: [chunk], first_row=row))
         row += chunk.num_rows
     return parts
+
+
+def stream_part(reader: Any) -> Part:
+    """A stream, which can be read once."""
+    left = [reader]
+
+    def read(names: list[str] | None) -> Any:
+        try:
+            return left.pop()
+        except IndexError:
+            raise InvalidValueError(
+                "the data",
+                "be readable more than once here, to cut bins and then to count",
+                got="a stream that has been read",
+                advice="give a table or files, or a partition, which takes one pass",
+            ) from None
+
+    return Part(read)
 
 
 def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
@@ -251,49 +203,33 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.RecordBatchReader):
-        return ArrowData([StreamPart(source)], source.schema, columns, progress=progress)
+        return ArrowData([stream_part(source)], source.schema, columns, progress=progress)
     if not isinstance(source, pa.Table):
         source = pa.table(source)
-    parts = table_parts(source.select(_distinct(columns, source.schema)) if _repeats(source) else source)
-    return ArrowData(parts, source.schema, columns, part_rows=[source.num_rows], threads=threads, progress=progress)
-
-
-def _repeats(table: Any) -> bool:
-    return len(set(table.schema.names)) < len(table.schema.names)
-
-
-def _distinct(columns: Columns, schema: Any) -> list[str]:
-    columns.check(schema.names)
-    return list(dict.fromkeys(columns.named.values()))
+    names = source.schema.names
+    if len(set(names)) < len(names):
+        columns.check(names)
+        source = source.select(list(dict.fromkeys(columns.named.values())))
+    parts, rows = table_parts(source), [source.num_rows]
+    return ArrowData(parts, source.schema, columns, part_rows=rows, threads=threads, progress=progress)
 
 
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
     """A `pyarrow.dataset.Dataset`, one part for each of its fragments."""
     fragments = list(dataset.get_fragments())
-    parts = [FragmentPart(fragment, number, dataset.schema) for number, fragment in enumerate(fragments)]
+
+    def part(number: int, fragment: Any) -> Part:
+        settings = {"schema": dataset.schema, "batch_size": BATCH_ROWS, "use_threads": False}
+        name = str(getattr(fragment, "path", ""))
+        return Part(lambda names: fragment.to_batches(columns=names, **settings), number, name=name)
+
     rows = [fragment.count_rows() for fragment in fragments]
+    parts = [part(*pair) for pair in enumerate(fragments)]
     return ArrowData(parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress)
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentPart:
-    """A fragment of a dataset, such as one of its files."""
-
-    fragment: Any
-    number: int
-    schema: Any
-
-    def batches(self, columns: Sequence[str] | None) -> Iterator[tuple[Any, Place]]:
-        """The fragment's batches in their order."""
-        chosen = None if columns is None else list(columns)
-        batches = self.fragment.to_batches(schema=self.schema, columns=chosen, batch_size=BATCH_ROWS, use_threads=False)
-        return placed(batches, None, self.number, name=str(getattr(self.fragment, "path", "")))
 
 
 def as_table(columns: Iterable[tuple[str, Any]]) -> Any:
     """Arrays in memory as an Arrow table."""
-    import numpy as np
-
     arrays = {}
     for name, values in columns:
         texts = isinstance(values, list | tuple) and all(isinstance(entry, str) for entry in values)

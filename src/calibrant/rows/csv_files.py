@@ -3,115 +3,154 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibrant._optional import pa
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.arrow import FilePart
+from calibrant._optional import Lazy, pa, pc
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.rows.added_columns import AddColumns
+from calibrant.rows.arrow import ArrowData, Part
 from calibrant.rows.batch import Columns
-from calibrant.rows.file_kind import beginning, unreadable
+from calibrant.rows.faults import Place
+from calibrant.rows.file_kind import beginning
+
+arrow_csv: Any = Lazy("pyarrow.csv")
 
 _DELIMITERS = ",;\t|"
 _HEADER_SIZES = (1 << 16, 1 << 22)  # bytes that are searched for the end of the header; Arrow's blocks hold 8 MB
-_NOT_A_NUMBER = re.compile(
-    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to ([\w\[\]]+): invalid value '(.*)'", re.S
-)
-_RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", re.S)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CsvFile(FilePart):
-    """A CSV file; its score and weight columns are read as numbers, other columns as what they look like."""
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file. Score and weight are read as numbers, other columns as `types` say or as what they look like."""
 
-    columns: Columns
+    path: Path
     delimiter: str
-    types: Mapping[str, Any] = field(default_factory=dict)
-    as_text: bool = False  # every column as the text it is, nothing read as a number or as missing
+    columns: Columns
+    types: Mapping[str, Any]
 
-    def schema(self) -> Any:
-        """The columns of the file."""
-        schema = self._open(None, threads=True).schema
-        self._check_text(schema)
-        return schema
+    def open(self, names: Sequence[str] | None) -> Any:
+        """A reader of these columns; None is all."""
+        return self._reader(names, self._known_types(), strings_can_be_null=True)
 
-    def read(self, columns: list[str] | None) -> Iterator[Any]:
-        """The file's batches, as it is read."""
-        try:
-            yield from self._open(columns, threads=True)
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(error, columns, again=True) from None
+    def open_as_text(self, names: Sequence[str] | None, **settings: Any) -> Any:
+        """A reader in which every entry is the text it is, nothing read as a number or as missing."""
+        return self._reader(names, dict.fromkeys(self.header, pa.string()), strings_can_be_null=False, **settings)
 
-    def _open(self, columns: Sequence[str] | None, *, threads: bool) -> Any:
-        from pyarrow import csv as arrow_csv
-
-        header = header_of(self.path, self.delimiter)
-        if self.as_text:
-            chosen = {name: pa.string() for name in header}
-        else:
-            numeric = (self.columns.score, self.columns.weight)
-            chosen = {**self.types, **{name: pa.float64() for name in numeric if name is not None}}
-        convert = arrow_csv.ConvertOptions(
-            column_types=chosen,
-            include_columns=None if columns is None else list(columns),
-            strings_can_be_null=not self.as_text,
+    def _reader(
+        self,
+        names: Sequence[str] | None,
+        types: Mapping[str, Any],
+        *,
+        strings_can_be_null: bool,
+        use_threads: bool = True,
+        **parsing: Any,
+    ) -> Any:
+        return arrow_csv.open_csv(
+            pa.input_stream(str(self.path), compression="detect"),
+            arrow_csv.ReadOptions(use_threads=use_threads, block_size=1 << 23),
+            arrow_csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(self.header) > 1,  # of a single column an empty line is a row, which misses it
+                **parsing,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=types,
+                include_columns=None if names is None else list(names),
+                null_values=_missing(),
+                strings_can_be_null=strings_can_be_null,
+            ),
         )
-        read = arrow_csv.ReadOptions(use_threads=threads, block_size=1 << 23)
-        parse = arrow_csv.ParseOptions(
-            delimiter=self.delimiter,
-            newlines_in_values=True,
-            ignore_empty_lines=len(header) > 1,  # of a single column an empty line is a row, with a missing entry
-        )
-        try:
-            source = pa.input_stream(str(self.path), compression="detect")
-            return arrow_csv.open_csv(source, read, parse, convert)
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(error, columns, again=threads) from None
 
-    def _check_text(self, schema: Any) -> None:
+    def _known_types(self) -> dict[str, Any]:
+        numeric = (self.columns.score, self.columns.weight)
+        return {**self.types, **{name: pa.float64() for name in numeric if name is not None}}
+
+    @property
+    def header(self) -> list[str]:
+        """The names in the header line, which may be quoted and then hold line breaks."""
+        header = _header(self.path, self.delimiter)
+        if header is None:
+            where, advice = f"the header line of {self.path.name!r}", "check that it is a CSV file"
+            raise InvalidValueError(where, "end within its first 4 MB", got="no line break", advice=advice)
+        return header
+
+    def check_text(self, schema: Any) -> None:
         """Refuse columns in use whose text is not UTF-8, which Arrow takes for bytes."""
         for part, name in self.columns.named.items():
             if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
                 got = f"other bytes in {self.path.name!r}"
                 raise InvalidValueError(part, "be UTF-8 text", got=got, advice="save the file as UTF-8", column=name)
 
-    def _unreadable(
-        self, error: Exception, columns: Sequence[str] | None, *, again: bool
-    ) -> InvalidValueError | InvalidTypeError:
-        """The error with the number of the row, which Arrow tells only when it reads with one thread."""
-        if again and "Row #" not in str(error) and "CSV" in str(error):
-            try:
-                for _ in self._open(columns, threads=False):
-                    pass
-            except (pa.ArrowException, OSError, InvalidValueError, InvalidTypeError) as with_row:
-                error = with_row
-        if isinstance(error, InvalidValueError | InvalidTypeError):
-            return error
-        return self._explained(str(error)) or unreadable(self.path, "csv", error)
+    def fault(self, names: Sequence[str] | None) -> CalibrantError | None:
+        """The first row that cannot be read; None where there is none. The file is read again, as text."""
+        uneven: list[Any] = []
 
-    def _explained(self, message: str) -> InvalidValueError | InvalidTypeError | None:
-        """What Arrow's message means, with rows numbered as everywhere: from 1, without the header."""
-        if found := _NOT_A_NUMBER.search(message):
-            header = header_of(self.path, self.delimiter)
-            column = header[int(found[1])] if int(found[1]) < len(header) else f"number {int(found[1]) + 1}"
-            where = f"row {int(found[2]) - 1:,} of {self.path.name}"
-            text = found[4] if len(found[4]) <= 40 else found[4][:37] + "..."
-            part = next((part for part, name in self.columns.named.items() if name == column), None)
-            if part in ("score", "weight"):
-                got = f"{text!r} in {where}"
-                return InvalidTypeError(part, "hold real numbers", got=got, advice=_number_hint(text), column=column)
-            got = f"{text!r} in {where}, and only {found[3]} in its first rows"
-            if part is None:
-                return InvalidTypeError(f"column {column!r}", "hold one kind of entry", got=got)
-            return InvalidTypeError(part, "hold one kind of entry", got=got, column=column)
-        if found := _RAGGED.search(message):
-            line = found[4] if len(found[4]) <= 60 else found[4][:57] + "..."
-            where = f"row {int(found[1]) - 1:,} of {self.path.name}"
-            rule = f"have {found[2]} fields, as the header has"
-            return InvalidValueError(where, rule, got=f"{found[3]}: {line!r}")
+        def keep(row: Any) -> str:
+            uneven.append(row)
+            return "error"
+
+        try:
+            kinds = {field.name: field.type for field in self.open(names).schema}
+        except pa.ArrowInvalid:
+            kinds = self._known_types()
+        try:
+            reader = self.open_as_text(names, use_threads=False, invalid_row_handler=keep)
+            for batch, place in Part(lambda names: reader, name=self.path.name).batches(None):
+                for name in set(kinds) & set(batch.schema.names):
+                    with suppress(pa.ArrowNotImplementedError):  # a type that Arrow makes of text in files only
+                        as_type(batch.column(name), name, kinds[name], self.columns, place)
+        except CalibrantError as error:
+            return error
+        except pa.ArrowException:
+            for row in uneven:
+                rule, got = f"have {row.expected_columns} fields, as the header has", f"{row.actual_columns}: "
+                where = Place(0, row.number - 2, self.path.name)  # counted from 0, and without the header
+                return InvalidValueError(str(where), rule, got=got + repr(_shortened(row.text, 60)))
         return None
+
+
+def _missing() -> list[str]:
+    return ["<NA>", *arrow_csv.ConvertOptions().null_values]
+
+
+def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) -> Any:
+    """A column of text as what it stands for, missing entries as null; an error where an entry is of another type."""
+    known = pc.if_else(pc.is_in(texts, pa.array(_missing())), pa.scalar(None, pa.string()), texts)
+    if kind == pa.string():
+        return known
+    trimmed = pc.utf8_trim_whitespace(known)
+    try:
+        return pc.cast(trimmed, kind)
+    except pa.ArrowInvalid:
+        row = _first_odd(trimmed, kind)
+    text = _shortened(trimmed[row].as_py(), 40)
+    got = f"{text!r} in {place.after(row)}"
+    part = next((part for part, column in columns.named.items() if column == name), None)
+    if part in ("score", "weight"):
+        raise InvalidTypeError(part, "hold real numbers", got=got, advice=_number_hint(text), column=name)
+    got += f", and only {kind} in other rows"
+    raise InvalidTypeError(part or f"column {name!r}", "hold one kind of entry", got, column=part and name)
+
+
+def _first_odd(texts: Any, kind: Any) -> int:
+    """The first entry that is not of the type, of which there is one: in the first half, or else in the second."""
+    if len(texts) == 1:
+        return 0
+    half = len(texts) // 2
+    try:
+        pc.cast(texts[:half], kind)
+    except pa.ArrowInvalid:
+        return _first_odd(texts[:half], kind)
+    return half + _first_odd(texts[half:], kind)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _number_hint(text: str) -> str | None:
@@ -122,15 +161,29 @@ def _number_hint(text: str) -> str | None:
     return None
 
 
-def header_of(path: Path, delimiter: str) -> list[str]:
-    """The names in the header line, which may be quoted and then hold line breaks."""
-    header = _header(path, delimiter)
-    if header is None:
-        rule, got = "end within its first 4 MB", "no line break"
-        raise InvalidValueError(
-            f"the header line of {path.name!r}", rule, got=got, advice="check that it is a CSV file"
+class TextData(ArrowData):
+    """CSV files as text, so that each entry leaves as it came, 007 and 1.10 included.
+
+    What a calibrator looks at is read as numbers, beside the text.
+    """
+
+    delimiter = ","
+    types: Mapping[str, Any]
+
+    def looked_at(self, batch: Any, columns: Columns, place: Place) -> Any:
+        """The columns that are looked at, as what they stand for."""
+        kinds = {**self.types, self.columns.score: pa.float64()}
+        return pa.RecordBatch.from_pydict(
+            {
+                name: as_type(batch.column(name), name, kinds.get(name, pa.string()), self.columns, place)
+                for name in columns.to_read
+            }
         )
-    return header
+
+    def with_added(self, added: AddColumns, batch: Any, place: Place) -> Any:
+        """The batch as text, with the columns added."""
+        new = added(self.looked_at(batch, added.columns, place)).columns[len(added.columns.to_read) :]
+        return pa.RecordBatch.from_arrays([*batch.columns, *new], names=[*batch.schema.names, *added.names])
 
 
 def _header(path: Path, delimiter: str) -> list[str] | None:

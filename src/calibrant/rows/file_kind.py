@@ -1,9 +1,8 @@
 """The formats of files: told by name or by first bytes, and what is wrong with a file that cannot be read."""
 
+import io
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +122,6 @@ def _foreign(start: bytes) -> str | None:
 
 def first_bad_line(path: Path, score: str) -> str | None:
     """Why a file of JSON lines cannot be read, with the row; None where every line is well."""
-    import io
-
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             lines = (line for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace") if line.strip())
@@ -147,15 +144,6 @@ def _bad_object(line: str, score: str) -> str | None:
     if isinstance(value, str | list | dict):
         return f"score column {score!r} must hold real numbers; got {value!r}"
     return None
-
-
-@contextmanager
-def reading(path: Path, format: str) -> Iterator[None]:
-    """Turn the errors of Arrow into our own."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(path, format, error) from None
 
 
 def _not_allowed(path: Path) -> InvalidValueError:

@@ -1,30 +1,22 @@
 """Files on disk as parts to read: Parquet by row group, CSV, JSON lines and Arrow IPC by file."""
 
 import glob
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from calibrant._optional import pa, pq
+from calibrant._optional import Lazy, pa, pq
 from calibrant._text import Setting
-from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.arrow import BATCH_ROWS, ArrowData, FilePart, stamp_of
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.rows import file_kind
+from calibrant.rows.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.rows.batch import Columns
-from calibrant.rows.csv_files import CsvFile, delimiter_of, header_of
-from calibrant.rows.file_kind import (
-    FORMATS,
-    SUFFIXES,
-    beginning,
-    check_foreign,
-    check_kind,
-    first_bad_line,
-    format_of,
-    reading,
-    sniff,
-    unreadable,
-)
+from calibrant.rows.csv_files import CsvFile, TextData, delimiter_of
 from calibrant.rows.progress import Progress
+
+json: Any = Lazy("pyarrow.json")
 
 _PART_ROWS = 1 << 17  # of small row groups, which are read together
 
@@ -47,7 +39,9 @@ def _found(text: str) -> list[Path]:
     if path.is_dir():
         found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _wanted(entry.relative_to(path)))
         if not found:
-            raise InvalidValueError(f"the folder {text!r}", f"hold files of data ({', '.join(SUFFIXES)})", got="none")
+            raise InvalidValueError(
+                f"the folder {text!r}", f"hold files of data ({', '.join(file_kind.SUFFIXES)})", got="none"
+            )
         return found
     found = sorted(Path(entry) for entry in glob.glob(text, recursive=True) if Path(entry).is_file())
     if not found:
@@ -58,7 +52,7 @@ def _found(text: str) -> list[Path]:
 
 def _wanted(path: Path) -> bool:
     hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return not hidden and format_of(path) is not None
+    return not hidden and file_kind.format_of(path) is not None
 
 
 def from_files(
@@ -69,32 +63,38 @@ def from_files(
     progress: Progress,
     format: str | None = None,
     types: Mapping[str, Any] | None = None,
+    as_text: bool = False,
 ) -> ArrowData:
     """The files that `source` names, all of one format; `types` are Arrow types of columns where text is read.
 
-    Columns are read in the order of the first file. Rows are counted over the files in the order of their names.
+    Columns are read in the order of the first file. Rows are counted over the files in the order of their names. CSV
+    files may be read as the text they are.
     """
     paths = find_files(source)
     kind = common_format(paths, format)
     for path in paths:
-        check_kind(path, kind)
+        file_kind.check_kind(path, kind)
     ranks = {place: rank for rank, place in enumerate(sorted(range(len(paths)), key=lambda place: paths[place]))}
     first: Any = None
-    parts: list[FilePart] = []
+    parts: list[Part] = []
     rows = [0] * len(paths)
     for place, path in enumerate(paths):
-        stamp = stamp_of(path)
-        own, found, rows[ranks[place]] = _OPEN[kind](path, ranks[place], columns, types or {})
+        own, reads = File(path, kind, columns, types or {}, as_text, stamp_of(path)).opened()
         columns.check(own.names)
         first = own if first is None else first
         if different := sorted(set(own.names) ^ set(first.names)):
             got = f"{path.name!r}, which differs in {different[:5]}"
             raise InvalidValueError("the files", "all have the same columns", got=got)
-        order = None if own.names == first.names else tuple(first.names)
-        parts += [replace(part, order=order, stamp=stamp) for part in found]
+        for read, part_rows in reads:
+            parts.append(Part(read, ranks[place], rows[ranks[place]], path.name))
+            rows[ranks[place]] += part_rows
     _check_flat(first, columns)
     known = rows if kind == "parquet" else None
-    return ArrowData(parts, first, columns, part_rows=known, threads=threads, progress=progress)
+    kind_of_data = TextData if as_text else ArrowData
+    data = kind_of_data(parts, first, columns, part_rows=known, threads=threads, progress=progress)
+    if isinstance(data, TextData):
+        data.delimiter, data.types = delimiter_of(paths[0], columns), types or {}
+    return data
 
 
 def _check_flat(schema: Any, columns: Columns) -> None:
@@ -109,11 +109,11 @@ def common_format(paths: Sequence[Path], format: str | None = None) -> str:
     """The one format of all files: as given, as their names say, or as the beginning of a file without a name does."""
     formats: dict[str, Path] = {}
     for path in paths:
-        kind = format or format_of(path) or sniff(path)
+        kind = format or file_kind.format_of(path) or file_kind.sniff(path)
         if kind is None:
-            check_foreign(path, beginning(path))
-            advice = ("give its format, ", Setting("format"), f", as one of {', '.join(FORMATS)}")
-            rule = f"end in one of {', '.join(SUFFIXES)}"
+            file_kind.check_foreign(path, file_kind.beginning(path))
+            advice = ("give its format, ", Setting("format"), f", as one of {', '.join(file_kind.FORMATS)}")
+            rule = f"end in one of {', '.join(file_kind.SUFFIXES)}"
             raise InvalidValueError(f"the name of the file {path.name!r}", rule, advice=advice)
         formats.setdefault(kind, path)
     if len(formats) > 1:
@@ -126,113 +126,145 @@ def schema_of(source: Any, format: str | None = None) -> Any:
     """The names and types of the columns of the first file."""
     path = find_files(source)[0]
     kind = common_format([path], format)
-    check_kind(path, kind)
-    return _OPEN[kind](path, 0, Columns(""), {})[0]
+    file_kind.check_kind(path, kind)
+    return File(path, kind, Columns(""), {}, False, stamp_of(path)).opened()[0]
 
 
-Opened = tuple[Any, Sequence[FilePart], int]
-"""The schema of a file, its parts, and how many rows it has; 0 where that is not known."""
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What tells one content of a file from another without reading it: inode, size, and time of the last change."""
+    try:
+        found = path.stat()
+    except OSError:  # removed, or no longer allowed
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _open_parquet(path: Path, number: int, columns: Columns, types: Mapping[str, Any]) -> Opened:
-    with reading(path, "parquet"), pq.ParquetFile(path) as file:
-        metadata, schema = file.metadata, file.schema_arrow
-    parts, first, groups, rows = [], 0, [], 0
+Read: TypeAlias = Callable[[list[str] | None], Iterable[Any]]
+"""From names of columns, None for all, to record batches."""
+
+Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
+"""The schema of a file, and its parts with the rows of each; 0 where these are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of one format, and what `stamp_of` told of it when it was first opened."""
+
+    path: Path
+    kind: str
+    columns: Columns
+    types: Mapping[str, Any]
+    as_text: bool
+    stamp: tuple[int, ...]
+
+    def opened(self) -> Opened:
+        """The schema and the parts, whose errors are told in our own words."""
+        with self._reading(None):
+            schema, parts = _OPEN[self.kind](self)
+        return schema, [(self._guarded(read), rows) for read, rows in parts]
+
+    def _guarded(self, read: Read) -> Read:
+        def batches(names: list[str] | None) -> Iterator[Any]:
+            with self._reading(names):
+                yield from read(names)
+
+        return batches
+
+    @contextmanager
+    def _reading(self, names: list[str] | None) -> Iterator[None]:
+        """Turn errors of Arrow into our own; refuse a file that is another than when it was first opened."""
+        self._check_unchanged()
+        try:
+            yield
+        except Exception as error:
+            self._check_unchanged()  # which explains the error better
+            if not isinstance(error, pa.ArrowException | OSError):
+                raise
+            raise self._fault(names) or file_kind.unreadable(self.path, self.kind, error) from None
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if stamp_of(self.path) != self.stamp:
+            name = self.path.name
+            raise InvalidValueError(None, f"the file {name!r} changed while it was read: run again when it is complete")
+
+    def csv(self) -> CsvFile:
+        """The file as CSV."""
+        return CsvFile(self.path, delimiter_of(self.path, self.columns), self.columns, self.types)
+
+    def _fault(self, names: list[str] | None) -> CalibrantError | None:
+        """The first row that cannot be read, where one is found."""
+        if self.kind == "csv":
+            return self.csv().fault(names)
+        reason = file_kind.first_bad_line(self.path, self.columns.score) if self.kind == "json" else None
+        return None if reason is None else InvalidValueError(None, reason)
+
+
+def _open_parquet(file: File) -> Opened:
+    with pq.ParquetFile(file.path) as opened:
+        metadata, schema = opened.metadata, opened.schema_arrow
+
+    def part(groups: list[int]) -> Read:
+        def read(names: list[str] | None) -> Iterator[Any]:
+            with pq.ParquetFile(file.path, metadata=metadata, pre_buffer=False) as opened:
+                yield from opened.iter_batches(BATCH_ROWS, row_groups=groups, columns=names, use_threads=False)
+
+        return read
+
+    parts: list[tuple[Read, int]] = []
+    groups, rows = [], 0
     for group in range(metadata.num_row_groups):
         groups.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= _PART_ROWS or group == metadata.num_row_groups - 1:
-            parts.append(RowGroups(path, number, first_row=first, metadata=metadata, groups=groups))
-            first, groups, rows = first + rows, [], 0
-    return schema, parts, first
+            parts.append((part(groups), rows))
+            groups, rows = [], 0
+    return schema, parts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowGroups(FilePart):
-    """Row groups of a Parquet file that follow each other: one, or many small ones."""
-
-    metadata: Any
-    groups: list[int]
-
-    def read(self, columns: list[str] | None) -> Iterator[Any]:
-        """The batches of the row groups."""
-        with (
-            reading(self.path, "parquet"),
-            pq.ParquetFile(self.path, metadata=self.metadata, pre_buffer=False) as file,
-        ):
-            yield from file.iter_batches(BATCH_ROWS, row_groups=self.groups, columns=columns, use_threads=False)
+def _open_csv(file: File) -> Opened:
+    opened = file.csv()
+    if file.columns.score:
+        file.columns.check(opened.header)
+    if file.as_text:
+        return pa.schema([(name, pa.string()) for name in opened.header]), [(opened.open_as_text, 0)]
+    schema = opened.open(None).schema
+    opened.check_text(schema)
+    return schema, [(opened.open, 0)]
 
 
-def _open_csv(path: Path, number: int, columns: Columns, types: Mapping[str, Any]) -> Opened:
-    part = CsvFile(path, number, columns=columns, delimiter=delimiter_of(path, columns), types=types)
-    if columns.score:
-        columns.check(header_of(path, part.delimiter))
-    return part.schema(), [part], 0
+def _open_json(file: File) -> Opened:
+    def reader() -> Any:
+        source = pa.input_stream(str(file.path), compression="detect")
+        return getattr(json, "open_json", json.read_json)(source, json.ReadOptions(block_size=1 << 23))
+
+    def read(names: list[str] | None) -> Any:
+        opened = reader()
+        return opened if hasattr(opened, "read_next_batch") else opened.to_batches()
+
+    return reader().schema, [(read, 0)]
 
 
-def _open_json(path: Path, number: int, columns: Columns, types: Mapping[str, Any]) -> Opened:
-    part = JsonFile(path, number, score=columns.score)
-    return part.open().schema, [part], 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonFile(FilePart):
-    """A file of JSON lines."""
-
-    score: str
-
-    def read(self, columns: list[str] | None) -> Iterator[Any]:
-        """The file's batches, as it is read."""
-        try:
-            reader = self.open()
-            yield from reader if hasattr(reader, "read_next_batch") else reader.to_batches()
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(error) from None
-
-    def open(self) -> Any:
-        """A reader of the file."""
-        from pyarrow import json
-
-        try:
-            source = pa.input_stream(str(self.path), compression="detect")
-            return getattr(json, "open_json", json.read_json)(source, json.ReadOptions(block_size=1 << 23))
-        except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(error) from None
-
-    def _unreadable(self, error: Exception) -> InvalidValueError:
-        reason = first_bad_line(self.path, self.score)
-        return unreadable(self.path, "json", error) if reason is None else InvalidValueError(None, reason)
-
-
-def _open_ipc(path: Path, number: int, columns: Columns, types: Mapping[str, Any]) -> Opened:
-    part = IpcFile(path, number)
-    return part.open().schema, [part], 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IpcFile(FilePart):
+def _open_ipc(file: File) -> Opened:
     """An Arrow IPC file or stream."""
 
-    def read(self, columns: list[str] | None) -> Iterator[Any]:
-        """The file's batches, none longer than the limit."""
-        with reading(self.path, "ipc"):
-            reader = self.open()
-            count = getattr(reader, "num_record_batches", None)
-            for whole in reader if count is None else map(reader.get_batch, range(count)):
-                yield from (whole.slice(start, BATCH_ROWS) for start in range(0, whole.num_rows, BATCH_ROWS))
+    def reader() -> Any:
+        source = pa.memory_map(str(file.path))
+        try:
+            return pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pa.ipc.open_stream(source)
 
-    def open(self) -> Any:
-        """A reader of the file."""
-        with reading(self.path, "ipc"):
-            source = pa.memory_map(str(self.path))
-            try:
-                return pa.ipc.open_file(source)
-            except pa.ArrowInvalid:
-                source.seek(0)
-                return pa.ipc.open_stream(source)
+    def read(names: list[str] | None) -> Any:
+        opened = reader()
+        count = getattr(opened, "num_record_batches", None)
+        return opened if count is None else map(opened.get_batch, range(count))
+
+    return reader().schema, [(read, 0)]
 
 
-_OPEN: dict[str, Callable[[Path, int, Columns, Mapping[str, Any]], Opened]] = {
+_OPEN: dict[str, Callable[[File], Opened]] = {
     "parquet": _open_parquet,
     "csv": _open_csv,
     "json": _open_json,
