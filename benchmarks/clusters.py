@@ -22,8 +22,8 @@ from timing import best_of, render
 
 from calibrant import BinningCalibrator, Partition
 from calibrant.rows.batch import Columns
-from calibrant.rows.dask import from_dask
-from calibrant.rows.spark import from_spark
+from calibrant.rows.dask import DaskData
+from calibrant.rows.spark import SparkData
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from engines.clusters import DaskCluster, SparkCluster, kill_at_random, stop_spark, wait_for
@@ -83,7 +83,7 @@ def dask_ways(files: Path, rows: int) -> dict[str, Callable[[], object]]:
         assert total["y"] > 0
 
     def counts() -> None:
-        assert fit(from_dask(frame(), COLUMNS, progress=False)).counts.sum() == rows
+        assert fit(DaskData(frame(), COLUMNS, progress=False)).counts.sum() == rows
 
     return {"sums": sums, "fit": counts}
 
@@ -95,7 +95,7 @@ def spark_ways(spark: Any, files: Path, rows: int) -> dict[str, Callable[[], obj
         assert frame.selectExpr("sum(p)", "sum(y)").collect()[0][1] > 0
 
     def counted(native: bool) -> Callable[[], None]:
-        data = from_spark(frame, COLUMNS, progress=False)
+        data = SparkData(frame, COLUMNS, progress=False)
         data._native = native
 
         def way() -> None:
@@ -152,14 +152,14 @@ def deaths(engine: str, kills: int, seed: int) -> None:
 
             with on_dask(Path(name)) as (cluster, client):
                 frame = dd.from_map(part, range(24), meta=rows.iloc[:0], enforce_metadata=False)
-                data = [from_dask(frame, COLUMNS, progress=False)]
+                data = [DaskData(frame, COLUMNS, progress=False)]
                 whole = lambda: wait_for(lambda: len(client.scheduler_info()["workers"]) == 2, "a new worker")  # noqa: E731
                 report(cluster, data, whole, kills, seed, expected, engine)
             return
         with on_spark(Path(name)) as (spark_cluster, spark):
             dealt = spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(24)
             frame = dealt.mapInArrow(slowly, dealt.schema)
-            data = [from_spark(frame, COLUMNS, progress=False) for _ in range(2)]
+            data = [SparkData(frame, COLUMNS, progress=False) for _ in range(2)]
             data[1]._native = False
             whole = lambda: spark_cluster.wait_for_executors(spark)  # noqa: E731
             report(spark_cluster, data, whole, kills, seed, expected, engine)

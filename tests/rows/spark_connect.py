@@ -12,7 +12,7 @@ os.environ["SPARK_TESTING"] = "1"  # Spark then finds a free port for its server
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from calibrant.rows.spark import from_spark
+from calibrant.rows.spark import SparkData
 from rows.same_counts import PLAIN, check_applied, check_counts, check_fault, check_given_edges, rows_of
 
 
@@ -34,7 +34,7 @@ def main() -> None:
     def split_into(native: bool):
         def make(rows, columns):
             frame = spark.createDataFrame(pa.Table.from_pandas(rows, preserve_index=False)).repartition(3)
-            data = from_spark(frame, columns, progress=False)
+            data = SparkData(frame, columns, progress=False)
             data._native = native
             return data
 
@@ -47,7 +47,7 @@ def main() -> None:
         check_fault(split_into(True), rows_of(100), "a missing label")
         for native in (True, False):
             check_applied(split_into(native), lambda frame: frame.toArrow().to_pandas(), rows_of(100))
-        lacks = from_spark(spark.range(1).selectExpr("0.5D AS p", "1 AS y"), PLAIN)
+        lacks = SparkData(spark.range(1).selectExpr("0.5D AS p", "1 AS y"), PLAIN)
         assert lacks.sizes() == {None: 1}
     finally:
         spark.stop()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from calibrant import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.batch import Columns
-from calibrant.rows.dask import DaskData, from_dask
+from calibrant.rows.dask import DaskData
 from rows.clusters import DaskCluster, kill_at_random, wait_for
 from rows.same_counts import (
     EDGES,
@@ -63,7 +63,7 @@ def frame_of(rows: pd.DataFrame, partitions: int) -> Any:
 
 def split_into(partitions: int) -> Any:
     """What makes scored data of rows."""
-    return lambda rows, columns: from_dask(frame_of(rows, partitions), columns, progress=False)
+    return lambda rows, columns: DaskData(frame_of(rows, partitions), columns, progress=False)
 
 
 def slow_frame(rows: pd.DataFrame, seconds: float) -> Any:
@@ -145,7 +145,7 @@ def test_entries_of_several_kinds_are_refused(client) -> None:
     with dask.config.set({"dataframe.convert-string": False}):
         frame = frame_of(rows.assign(y=[0, "no"] * 50).astype({"y": object}), 2)
         with pytest.raises(InvalidTypeError, match=r"one kind of entry each in partition \d"):
-            from_dask(frame, PLAIN, progress=False).tally(EDGES)
+            DaskData(frame, PLAIN, progress=False).tally(EDGES)
 
 
 def test_an_unknown_column_is_refused_before_anything_is_read() -> None:
@@ -167,7 +167,7 @@ def test_columns_are_added_when_they_are_asked_for(client, single) -> None:
 def test_progress_tells_rows(joined, scheduler) -> None:
     told: list[int] = []
     with dask.config.set(scheduler=joined if scheduler == "cluster" else "threads"):
-        from_dask(frame_of(rows_of(1000), 100), PLAIN, progress=lambda done, _: told.append(done)).tally(EDGES)
+        DaskData(frame_of(rows_of(1000), 100), PLAIN, progress=lambda done, _: told.append(done)).tally(EDGES)
     assert told == sorted(told)
     assert told[-1] == 1000
     assert len(told) == 50  # two partitions at a time
@@ -177,7 +177,7 @@ def test_progress_tells_rows(joined, scheduler) -> None:
 def test_workers_killed_at_random_moments_never_change_a_count(cluster, client) -> None:
     rows = rows_of(20_000, 8)
     expected = BinningCalibrator(partition=EDGES).fit(rows["p"].to_numpy(), rows["y"].to_numpy()).tally_
-    data = from_dask(slow_frame(rows, 0.08), PLAIN, progress=False)
+    data = DaskData(slow_frame(rows, 0.08), PLAIN, progress=False)
 
     def fit() -> Any:
         return BinningCalibrator(partition=EDGES).fit(data).tally_
@@ -191,7 +191,7 @@ def test_workers_killed_at_random_moments_never_change_a_count(cluster, client) 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_work_on_the_cluster(client) -> None:
-    data = from_dask(slow_frame(rows_of(400), 5.0), PLAIN, progress=False)  # 100 seconds, left to itself
+    data = DaskData(slow_frame(rows_of(400), 5.0), PLAIN, progress=False)  # 100 seconds, left to itself
 
     def at_work() -> int:
         return sum(map(len, client.processing().values()))

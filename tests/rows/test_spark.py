@@ -22,7 +22,7 @@ from calibrant._sql.grid import SPARK, fast_bin_of, places_before
 from calibrant._sql.search import nested
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.batch import Columns
-from calibrant.rows.spark import SparkData, from_spark
+from calibrant.rows.spark import SparkData
 from rows.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
 from rows.same_counts import (
     EDGES,
@@ -73,7 +73,7 @@ def frame_of(spark: Any, rows: pd.DataFrame, partitions: int) -> Any:
 def split_into(spark) -> Any:
     def split_into(partitions: int, native: bool = True) -> Any:
         def make(rows: pd.DataFrame, columns: Columns) -> SparkData:
-            data = from_spark(frame_of(spark, rows, partitions), columns, progress=False)
+            data = SparkData(frame_of(spark, rows, partitions), columns, progress=False)
             data._native = native
             return data
 
@@ -158,7 +158,7 @@ def test_columns_are_added_when_they_are_asked_for(split_into, native) -> None:
 @pytest.mark.parametrize("native", [True, False])
 def test_progress_tells_rows(spark, native) -> None:
     told: list[int] = []
-    data = from_spark(frame_of(spark, rows_of(1000), 4), PLAIN, progress=lambda done, _: told.append(done))
+    data = SparkData(frame_of(spark, rows_of(1000), 4), PLAIN, progress=lambda done, _: told.append(done))
     data._native = native
     data.tally(EDGES)
     assert told[-1] == 1000
@@ -168,7 +168,7 @@ def test_progress_tells_rows(spark, native) -> None:
 def test_workers_killed_at_random_moments_never_change_a_count(cluster, spark, native) -> None:
     rows = rows_of(20_000, 8)
     expected = BinningCalibrator(partition=EDGES).fit(rows["p"].to_numpy(), rows["y"].to_numpy()).tally_
-    data = from_spark(slow_frame(spark, rows, 12, 0.2), PLAIN, progress=False)
+    data = SparkData(slow_frame(spark, rows, 12, 0.2), PLAIN, progress=False)
     data._native = native
 
     def fit() -> Any:
@@ -179,7 +179,7 @@ def test_workers_killed_at_random_moments_never_change_a_count(cluster, spark, n
 
 
 def test_ctrl_c_ends_the_work_on_the_cluster(cluster, spark) -> None:
-    data = from_spark(slow_frame(spark, rows_of(400), 200, 1.0), PLAIN, progress=False)
+    data = SparkData(slow_frame(spark, rows_of(400), 200, 1.0), PLAIN, progress=False)
     jobs = spark.sparkContext.statusTracker()
 
     def interrupt() -> None:

@@ -16,6 +16,16 @@ from calibrant.rows.reader import read_rows
 
 __all__ = ["ScoredData", "read_rows", "scored"]
 
+_ENGINES = {
+    ("_duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
+    ("duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
+    ("polars", "LazyFrame"): ("polars", "PolarsData"),
+    ("dask", "DataFrame"): ("dask", "DaskData"),
+    ("dask_expr", "DataFrame"): ("dask", "DaskData"),
+    ("pyspark", "DataFrame"): ("spark", "SparkData"),
+}
+"""From the package and the name of a type, which load no library, to the engine: its module or extra, and its class."""
+
 
 def scored(
     source: Any,
@@ -81,12 +91,12 @@ def scored(
         from calibrant.rows.device import DeviceData
 
         return DeviceData(source, columns)
-    engine = _engine_of(source)
+    package, kind = type(source).__module__.partition(".")[0], type(source).__name__
+    engine, data = _ENGINES.get((package, kind), (None, ""))
     pa = needed("pyarrow", engine or "arrow", "data from files, tables and frames are read")
     if engine is not None:
-        module = import_module(f"calibrant.rows.{engine}")
-        opened: ScoredData = getattr(module, f"from_{engine}")(source, columns, progress=progress)
-        return opened
+        make: type[ScoredData] = getattr(import_module(f"calibrant.rows.{engine}"), data)
+        return make(source, columns, progress=progress)
     if isinstance(source, str | Path) or (isinstance(source, list | tuple) and source):
         from calibrant.rows.files import from_files
 
@@ -95,27 +105,11 @@ def scored(
 
     if isinstance(source, Mapping):
         source = as_table(source.items())
-    elif _is_pandas(source) and not hasattr(source, "__arrow_c_stream__"):  # before pandas 2.2
+    elif package == "pandas" and kind == "DataFrame" and not hasattr(source, "__arrow_c_stream__"):  # before pandas 2.2
         source = pa.Table.from_pandas(source, preserve_index=False)
-    if type(source).__module__.partition(".")[0] == "pyarrow" and hasattr(source, "get_fragments"):
+    if package == "pyarrow" and hasattr(source, "get_fragments"):
         return from_dataset(source, columns, threads=threads, progress=progress)
     if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
         return from_arrow(source, columns, threads=threads, progress=progress)
     rule = "be files, a table, a frame, a relation or a stream"
     raise InvalidTypeError("source", rule, got=type(source).__name__)
-
-
-def _is_pandas(source: Any) -> bool:
-    return type(source).__module__.partition(".")[0] == "pandas" and type(source).__name__ == "DataFrame"
-
-
-def _engine_of(source: Any) -> str | None:
-    """The engine that has the data, told by the type's own module, so that no other library is loaded."""
-    package, name = type(source).__module__.partition(".")[0], type(source).__name__
-    if package == "pyspark":
-        return "spark"
-    if package in {"dask", "dask_expr"}:
-        return "dask"
-    if package in {"duckdb", "_duckdb"} and name == "DuckDBPyRelation":
-        return "duckdb"
-    return "polars" if package == "polars" and name == "LazyFrame" else None

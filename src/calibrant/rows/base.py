@@ -13,7 +13,8 @@ The walk of `fit`, told for each source:
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
+from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -28,13 +29,23 @@ from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, missing_column
-from calibrant.rows.collection import COLLECT_LIMIT, Collect, joined_codes
 from calibrant.rows.counts import Count, Counted, KindSums
 from calibrant.rows.draw import Draw, check_ids, seed_of
 from calibrant.rows.facts import RowFacts
+from calibrant.rows.faults import Place
+from calibrant.rows.progress import Progress, watched
 from calibrant.rows.ranks import CountBits, everything, refine
 from calibrant.rows.reach import Reach
-from calibrant.rows.sample import CountSegments, FindSmallest, Sample, Seal, Sizes, TakeSample
+from calibrant.rows.sample import (
+    COLLECT_LIMIT,
+    CountSegments,
+    FindSmallest,
+    Seal,
+    Sizes,
+    Taken,
+    TakeRows,
+    joined_codes,
+)
 from calibrant.rows.values import FindValues, Values
 from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally, WeightSums
@@ -62,9 +73,16 @@ class ScoredData(ABC):
     has_order = True
     """Whether the rows have positions. Where they have none, a draw without ids goes by partition."""
 
+    _progress: Progress = None
     _classes: ArrayLike | None = None
     _pos_label: Hashable = None
     _left_out: tuple[Draw, Seal] | None = None  # rows that were drawn to cut bins
+
+    def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
+        columns.check(self.names_in(source))
+        self.columns = columns
+        self._source = source
+        self._progress = progress
 
     def facts(self, *, drawn: bool) -> RowFacts:
         """What a guarantee has to say of how the rows were read; `drawn` tells that some of them only cut bins."""
@@ -76,9 +94,25 @@ class ScoredData(ABC):
         """How many rows are skipped because their label is missing: with `scored(..., skip_missing=True)` only."""
         return 0 if self.columns.pending is None else self.fold(CountSegments(self.columns)).skipped
 
-    @abstractmethod
+    def names_in(self, source: Any) -> list[str]:
+        """The names of the columns."""
+        return [name for name in source.columns if isinstance(name, str)]
+
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Record batches of these columns, each with its place. A source has these, or a `fold` of its own."""
+        raise NotImplementedError
+
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, each row once, and add up the results."""
+        total = work.nothing()
+        with (
+            watched(self._progress, None, "reading") as advance,
+            closing(self.batches(work.columns.to_read)) as batches,
+        ):
+            for batch, place in batches:
+                total = total + work(batch, place)
+                advance(batch.num_rows)
+        return total
 
     @abstractmethod
     def apply(self, added: AddColumns) -> Any:
@@ -136,17 +170,16 @@ class ScoredData(ABC):
         return self.fold(FindSmallest(self.columns, seed, rows)).limit
 
     def split_by(self, draw: Draw) -> Split:
-        """The drawn rows, and the others."""
-        sample = self.sample(draw)
-        sizes = self._checked_sizes(sample.sizes)
-        if self.columns.id is not None:
-            check_ids(sample.ids, self.columns.id)
-        drawn = {name: sample.of_segment(name) for name in sizes}
-        return Split(drawn, sizes, self._changed(_left_out=(draw, sample.seal)))
+        """The drawn rows, and the others. Neither score nor label is looked at to choose them."""
+        taken = self.take(draw)
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken.seal)))
 
-    def sample(self, draw: Draw) -> Sample:
-        """Scores of the drawn rows; neither score nor label is looked at to choose them."""
-        return self.fold(TakeSample(self.columns, draw))
+    def take(self, draw: Draw) -> Taken:
+        """The drawn rows, without their labels, so that a cut cannot depend on one."""
+        taken = self.fold(TakeRows(self.columns.only("segment", "id"), draw))
+        if self.columns.id is not None:
+            check_ids(taken.ids, self.columns.id)
+        return taken
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """Bring the rows into memory, in their order; with a draw, a random part of them.
@@ -157,26 +190,26 @@ class ScoredData(ABC):
         from calibrant.rows.memory import MemoryRows
 
         self._check_has_labels()
-        batches = self.fold(Collect(self.columns, draw, limit)).in_order()
+        taken = self.fold(TakeRows(self.columns, draw, limit))
+        batches = taken.in_order()
         if draw is not None and self.columns.id is not None:
-            check_ids((rows.keys for rows in batches), self.columns.id)
-        labels = [(rows.labels.names, rows.labels.number) for rows in batches if rows.labels is not None]
+            check_ids(taken.ids, self.columns.id)
+        labels = [rows.labels for rows in batches if rows.labels is not None]
         seen: Counter[Hashable] = Counter()
-        for kinds, number in labels:
-            counts = np.bincount(number, minlength=len(kinds)).tolist()
-            seen.update({kind: rows for kind, rows in zip(kinds, counts, strict=True) if rows})
+        for coded in labels:
+            seen.update(coded.rows())
         known = settle_classes(seen, classes=self._classes, pos_label=self._pos_label)
         rows = MemoryRows(
             np.concatenate([part.scores for part in batches]),
             joined_codes(labels, lambda kind: int(kind == known.positive)).astype(np.uint8),
             known,
             weights=None if self.columns.weight is None else np.concatenate([part.weights for part in batches]),
-            skipped=sum(part.skipped for part in batches),
+            skipped=taken.sizes.skipped,
         )
         if self.columns.segment is None:
             return rows
-        segments = [(part.segments.names, part.segments.number) for part in batches if part.segments is not None]
-        names = _sorted_segments({name for known, _ in segments for name in known}, self.columns)
+        segments = [part.segments for part in batches if part.segments is not None]
+        names = _sorted_segments({name for coded in segments for name in coded.names}, self.columns)
         return rows.in_segments(names, joined_codes(segments, names.index))
 
     def values(self, most: int) -> dict[Any, Values]:

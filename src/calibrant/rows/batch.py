@@ -79,6 +79,11 @@ class Coded:
         """The rows at `index`."""
         return Coded(self.names, self.number[index])
 
+    def rows(self) -> dict[Any, int]:
+        """How many rows have each entry, of entries that any row has."""
+        counts = np.bincount(self.number, minlength=len(self.names)).tolist()
+        return {name: rows for name, rows in zip(self.names, counts, strict=True) if rows}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchRows:

@@ -9,8 +9,7 @@ from weakref import WeakSet
 from calibrant._optional import needed
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import Columns
-from calibrant.rows.progress import Progress, watched
+from calibrant.rows.progress import watched
 from calibrant.rows.work import Result, Work
 from calibrant.rows.worker_code import package_zip, tell_missing
 
@@ -28,16 +27,10 @@ class DaskData(ScoredData):
 
     has_order = False
 
-    def __init__(self, frame: Any, columns: Columns, *, progress: Progress = None) -> None:
-        columns.check([name for name in frame.columns if isinstance(name, str)])
-        self.columns = columns
-        self._frame = frame
-        self._progress = progress
-
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every partition, and add results in groups where they are and groups here."""
-        graph, keys = _graph(self._frame[work.columns.to_read], pickle.dumps(work))
-        client = _client(self._frame)
+        graph, keys = _graph(self._source[work.columns.to_read], pickle.dumps(work))
+        client = _client(self._source)
         total = work.nothing()
         with watched(self._progress, None, "reading") as advance:
             try:
@@ -51,18 +44,13 @@ class DaskData(ScoredData):
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added to each partition when it is computed."""
         pa = needed("pyarrow", "arrow", "columns are added")
-        added.schema(pa.schema([(str(name), pa.null()) for name in self._frame.columns]))  # none is there already
-        client = _client(self._frame)
+        added.schema(pa.schema([(str(name), pa.null()) for name in self._source.columns]))  # none is there already
+        client = _client(self._source)
         if client is not None:
             _equip(client)
         function, job = _adding(), pickle.dumps(added)
-        meta = _needed("dask.dataframe.dispatch").make_meta(self._frame)
-        return self._frame.map_partitions(function, job, meta=function(meta, job))
-
-
-def from_dask(frame: Any, columns: Columns, *, progress: Progress = None) -> DaskData:
-    """A `dask.dataframe.DataFrame`."""
-    return DaskData(frame, columns, progress=progress)
+        meta = _needed("dask.dataframe.dispatch").make_meta(self._source)
+        return self._source.map_partitions(function, job, meta=function(meta, job))
 
 
 def _needed(module: str) -> Any:

@@ -5,7 +5,7 @@ on the host, as for every other source: so the answers and the errors are the sa
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeGuard
 
@@ -25,7 +25,6 @@ from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Place
 from calibrant.rows.reach import Limits, Reach
-from calibrant.rows.work import Result, Work
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
 _SCORES = ("float32", "float64")
@@ -36,33 +35,30 @@ class DeviceData(ScoredData):
     """Columns by name: arrays of shape (n,) or (n, 1), of torch, CuPy or numpy."""
 
     def __init__(self, arrays: Mapping[str, Any], columns: Columns) -> None:
-        columns.check(list(arrays))
-        self.columns = columns
-        self._arrays = {name: _flat(array) for name, array in arrays.items()}
+        super().__init__({name: _flat(array) for name, array in arrays.items()}, columns, progress=False)
         lengths = {name: int(arrays[name].shape[0]) for name in columns.named.values()}
         if len(set(lengths.values())) > 1:
             raise InvalidValueError("columns", "have the same number of rows", str(lengths))
         self._rows = next(iter(lengths.values()))
 
+    def names_in(self, source: Any) -> list[str]:
+        """The names of the columns."""
+        return list(source)
+
     def known_rows(self) -> int | None:
         """The length of the arrays."""
         return self._rows
 
-    def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on batches, copied to the host one after the other."""
-        total = work.nothing()
-        for start, batch in self._batches(work.columns.to_read):
-            total = total + work(batch, Place(0, start))
-        return total
-
-    def _batches(self, names: Any) -> Iterator[tuple[int, Any]]:
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Batches, copied to the host one after the other."""
         for start in range(0, self._rows, _BATCH_ROWS):
-            arrays = {name: self._arrays[name][start : start + _BATCH_ROWS] for name in names}
-            yield start, pa.RecordBatch.from_pydict({name: _arrow(array) for name, array in arrays.items()})
+            arrays = {name: self._source[name][start : start + _BATCH_ROWS] for name in names}
+            batch = {name: pa.array(device.to_host(array)) for name, array in arrays.items()}
+            yield pa.RecordBatch.from_pydict(batch), Place(0, start)
 
     def _on_gpu(self) -> bool:
         """Whether the scores can be worked on where they are: on a GPU, and finite."""
-        scores = self._arrays[self.columns.score]
+        scores = self._source[self.columns.score]
         return (
             self.columns.segment is None
             and self.columns.pending is None
@@ -76,7 +72,7 @@ class DeviceData(ScoredData):
         """Scores of the given ranks of each segment, exactly."""
         if not self._on_gpu():
             return super().order_statistics(ranks)
-        return {None: device.order_statistics(self._arrays[self.columns.score], ranks[None])}
+        return {None: device.order_statistics(self._source[self.columns.score], ranks[None])}
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
@@ -87,7 +83,7 @@ class DeviceData(ScoredData):
         """The two labels of rows that can be counted on a GPU; None where the host has to count, or to report."""
         if self.columns.label is None or not self._on_gpu():
             return None
-        scores, labels = self._arrays[self.columns.score], self._arrays[self.columns.label]
+        scores, labels = self._source[self.columns.score], self._source[self.columns.label]
         if not device.same_place(scores, labels) or device.dtype(labels) not in _LABELS:
             return None
         low, high = device.extremes(labels)
@@ -99,10 +95,10 @@ class DeviceData(ScoredData):
     def _count_on_gpu(self, partition: Partition) -> Counted | None:
         """Count where the rows are; None where the host has to."""
         bins, kinds = partition.bins_by_segment.get(None), self._kinds()
-        scores = self._arrays[self.columns.score]
+        scores = self._source[self.columns.score]
         if bins is None or kinds is None or not _inside(scores, bins):
             return None
-        codes = self._arrays[str(self.columns.label)] == kinds[1]
+        codes = self._source[str(self.columns.label)] == kinds[1]
         rows, hits = device.count(scores, codes, bins.count_cuts)
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
@@ -113,15 +109,15 @@ class DeviceData(ScoredData):
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
         """The columns that hold numbers, on the device of the scores, beside those that are there; NaN for null."""
-        added.check_free(self._arrays)
-        batches = [added(batch) for _, batch in self._batches(added.columns.named.values())]
-        scores, found = self._arrays[self.columns.score], {}
+        added.check_free(self._source)
+        batches = [added(batch) for batch, _ in self.batches(list(added.columns.named.values()))]
+        scores, found = self._source[self.columns.score], {}
         for name in added.names:
             columns = [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
             values = np.concatenate(columns) if columns else np.empty(0)
             if values.dtype.kind == "f":
                 found[name] = device.like(values, scores)
-        return self._arrays | found
+        return self._source | found
 
 
 def on_gpu(scores: Any, y: Any) -> DeviceData | None:
@@ -182,7 +178,3 @@ def _flat(array: Any) -> Any:
     """Without the axis of a single column, and without the record that a tensor keeps for gradients."""
     flat = array[:, 0] if len(array.shape) == 2 and array.shape[1] == 1 else array
     return flat.detach() if hasattr(flat, "detach") else flat
-
-
-def _arrow(array: Any) -> Any:
-    return pa.array(device.to_host(array))

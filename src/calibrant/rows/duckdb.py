@@ -1,6 +1,6 @@
 """DuckDB relations: read as Arrow batches while the query runs, and given columns by SQL that DuckDB runs itself."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from calibrant._optional import pa
@@ -11,10 +11,7 @@ from calibrant.errors import InvalidTypeError
 from calibrant.rows.added_columns import AddColumns, LookUp, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import Columns
 from calibrant.rows.faults import Place
-from calibrant.rows.progress import Progress, watched
-from calibrant.rows.work import Result, Work
 
 DUCKDB = DIALECTS["duckdb"]
 
@@ -28,29 +25,18 @@ class DuckDBData(ScoredData):
 
     has_order = False
 
-    def __init__(self, relation: Any, columns: Columns, *, progress: Progress = None) -> None:
-        columns.check(relation.columns)
-        self.columns = columns
-        self._relation = relation
-        self._progress = progress
-
     def known_rows(self) -> int:
         """What DuckDB counts: of tables and Parquet files without a look at the rows."""
-        return int(self._relation.aggregate("count(*)").fetchall()[0][0])
+        return int(self._source.aggregate("count(*)").fetchall()[0][0])
 
-    def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on every batch, as DuckDB's own threads make them."""
-        total, row = work.nothing(), 0
-        with (
-            watched(self._progress, None, "reading") as advance,
-            # a connection has one open result at a time: it is closed whatever happens
-            _reader(self._relation.project(_names(work.columns.to_read))) as reader,
-        ):
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Batches, as DuckDB's own threads make them."""
+        row = 0
+        # a connection has one open result at a time: it is closed whatever happens
+        with _reader(self._source.project(_names(names))) as reader:
             for batch in reader:
-                total = total + work(batch, Place(0, row))
+                yield batch, Place(0, row)
                 row += batch.num_rows
-                advance(batch.num_rows)
-        return total
 
     def apply(self, added: AddColumns) -> Any:
         """A relation with the columns added: not run yet, the rows in their order, and no Python when it runs."""
@@ -61,20 +47,15 @@ class DuckDBData(ScoredData):
                 got=type(added).__name__,
                 advice="read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)",
             )
-        added.check_free(self._relation.columns, ignore_case=True)
-        with _reader(self._relation.project(_names(added.columns.named.values())).limit(0)) as reader:
+        added.check_free(self._source.columns, ignore_case=True)
+        with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
             schema = reader.schema
         added(empty_batch(schema))  # refuses columns of other types
-        taken = {name.lower() for name in (*self._relation.columns, *added.names)}
+        taken = {name.lower() for name in (*self._source.columns, *added.names)}
         region = next(name for n in range(len(taken) + 1) if (name := f"region_{n}") not in taken)
-        located = self._relation.project(f"*, {_region(added, schema)} AS {region}")
+        located = self._source.project(f"*, {_region(added, schema)} AS {region}")
         values = [f"{_array(column)}[{region} + 1] AS {_names([name])}" for name, column in added.table.items()]
         return located.project(f"* EXCLUDE ({region}), {', '.join(values)}")
-
-
-def from_duckdb(relation: Any, columns: Columns, *, progress: Progress) -> DuckDBData:
-    """A `duckdb.DuckDBPyRelation`, such as ``duckdb.sql(...)`` and ``connection.table(...)`` give."""
-    return DuckDBData(relation, columns, progress=progress)
 
 
 def _reader(relation: Any) -> Any:

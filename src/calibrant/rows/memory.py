@@ -18,9 +18,9 @@ from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData, Split
 from calibrant.rows.batch import Columns
-from calibrant.rows.collection import COLLECT_LIMIT
 from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.reach import Reach
+from calibrant.rows.sample import COLLECT_LIMIT
 from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally
 

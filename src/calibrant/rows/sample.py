@@ -1,18 +1,21 @@
-"""How many rows there are, and a random part of them that only cuts bins."""
+"""How many rows there are; and rows brought into memory: a random part that only cuts bins, or all of them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import BatchRows, read_batch
+from calibrant.rows.batch import BatchRows, Coded, read_batch
 from calibrant.rows.draw import Draw, Keys, SmallestHashes, mixed, repeated, smallest
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
+
+COLLECT_LIMIT = 100_000_000
+"""Rows that are brought into memory at most: about 2 GB of scores and labels."""
 
 _MOST_SEGMENTS = 100_000
 
@@ -30,8 +33,7 @@ class Sizes:
         """Count the rows of a batch."""
         if rows.segments is None:
             return cls({None: len(rows)}, faults, rows.skipped)
-        counts = np.bincount(rows.segments.number, minlength=len(rows.segments.names)).tolist()
-        return cls({name: n for name, n in zip(rows.segments.names, counts, strict=True) if n}, faults, rows.skipped)
+        return cls(rows.segments.rows(), faults, rows.skipped)
 
     def __add__(self, other: "Sizes") -> "Sizes":
         total = Counter(self.rows)
@@ -79,47 +81,78 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """Scores of the drawn rows by segment, in no particular order; and how many rows there are in all.
+class Taken:
+    """Rows of some batches, with their places; and how many rows there were to take from.
 
-    `ids` are keys of ids: of all drawn rows, and twice of an id that several rows of one batch share.
+    `repeated` are keys of ids that several rows of one batch share, taken or not.
     """
 
-    scores: Mapping[Any, tuple[FloatArray, ...]] = field(default_factory=dict)
-    seal: Seal = field(default_factory=Seal)
+    limit: int
+    batches: tuple[tuple[Place, BatchRows], ...] = ()
     sizes: Sizes = field(default_factory=Sizes)
-    ids: tuple[Keys, ...] = ()
+    repeated: tuple[Keys, ...] = ()
 
-    def __add__(self, other: "Sample") -> "Sample":
-        scores = dict(self.scores)
-        for segment, more in other.scores.items():
-            scores[segment] = (*scores.get(segment, ()), *more)
-        return Sample(scores, self.seal + other.seal, self.sizes + other.sizes, self.ids + other.ids)
+    def __add__(self, other: "Taken") -> "Taken":
+        sizes, repeated = self.sizes + other.sizes, self.repeated + other.repeated
+        both = Taken(self.limit, self.batches + other.batches, sizes, repeated)
+        if sum(len(rows) for _, rows in both.batches) > self.limit:
+            raise InvalidValueError(
+                "the data",
+                f"have at most {self.limit:,} rows where all of them must be in memory",
+                got="more",
+                advice="use BinningCalibrator, which counts rows where they are; or scored(...).collect(limit=...)",
+            )
+        return both
 
-    def of_segment(self, segment: Any) -> FloatArray:
-        """The scores of one segment."""
-        return np.concatenate([np.empty(0), *self.scores.get(segment, ())])
+    def in_order(self) -> list[BatchRows]:
+        """The rows of each batch, batches in the order of the data."""
+        self.sizes.faults.check()
+        return [rows for _, rows in sorted(self.batches, key=lambda piece: piece[0])]
+
+    def scores(self) -> dict[Any, FloatArray]:
+        """The scores of each segment that there is, also of those of which no row was taken."""
+        parts: dict[Any, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
+        for rows in self.in_order():
+            for name, index in rows.by_segment():
+                parts.setdefault(name, []).append(rows.scores[index].astype(np.float64))
+        return {name: np.concatenate(scores) for name, scores in parts.items()}
+
+    @property
+    def seal(self) -> Seal:
+        """The seal of these rows."""
+        return sum((Seal.of(rows.scores, rows.keys) for _, rows in self.batches), Seal())
+
+    @property
+    def ids(self) -> tuple[Keys, ...]:
+        """Keys of the ids; a key that is there twice is one that rows share."""
+        return (*(rows.keys for _, rows in self.batches), *self.repeated, *self.repeated)
 
 
 @dataclass(frozen=True, slots=True)
-class TakeSample(Work[Sample]):
-    """Take the scores of the drawn rows. No label is read, so that the cut cannot depend on one."""
+class TakeRows(Work[Taken]):
+    """Keep the rows; with a draw, a random part of them."""
 
-    roles = ("segment", "id")
-    draw: Draw
+    roles = ("label", "segment", "weight", "id")
+    draw: Draw | None = None
+    limit: int = COLLECT_LIMIT
 
-    def __call__(self, batch: Any, place: Place) -> Sample:
-        """Take them from one batch."""
-        rows, faults = read_batch(batch, self.columns, place, keys=True)
-        drawn = rows.take(np.flatnonzero(self.draw.chosen(rows.keys)))
-        scores = {name: (drawn.scores[index].astype(np.float64),) for name, index in drawn.by_segment()}
-        kept = {name: part for name, part in scores.items() if part[0].size}
-        ids = () if self.columns.id is None else (drawn.keys, np.repeat(repeated(rows.keys)[:1], 2))
-        return Sample(kept, Seal.of(drawn.scores, drawn.keys), Sizes.of(rows, faults), ids)
+    def __call__(self, batch: Any, place: Place) -> Taken:
+        """Keep those of one batch."""
+        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
+        sizes, shared = Sizes.of(rows, faults), repeated(rows.keys)[:1]
+        if self.draw is not None:
+            rows = rows.take(np.flatnonzero(self.draw.chosen(rows.keys)))
+        return Taken(self.limit, ((place, rows),), sizes, (shared,))
 
-    def nothing(self) -> Sample:
+    def nothing(self) -> Taken:
         """No rows."""
-        return Sample()
+        return Taken(self.limit)
+
+
+def joined_codes(batches: Sequence[Coded], code_of: Callable[[Any], int]) -> IndexArray:
+    """One array of codes, from batches that each number their own entries."""
+    parts = [np.array([code_of(name) for name in coded.names], dtype=np.intp)[coded.number] for coded in batches]
+    return np.concatenate([np.empty(0, dtype=np.intp), *parts])
 
 
 @dataclass(frozen=True, slots=True)

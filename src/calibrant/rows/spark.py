@@ -8,6 +8,7 @@ commits, so that retries and speculative copies never count rows twice.
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -20,10 +21,9 @@ from calibrant.partition import Partition
 from calibrant.rows.added_columns import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import Columns
 from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
-from calibrant.rows.progress import Progress, watched
+from calibrant.rows.progress import watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.reach import Reach
 from calibrant.rows.work import Result, Work
@@ -45,20 +45,18 @@ class SparkData(ScoredData):
 
     has_order = False
 
-    def __init__(self, frame: Any, columns: Columns, *, progress: Progress = None) -> None:
-        columns.check(frame.columns)
-        self.columns = columns
-        self._frame = frame
-        self._types: dict[str, str] = dict(frame.dtypes)
-        self._progress = progress
-        self._native = True  # tests turn it off, to compare Spark's own counts with the kernel's
+    _native = True  # tests turn it off, to compare Spark's own counts with the kernel's
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        return dict(self._source.dtypes)
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
-        _equip(self._frame.sparkSession)  # before the function is made, which takes note of what it can import
+        _equip(self._source.sparkSession)  # before the function is made, which takes note of what it can import
         names = work.columns.to_read
         job = _folding(pickle.dumps(work), BATCH_ROWS)
-        parts = self._frame.select(*map(quoted, names)).mapInArrow(job, _OUTCOME)
+        parts = self._source.select(*map(quoted, names)).mapInArrow(job, _OUTCOME)
         if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
             parts = parts.repartition(8).mapInArrow(_adding(), _OUTCOME)
         total = work.nothing()
@@ -77,8 +75,8 @@ class SparkData(ScoredData):
         if not self._native or self.columns.pending or (segment is not None and self._types[segment] not in _TYPES):
             return super().sizes()
         if segment is None:
-            return {None: _collected(self._frame.selectExpr("count(*)"))[0][0]}
-        found = _collected(self._frame.groupBy(quoted(segment)).count().limit(_MOST_SEGMENTS))
+            return {None: _collected(self._source.selectExpr("count(*)"))[0][0]}
+        found = _collected(self._source.groupBy(quoted(segment)).count().limit(_MOST_SEGMENTS))
         if len(found) == _MOST_SEGMENTS or any(name is None for name, _ in found):
             return super().sizes()  # which tells what is wrong, and where
         return dict(sorted((name, rows) for name, rows in found))
@@ -94,7 +92,7 @@ class SparkData(ScoredData):
         label = self.columns.label
         if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
             return None
-        cells = self._frame.selectExpr(f"{region} AS region", f"{quoted(label)} AS label")
+        cells = self._source.selectExpr(f"{region} AS region", f"{quoted(label)} AS label")
         most = (partition.n_regions + 2) * (_MOST_KINDS + 1)
         found = _collected(cells.groupBy("region", "label").count().limit(most))
         kinds = {kind for _, kind, _ in found}
@@ -107,7 +105,7 @@ class SparkData(ScoredData):
         with watched(self._progress, None, "reading") as advance:
             advance(sum(rows for _, _, rows in found))
         score = quoted(self.columns.score)
-        low, high = _collected(self._frame.selectExpr(f"min({score})", f"max({score})"))[0]
+        low, high = _collected(self._source.selectExpr(f"min({score})", f"max({score})"))[0]
         reach = Reach() if low is None else Reach(float(low) + 0.0, float(high) + 0.0)
         kinds_of = {int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()}
         return Counted(kinds_of, reach=reach)
@@ -135,23 +133,18 @@ class SparkData(ScoredData):
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
         pa = needed("pyarrow", "arrow", "columns are added")
-        added.schema(pa.schema([(name, pa.null()) for name in self._frame.columns]))  # none is there already
+        added.schema(pa.schema([(name, pa.null()) for name in self._source.columns]))  # none is there already
         if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
             region = self._region(added.partition, counting=False)
             if region is not None:  # not element_at, of which Spark takes for granted that it is never null
                 columns = (f"get({array(table)}, {region}) AS {quoted(name)}" for name, table in added.table.items())
-                return self._frame.selectExpr("*", *columns)
+                return self._source.selectExpr("*", *columns)
         kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
             pa.schema(added.fields())
         )
-        _equip(self._frame.sparkSession)
-        schema = type(kinds)([*self._frame.schema.fields, *kinds.fields])
-        return self._frame.mapInArrow(_applying(pickle.dumps(added)), schema)
-
-
-def from_spark(frame: Any, columns: Columns, *, progress: Progress = None) -> SparkData:
-    """A `pyspark.sql.DataFrame`. Spark draws its own progress bar, if its session was made with one."""
-    return SparkData(frame, columns, progress=progress)
+        _equip(self._source.sparkSession)
+        schema = type(kinds)([*self._source.schema.fields, *kinds.fields])
+        return self._source.mapInArrow(_applying(pickle.dumps(added)), schema)
 
 
 def _collected(frame: Any) -> list[Any]:
