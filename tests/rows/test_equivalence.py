@@ -134,7 +134,7 @@ def test_with_an_id_the_split_the_edges_and_the_sums_are_the_same_everywhere(eng
     with tempfile.TemporaryDirectory() as folder:
         source = ENGINES[engine](pieces_of(table, n_parts, seed + 1), Path(folder))
         data = scored(source, **NAMES, n_jobs=3, progress=False).with_classes((0, 1), 1)
-        first, other = plain.take(draw), data.take(draw)
+        first, other = plain.sample(draw), data.sample(draw)
         assert other.seal == first.seal
         assert {name: sorted(scores) for name, scores in other.scores().items()} == {
             name: sorted(scores) for name, scores in first.scores().items()

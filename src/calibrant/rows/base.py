@@ -171,10 +171,10 @@ class ScoredData(ABC):
 
     def split_by(self, draw: Draw) -> Split:
         """The drawn rows, and the others. Neither score nor label is looked at to choose them."""
-        taken = self.take(draw)
+        taken = self.sample(draw)
         return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken.seal)))
 
-    def take(self, draw: Draw) -> Taken:
+    def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels, so that a cut cannot depend on one."""
         taken = self.fold(TakeRows(self.columns.only("segment", "id"), draw))
         if self.columns.id is not None:

@@ -117,7 +117,7 @@ class DeviceData(ScoredData):
             values = np.concatenate(columns) if columns else np.empty(0)
             if values.dtype.kind == "f":
                 found[name] = device.like(values, scores)
-        return self._source | found
+        return {**self._source, **found}
 
 
 def on_gpu(scores: Any, y: Any) -> DeviceData | None:
