@@ -127,7 +127,7 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
         with pytest.raises(
             ValueError,
             match=r"label column 'y' must have no missing values; got 1 faulty row, row index 17; score column 'p' "
-            r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these rows; calibrant",
+            r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these rows, or skip them",
         ):
             scored(source, score="p", label="y", n_jobs=2).tally(EDGES)
 
