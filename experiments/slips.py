@@ -13,6 +13,7 @@ from rich.table import Table
 from calibrant import Interval, Partition, Tally
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import empirical_bernstein
+from calibrant.intervals.shift import Evidence
 from calibrant.intervals.shift.paper import why_vacuous
 from calibrant.tripod import interval_to_calibration, interval_to_set
 
@@ -79,7 +80,7 @@ def constant_of_the_shift_theorem() -> list[tuple[str, str, str]]:
     tally = Tally.from_data(
         Partition.fixed_width(10), x.mean(axis=1), x[:, 0] < 0.5, importance_weight=8 * x.prod(axis=1)
     )
-    said = why_vacuous(tally, ALPHA, weight_bound=8.0, weight_floor=0.0)
+    said = why_vacuous(Evidence(tally, weight_bound=8.0), ALPHA)
     n_bins = 100
     log_term = np.log(6 * n_bins / ALPHA)
     return [

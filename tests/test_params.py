@@ -24,15 +24,13 @@ from calibrant._params import (
     Having,
     Instance,
     Integer,
+    Number,
     Only,
     Optional,
+    RandomState,
+    ScoreRange,
     as_generator,
     check_bins,
-    check_int,
-    check_open_unit,
-    check_random_state,
-    check_real,
-    check_score_range,
     error_budget,
     thread_count,
 )
@@ -41,7 +39,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 
 @pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3), np.array(3)], ids=["int", "int8", "uint64", "0-d"])
 def test_int_of_any_kind_becomes_a_plain_int(value):
-    found = check_int("n", value, minimum=1)
+    found = Integer(1).check("n", value)
     assert found == 3
     assert type(found) is int
 
@@ -106,7 +104,7 @@ def test_every_parameter_of_every_estimator_is_declared(estimator):
 
 @pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5), Fraction(1, 2)])
 def test_real_of_any_kind_becomes_a_plain_float(value):
-    found = check_open_unit("p", value)
+    found = OPEN_UNIT.check("p", value)
     assert found == 0.5
     assert type(found) is float
 
@@ -114,7 +112,7 @@ def test_real_of_any_kind_becomes_a_plain_float(value):
 def test_real_refuses_what_no_double_holds():
     for value in (10**400, Fraction(10**400), math.inf, -math.inf, math.nan):
         with pytest.raises(ValueError, match="epsilon must be a number"):
-            check_real("epsilon", value, rule="a number")
+            Number("a number").check("epsilon", value)
 
 
 def test_error_budget_is_never_rounded_up_to_one():
@@ -131,7 +129,7 @@ def test_bins_are_capped_before_memory_is_taken():
 
 @pytest.mark.parametrize("pair", [(0, 2), [0.0, 2.0], np.array([0, 2])], ids=["tuple", "list", "array"])
 def test_score_range_is_any_pair(pair):
-    assert check_score_range(pair) == (0.0, 2.0)
+    assert ScoreRange().check("score_range", pair) == (0.0, 2.0)
 
 
 def test_random_states_that_are_equal_draw_the_same():
@@ -150,7 +148,7 @@ def test_random_states_that_are_equal_draw_the_same():
 
 def test_checking_a_random_state_draws_nothing_from_it():
     for state in (np.random.default_rng(5), np.random.RandomState(5)):
-        check_random_state(state)
+        RandomState().check("random_state", state)
         fresh = type(state)(np.random.PCG64(5)) if isinstance(state, np.random.Generator) else type(state)(5)
         assert state.random(3).tolist() == fresh.random(3).tolist()
 

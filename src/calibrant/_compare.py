@@ -15,9 +15,9 @@ from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, check_c
 from calibrant._input import shown
 from calibrant._numbers import counted, rows, upper
 from calibrant._optional import pandas
-from calibrant._params import as_generator, check_int, error_budget
+from calibrant._params import Integer, as_generator, error_budget
 from calibrant._text import Setting, Text, render
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, RandomState, ScoreMap
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, ScoreMap, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.metrics import ece, log_loss
@@ -107,7 +107,7 @@ def compare(
     *,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
-    random_state: RandomState = 0,
+    random_state: Seed = 0,
     simultaneous: bool = False,
 ) -> Comparison:
     """Compare calibrators on the same rows.
@@ -215,10 +215,10 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
     return contenders | shared
 
 
-def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: RandomState) -> _Folds:
+def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: Seed) -> _Folds:
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
-        n_folds = check_int("cv", cv, minimum=2)
+        n_folds = Integer(2).check("cv", cv)
         if rarest < n_folds:
             rule = f"be at most {rarest}, the number of rows of the rarer class"
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")

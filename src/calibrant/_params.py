@@ -1,7 +1,7 @@
 """What parameters must be: each rule is written once, with its words and its check.
 
 An estimator declares its rules in one mapping, `_parameter_rules`, and `CheckedParameters` checks them. Functions check
-one value with a rule, `Integer(1).check("cv", cv)`, or with one of the short `check_*` functions below.
+one value with a rule, `Integer(1).check("cv", cv)`.
 """
 
 import math
@@ -262,11 +262,6 @@ class CheckedParameters:
             rule.check(name, getattr(self, name))
 
 
-def check_int(name: str, value: Any, *, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`."""
-    return Integer(minimum).check(name, value)
-
-
 def check_bins(value: Any) -> int:
     """Return `value` as a number of bins whose edges fit into memory."""
     number = Integer(1).check("n_bins", value)
@@ -275,34 +270,9 @@ def check_bins(value: Any) -> int:
     return number
 
 
-def check_real(name: str, value: Any, *, rule: str) -> float:
-    """Return `value` as a finite float; `rule` says what it must be."""
-    return Number(rule).check(name, value)
-
-
-def check_open_unit(name: str, value: Any) -> float:
-    """Return `value` as a float strictly between 0 and 1."""
-    return OPEN_UNIT.check(name, value)
-
-
 def error_budget(confidence_level: Any) -> float:
     """Return alpha = 1 - confidence_level, never rounded up to 1: the largest double below it errs on the safe side."""
-    return min(1.0 - check_open_unit("confidence_level", confidence_level), math.nextafter(1.0, 0.0))
-
-
-def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Return `value` if it is one of `choices`."""
-    return Choice(choices).check(name, value)
-
-
-def check_score_range(value: Any) -> tuple[float, float]:
-    """Return `value` as (low, high) with low < high."""
-    return ScoreRange().check("score_range", value)
-
-
-def check_random_state(random_state: Any) -> None:
-    """Raise for what cannot seed a generator, without drawing from it."""
-    RandomState().check("random_state", random_state)
+    return min(1.0 - OPEN_UNIT.check("confidence_level", confidence_level), math.nextafter(1.0, 0.0))
 
 
 def check_state(state: Any, keys: Collection[str] = ()) -> None:
@@ -317,7 +287,7 @@ def check_state(state: Any, keys: Collection[str] = ()) -> None:
 
 def as_generator(random_state: Any) -> np.random.Generator:
     """Return a generator for `random_state`, leaving numpy's global state alone even for None."""
-    check_random_state(random_state)
+    RandomState().check("random_state", random_state)
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
     return np.random.default_rng(random_state)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from calibrant._input import shown
 from calibrant._numbers import percent, upper
-from calibrant._params import FRACTION_OR_COUNT, check_bins, check_choice, check_int, check_open_unit, error_budget
+from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, check_bins, error_budget
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -142,19 +142,19 @@ def plan(
     """
     if (epsilon is None) == (n is None):
         raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")
-    check_open_unit("confidence_level", confidence_level)
+    OPEN_UNIT.check("confidence_level", confidence_level)
     n_bins = check_bins(n_bins)
     if base_rate is not None:
-        base_rate = check_open_unit("base_rate", base_rate)
-    check_choice("interval", interval, _INTERVALS)
+        base_rate = OPEN_UNIT.check("base_rate", base_rate)
+    Choice(_INTERVALS).check("interval", interval)
     if split is not None:
         split = FRACTION_OR_COUNT.check("split", split)
     sure = base_rate is None and split is None
-    probability = check_open_unit("probability", probability)
+    probability = OPEN_UNIT.check("probability", probability)
     question = _Question(confidence_level, n_bins, interval, base_rate, split, 1.0 if sure else probability)
     if epsilon is not None:
-        return question.answer(_smallest(question, check_open_unit("epsilon", epsilon)))
-    n = check_int("n", n, minimum=1)
+        return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
+    n = Integer(1).check("n", n)
     if n > _LARGEST_PLAN:
         raise InvalidValueError("n", f"be at most {_LARGEST_PLAN:,}", got=str(n))
     return question.answer(n)

@@ -27,7 +27,7 @@ class DeviceArray(Protocol):
 ArrayLike: TypeAlias = npt.ArrayLike | DeviceArray
 """What a caller may bring: numpy, a list, columns of pandas, polars and pyarrow, arrays of torch and CuPy."""
 
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 """A seed, or a generator of numpy; None draws differently each time."""
 
 

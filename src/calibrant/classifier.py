@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ from calibrant._params import (
     as_generator,
 )
 from calibrant._text import Setting, Text, shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Seed
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
@@ -67,6 +67,7 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
     return hasattr(classifier._calibrator(), "predict_multiprobability") and not classifier._merges_folds()
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
@@ -130,22 +131,13 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         "random_state": RandomState(),
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        calibrator: Any = None,
-        *,
-        cv: Any = None,
-        calibration_size: float = 0.25,
-        response_method: str = "auto",
-        random_state: Any = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.calibrator = calibrator
-        self.cv = cv
-        self.calibration_size = calibration_size
-        self.response_method = response_method
-        self.random_state = random_state
+    estimator: Any
+    calibrator: Any = None
+    _: KW_ONLY
+    cv: Any = None
+    calibration_size: float = 0.25
+    response_method: str = "auto"
+    random_state: Seed = 0
 
     def fit(self, X: Any, y: ArrayLike, *, X_target: Any = None, **params: Any) -> Self:
         """Fit the model on one part of the rows, and calibrate it on the other.

@@ -1,10 +1,10 @@
 """Split-conformal prediction sets for two labels: exact coverage at any sample size, for every distribution."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
 from calibrant._params import (
+    OPEN_UNIT,
     CheckedParameters,
     Choice,
     Flag,
@@ -22,11 +23,10 @@ from calibrant._params import (
     RandomState,
     Rule,
     as_generator,
-    check_open_unit,
 )
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
@@ -92,6 +92,7 @@ class ConformalGuarantee:
 
 
 @predicts_in_own_library
+@dataclass(eq=False, repr=False)
 class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """Sets of labels that contain the true one with a stated probability, at any sample size, for every distribution.
 
@@ -166,28 +167,13 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     }
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
 
-    guarantee_: ConformalGuarantee
-    classes_: NDArray[Any]
-    _positive_index: Literal[0, 1]
-    _oddness: tuple[FloatArray, FloatArray]
-    _generator: np.random.Generator | None = None
-
-    def __init__(
-        self,
-        *,
-        conditional: str = "marginal",
-        center: float = 0.5,
-        randomized: bool = False,
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.conditional = conditional
-        self.center = center
-        self.randomized = randomized
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
+    _: KW_ONLY
+    conditional: str = "marginal"
+    center: float = 0.5
+    randomized: bool = False
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+    random_state: Seed = 0
 
     def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None) -> Self:
         """Rank the oddness of the calibration rows.
@@ -226,6 +212,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
 
     def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
         self._oddness = oddness
+        self._generator: np.random.Generator | None = None
         self._positive_index = classes.positive_index
         self.classes_ = classes.labels
         self.n_features_in_ = 1
@@ -293,7 +280,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         The label of a future row lies in its set with probability at least `coverage`. A set may be empty: the row is
         odd for both labels. It counts as a miss, and the coverage still holds. `keys` as for `predict_p_value`.
         """
-        check_open_unit("coverage", coverage)
+        OPEN_UNIT.check("coverage", coverage)
         # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would miss a whole number
         alpha = 1 - Fraction(repr(float(coverage)))
         if self.randomized:

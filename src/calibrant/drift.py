@@ -11,7 +11,7 @@ from calibrant._input import as_array, check_same_length
 from calibrant._labels import classes_of, name_classes
 from calibrant._lock import Locked
 from calibrant._numbers import counted
-from calibrant._params import Number, check_choice, check_open_unit, check_state
+from calibrant._params import OPEN_UNIT, Choice, Number, check_state
 from calibrant._state import check_schema, read_count, read_counts, read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
@@ -153,9 +153,9 @@ class DriftMonitor(Locked):
     ) -> None:
         check_partition(partition)
         self.partition = partition
-        self.confidence_level = check_open_unit("confidence_level", confidence_level)
+        self.confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
         self._classes = name_classes(classes, pos_label)
-        self.unit = check_choice("unit", unit, _HISTORIES)
+        self.unit = Choice(_HISTORIES).check("unit", unit)
         self._histories = [_HISTORIES[unit]() for _ in range(partition.n_regions)]
         self._n_units = 0
         self._last_block: str | None = None

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant._exact import ExactSums
 from calibrant._input import as_array, as_weights, check_same_length
 from calibrant._optional import pandas
-from calibrant._params import check_int, check_real, check_state
+from calibrant._params import Integer, Number, check_state
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
@@ -155,7 +155,7 @@ class Tally:
             raise InvalidValueError(
                 "positives", "lie between 0 and counts", got=f"{hits[region]} of {rows[region]} in region {region}"
             )
-        object.__setattr__(self, "uncounted", check_int("uncounted", self.uncounted, minimum=0))
+        object.__setattr__(self, "uncounted", Integer(0).check("uncounted", self.uncounted))
         if self.n_rows > _MOST_ROWS_IN_ALL:
             raise InvalidValueError("counts", "add up to at most 2**62 rows", got=str(self.n_rows))
 
@@ -322,7 +322,7 @@ def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
     if not isinstance(values, list | tuple):
         raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
     rule = "a finite number >= 0, or None where no row was seen"
-    read = [absent if value is None else check_real(f"{name} weight", value, rule=rule) for value in values]
+    read = [absent if value is None else Number(rule).check(f"{name} weight", value) for value in values]
     if any(value < 0.0 for value in read if value != absent):
         raise InvalidValueError(f"{name} weight", f"be {rule}", got="a negative one")
     return np.array(read, dtype=np.float64)

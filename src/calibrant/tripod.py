@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._input import as_scores, check_in_range
-from calibrant._params import check_open_unit, check_real
+from calibrant._params import OPEN_UNIT, Number
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
@@ -29,9 +29,7 @@ def calibration_to_interval(prediction: ArrayLike, epsilon: float) -> Interval:
     >>> interval.lower.round(6).tolist(), interval.upper.round(6).tolist()
     ([0.0, 0.45], [0.07, 0.55])
     """
-    epsilon = check_real("epsilon", epsilon, rule="a number in [0, 1]")
-    if not 0.0 <= epsilon <= 1.0:
-        raise InvalidValueError("epsilon", "be a number in [0, 1]", got=repr(epsilon))
+    epsilon = Number("a number in [0, 1]", 0.0, 1.0).check("epsilon", epsilon)
     value = as_scores(prediction, name="prediction").astype(np.float64)
     check_in_range(value, 0.0, 1.0, "prediction")
     return Interval(np.maximum(value - epsilon, 0.0), np.minimum(value + epsilon, 1.0))
@@ -108,7 +106,7 @@ def region_sets(interval: Interval, coverage: float) -> BoolArray:
            [ True,  True],
            [False,  True]])
     """
-    coverage = check_open_unit("coverage", coverage)
+    coverage = OPEN_UNIT.check("coverage", coverage)
     allowed = 1.0 - coverage
     surely_one = interval.lower >= coverage
     surely_zero = (interval.upper <= allowed) & ~surely_one
@@ -126,4 +124,4 @@ def minimum_expected_width(confidence_level: float) -> float:
     >>> round(minimum_expected_width(0.9), 12)
     0.4
     """
-    return max(0.0, 0.5 - (1.0 - check_open_unit("confidence_level", confidence_level)))
+    return max(0.0, 0.5 - (1.0 - OPEN_UNIT.check("confidence_level", confidence_level)))

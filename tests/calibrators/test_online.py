@@ -17,7 +17,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import CalibrantError
 from calibrant.intervals import Interval
 from calibrant.sequences import SEQUENCES, CentredBetaBinomial
-from calibrant.sequences.centred import limits_of, log_evidence
+from calibrant.sequences.centred import log_evidence
 
 BINS = Partition.from_edges([0.3, 0.6])
 row = st.tuples(st.sampled_from([0.1, 0.3, 0.5, 0.6, 0.9]), st.integers(0, 1))
@@ -190,7 +190,7 @@ def remembered_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     def limits(sequence: CentredBetaBinomial) -> Interval:
         keys = [(n, k, sequence.log_share) for n, k in zip(sequence.counts, sequence.positives, strict=True)]
         if any(key not in known for key in keys):
-            found = limits_of(sequence.counts, sequence.positives, sequence.log_share)
+            found = CentredBetaBinomial.limits_of(sequence.counts, sequence.positives, sequence.log_share)
             known.update(zip(keys, zip(found.lower, found.upper, strict=True), strict=True))
         return Interval(*np.array([known[key] for key in keys]).T)
 
@@ -308,7 +308,7 @@ def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
         for size in sizes:
             here.merge(there.partial_fit(np.full(size, 0.5), (rng.uniform(size=size) < rate).astype(int)))
             seen.append((here.tally_.counts[0], here.tally_.positives[0]))
-    limits = limits_of(*np.array(seen).T, -np.log(0.1))
+    limits = CentredBetaBinomial.limits_of(*np.array(seen).T, -np.log(0.1))
     misses = ((limits.lower > rate) | (limits.upper < rate)).reshape(runs, len(sizes)).any(axis=1).sum()
     assert stats.binomtest(int(misses), runs, 0.1, alternative="greater").pvalue > 1e-3
 
@@ -369,7 +369,9 @@ def test_a_fresh_stream_has_seen_nothing() -> None:
     state = (
         OnlineCalibrator(BINS, running=True).partial_fit(np.full(20, 0.1), np.ones(20, dtype=int)).to_dict()["state"]
     )
-    first = limits_of(np.array([20, 0, 0]), np.array([20, 0, 0]), float(np.log(3) - np.log(1 - 0.9)))
+    first = CentredBetaBinomial.limits_of(
+        np.array([20, 0, 0]), np.array([20, 0, 0]), float(np.log(3) - np.log(1 - 0.9))
+    )
     assert {name: state[name] for name in ("partition", "window", "uncounted", "contradicts", "merged")} == {
         "partition": partition,
         "window": [],

@@ -11,7 +11,6 @@ from scipy import special, stats
 
 from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, CentredBetaBinomial, Paper, Stitched
 from calibrant.sequences.base import squared_surprises
-from calibrant.sequences.centred import limits_of as centred_limits
 from calibrant.sequences.centred import log_evidence
 
 labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(lambda bits: np.array(bits, dtype=np.uint8))
@@ -174,9 +173,9 @@ def test_centred_limits_of_few_labels_are_those_of_the_formula() -> None:
             for _ in range(100):
                 middle = (low + high) / 2
                 low, high = (middle, high) if mixture(n, k, min(middle, 1 - 1e-15)) >= np.log(10) else (low, middle)
-            found = centred_limits(np.array([n]), np.array([k]), float(np.log(10)))
+            found = CentredBetaBinomial.limits_of(np.array([n]), np.array([k]), float(np.log(10)))
             assert found.lower[0] == pytest.approx(low, rel=1e-6)
-            mirrored = centred_limits(np.array([n]), np.array([n - k]), float(np.log(10)))
+            mirrored = CentredBetaBinomial.limits_of(np.array([n]), np.array([n - k]), float(np.log(10)))
             assert mirrored.upper[0] == pytest.approx(1 - found.lower[0], abs=1e-15)
 
 
@@ -202,7 +201,7 @@ def test_centred_limits_looked_at_after_every_label_miss_no_more_than_alpha(rate
     # the limits miss exactly where the evidence says so
     some = rng.integers(runs, size=3)
     for run in {*some.tolist(), *np.flatnonzero(misses)[:3].tolist()}:
-        limits = centred_limits(n.astype(int), k[run].astype(int), -float(np.log(alpha)))
+        limits = CentredBetaBinomial.limits_of(n.astype(int), k[run].astype(int), -float(np.log(alpha)))
         np.testing.assert_array_equal((limits.lower > rate) | (limits.upper < rate), evidence[run] >= -np.log(alpha))
 
 

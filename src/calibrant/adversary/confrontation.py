@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant._numbers import upper
 from calibrant._optional import pandas
-from calibrant._params import as_generator, check_int
-from calibrant._typing import BoolArray, FloatArray, IntArray, RandomState, ScoreMap
+from calibrant._params import Integer, as_generator
+from calibrant._typing import BoolArray, FloatArray, IntArray, ScoreMap, Seed
 from calibrant.adversary.ghost import BITS, POINTS, GhostWorld
 from calibrant.adversary.maps import is_fitted, predict, refitted
 from calibrant.calibrators.binning import BinningCalibrator
@@ -79,7 +79,7 @@ def confront(
     sample_sizes: Sequence[int] = SAMPLE_SIZES,
     world: GhostWorld | None = None,
     name: str | None = None,
-    random_state: RandomState = 0,
+    random_state: Seed = 0,
 ) -> Confrontation:
     """Build the distribution of the proof against an injective calibrator, and measure its shown and real error.
 
@@ -128,7 +128,7 @@ def confront(
         world = GhostWorld(calibrator.predict if is_fitted(calibrator) else None, seed=int(rng.integers(2**31)))
     contenders = {name or type(calibrator).__name__.removesuffix("Calibrator"): calibrator}
     contenders |= {"Binning": BinningCalibrator(n_bins=10)} if rivals is None else dict(rivals)
-    sizes = np.array([check_int("sample_sizes", size, minimum=10) for size in sample_sizes], dtype=np.int64)
+    sizes = np.array([Integer(10).check("sample_sizes", size) for size in sample_sizes], dtype=np.int64)
     numbers = np.full((5, len(contenders), sizes.size), np.nan)
     for column, n in enumerate(sizes.tolist()):
         scores, y = world.draw(rng, n)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._params import check_int
+from calibrant._params import Integer
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.rows.draw import Keys, mixed
 
@@ -43,7 +43,7 @@ class GhostWorld:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_int("seed", self.seed, minimum=0)
+        Integer(0).check("seed", self.seed)
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, CodeArray]:
         """Return `n` scores and labels, independent draws."""

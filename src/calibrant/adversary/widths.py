@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._numbers import percent
-from calibrant._params import as_generator, check_int, check_open_unit
-from calibrant._typing import FloatArray, RandomState, ScoreMap
+from calibrant._params import OPEN_UNIT, Integer, as_generator
+from calibrant._typing import FloatArray, ScoreMap, Seed
 from calibrant.adversary.ghost import GhostWorld
 from calibrant.adversary.maps import is_fitted, predict, refitted
 from calibrant.tripod import minimum_expected_width
@@ -62,7 +62,7 @@ def width_demonstration(
     n: int = 10_000,
     confidence_level: float = 0.9,
     widths: Sequence[float] = tuple(np.arange(23) / 20),
-    random_state: RandomState = 0,
+    random_state: Seed = 0,
 ) -> WidthDemonstration:
     """Show `cor:CI-PS-diameter`: an interval that is valid on coin flips and on the ghost world must be wide.
 
@@ -93,11 +93,11 @@ def width_demonstration(
     >>> demonstration.needed_width >= demonstration.minimum_width
     True
     """
-    check_open_unit("confidence_level", confidence_level)
+    OPEN_UNIT.check("confidence_level", confidence_level)
     is_fitted(calibrator)
     rng = as_generator(random_state)
     world = GhostWorld(seed=int(rng.integers(2**31)))
-    scores, y = world.draw(rng, check_int("n", n, minimum=10))
+    scores, y = world.draw(rng, Integer(10).check("n", n))
     new_scores, label = world.draw(rng, _PROBES)
     prediction = predict(refitted(calibrator, scores, y), new_scores)
     half = np.asarray(widths, dtype=np.float64)[:, None] / 2.0

@@ -21,12 +21,10 @@ from calibrant._params import (
     RandomState,
     Rule,
     ScoreRange,
-    check_score_range,
     thread_count,
 )
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike
-from calibrant._typing import RandomState as Seed
+from calibrant._typing import ArrayLike, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import VALUES
 from calibrant.intervals import METHODS
@@ -152,7 +150,9 @@ def _bins_for(settings: RegionParameters, n_rows: int, n_cutting: int) -> int:
 
 def _fixed_width(data: ScoredData, settings: RegionParameters, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed."""
-    score_range = (0.0, 1.0) if settings.score_range is None else check_score_range(settings.score_range)
+    score_range = (
+        (0.0, 1.0) if settings.score_range is None else ScoreRange().check("score_range", settings.score_range)
+    )
 
     def cut(rows: int) -> ScorePartition:
         return ScorePartition.fixed_width(check_enough_rows(rows, _bins_for(settings, rows, rows)), score_range)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import CheckedParameters, check_open_unit, check_state
+from calibrant._params import OPEN_UNIT, CheckedParameters, check_state
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
@@ -127,7 +127,7 @@ class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         from calibrant.calibrators.predicted_columns import Predict
 
         check_is_fitted(self)
-        return data.apply(Predict.of(self, data.columns, check_open_unit("coverage", coverage), prefix))
+        return data.apply(Predict.of(self, data.columns, OPEN_UNIT.check("coverage", coverage), prefix))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted calibrator as plain JSON values; `from_dict` reads it back."""

@@ -1,7 +1,7 @@
 """Calibration of a stream: intervals that hold at every moment, however often you look at them."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,17 +9,7 @@ import numpy as np
 from calibrant._input import as_array
 from calibrant._labels import Classes
 from calibrant._lock import Locked
-from calibrant._params import (
-    OPEN_UNIT,
-    Choice,
-    Flag,
-    Instance,
-    Integer,
-    Jobs,
-    Optional,
-    Rule,
-    thread_count,
-)
+from calibrant._params import OPEN_UNIT, Choice, Flag, Instance, Integer, Jobs, Optional, Rule, thread_count
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions import RegionCalibrator
@@ -37,6 +27,7 @@ _DEFAULT_CLASSES = (0, 1)
 _MERGED = "which streams were merged, and when, was decided without looking at their labels"
 
 
+@dataclass(eq=False, repr=False)
 class OnlineCalibrator(Locked, RegionCalibrator):
     """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
 
@@ -125,33 +116,18 @@ class OnlineCalibrator(Locked, RegionCalibrator):
         "value": Choice(VALUES),
         "n_jobs": Jobs(),
     }
-    _stream: Stream
-    _promise: Guarantee | None
 
-    def __init__(
-        self,
-        partition: Partition | None = None,
-        *,
-        confidence_level: float = 0.9,
-        sequence: str = "centred-beta-binomial",
-        running: bool = False,
-        n_bins: int = 10,
-        warmup: int = 1000,
-        value: str = "mean",
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.partition = partition
-        self.confidence_level = confidence_level
-        self.sequence = sequence
-        self.running = running
-        self.n_bins = n_bins
-        self.warmup = warmup
-        self.value = value
-        self.pos_label = pos_label
-        self.classes = classes
-        self.n_jobs = n_jobs
+    partition: Partition | None = None
+    _: KW_ONLY
+    confidence_level: float = 0.9
+    sequence: str = "centred-beta-binomial"
+    running: bool = False
+    n_bins: int = 10
+    warmup: int = 1000
+    value: str = "mean"
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+    n_jobs: int | None = None
 
     def fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
@@ -200,7 +176,8 @@ class OnlineCalibrator(Locked, RegionCalibrator):
             known = self._add_counts(scores, stream, stream.partition, *named)
         else:
             known = self._add_rows(scores, y, segments, stream, *named)
-        self._stream, self._promise = stream, None
+        self._stream = stream
+        self._promise: Guarantee | None = None
         self._set_classes(known)
         return self
 

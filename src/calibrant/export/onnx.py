@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import needed
-from calibrant._params import check_choice
+from calibrant._params import Choice
 from calibrant._sql.tree import balanced
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
@@ -79,7 +79,7 @@ def to_onnx(
     needed("onnx", "onnx", "ONNX models are written")
     from onnx import TensorProto, checker, helper, numpy_helper
 
-    check_choice("input_type", input_type, ("double", "float"))
+    Choice(("double", "float")).check("input_type", input_type)
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
     for name in chosen.values():

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from calibrant._params import check_choice
+from calibrant._params import Choice
 from calibrant._sql import dialects
 from calibrant._sql.dialects import Dialect
 from calibrant._sql.search import bin_of, by_segment, indented
@@ -83,7 +83,7 @@ def to_sql(
     END AS "calibrated"
     <BLANKLINE>
     """
-    check_choice("dialect", dialect, DIALECTS)
+    Choice(DIALECTS).check("dialect", dialect)
     spelling = dialects.DIALECTS[dialect]
     steps = export_table(calibrator, coverage=coverage)
     chosen = steps.choose(outputs)

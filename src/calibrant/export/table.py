@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import shown
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant._sql.search import LARGEST
 from calibrant._text import Setting, Text, joined
 from calibrant._typing import BoolArray, FloatArray, IntArray
@@ -161,7 +161,7 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
     >>> table.steps[0].cuts, table.calibrated, table.set_names
     (array([0.5]), array([0.1, 0.8]), ['{0, 1}', '{0, 1}'])
     """
-    coverage = check_open_unit("coverage", coverage)
+    coverage = OPEN_UNIT.check("coverage", coverage)
     if not isinstance(calibrator, ScoreCalibrator):
         raise InvalidTypeError(
             "calibrator",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from calibrant._optional import pandas
-from calibrant._params import check_choice, check_real, error_budget
+from calibrant._params import Choice, Number, error_budget
 from calibrant._text import PlainText, Text, in_python, render, words
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -148,7 +148,7 @@ class Guarantee:
         """
         check_tally(partition, tally)
         if isinstance(value, str):
-            check_choice("value", value, VALUES)
+            Choice(VALUES).check("value", value)
             middle = limits.midpoint  # 1/2 where nothing was seen
             values = middle if value == "midpoint" else np.where(tally.counts > 0, tally.rates, middle)
         else:
@@ -223,7 +223,7 @@ class Guarantee:
         probability `confidence_level` (see the notes above). Where `mass` cannot be certified, because too much may
         lie in no region, all regions are kept, and the returned mass is what can be.
         """
-        mass = check_real("mass", mass, rule="a number in (0, 1]")
+        mass = Number("a number in (0, 1]").check("mass", mass)
         if not 0.0 < mass <= 1.0:
             raise InvalidValueError("mass", "be a number in (0, 1]", got=repr(mass))
         radius, limits = self.radius, self.mass_limits

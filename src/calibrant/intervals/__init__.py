@@ -7,7 +7,7 @@ Examples
 array([0.1871])
 """
 
-from calibrant._params import check_choice
+from calibrant._params import Choice
 from calibrant.intervals.base import Interval, Method
 from calibrant.intervals.blaker import blaker
 from calibrant.intervals.clopper_pearson import clopper_pearson
@@ -86,4 +86,4 @@ def get_method(name: str) -> Method:
     >>> get_method("clopper-pearson").exact
     True
     """
-    return METHODS[check_choice("interval", name, METHODS)]
+    return METHODS[Choice(METHODS).check("interval", name)]

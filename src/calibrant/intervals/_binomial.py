@@ -5,15 +5,17 @@ the product of two factors that are each accurate: the probability of the bounda
 ratio of the tail to that probability, an integral of a smooth log-concave function.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals._deviance import LARGEST, deviance, invert_deviance, mirror, split, surplus
+from calibrant.intervals.base import Interval
 
 _NODES = 40
 _CUTOFF = 36.0
@@ -190,17 +192,28 @@ def outward(neg_log_p: FloatArray) -> tuple[FloatArray, FloatArray]:
     return lower, np.nextafter(q, 1.0)
 
 
-def within_deviance(k: FloatArray, n: FloatArray, bound: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest q with ``n kl(k / n, q) <= bound``, and the mirrored largest q for n - k in n."""
-    lower, upper = np.zeros_like(k), np.ones_like(k)
-    some = k > 0.0
+def both_limits(
+    counts: IntArray, positives: IntArray, solve: Callable[[FloatArray, FloatArray], FloatArray], least: int = 1
+) -> Interval:
+    """Return the limits of every region from ``solve(k, n)``, which gives -log of the lower limit for k positives in n.
+
+    The upper limit is the mirror image: that of n - k. With fewer than `least` positives the lower limit is 0.
+    """
+    n = np.tile(counts.astype(np.float64), 2)
+    k = np.concatenate([positives, counts - positives]).astype(np.float64)
+    lower, upper = np.zeros_like(n), np.ones_like(n)
+    some = k >= least
     if some.any():
-        k, n, bound = k[some], n[some], bound[some]
-        solution = bound / n
-        inner = k < n
-        solution[inner] = invert_deviance(k[inner], n[inner], bound[inner])
-        lower[some], upper[some] = outward(solution)
-    return lower, upper
+        lower[some], upper[some] = outward(solve(k[some], n[some]))
+    return Interval(lower[: counts.size], upper[counts.size :])
+
+
+def solve_deviance(k: FloatArray, n: FloatArray, bound: ArrayLike) -> FloatArray:
+    """Return -log q for the smallest q with ``n kl(k / n, q) <= bound``; 1 <= k <= n."""
+    bound = np.broadcast_to(np.asarray(bound, dtype=np.float64), k.shape)
+    solution, inner = bound / n, k < n
+    solution[inner] = invert_deviance(k[inner], n[inner], bound[inner])
+    return solution
 
 
 def lower_limit(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> FloatArray:
@@ -255,14 +268,6 @@ def upper_limit(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> FloatArray:
     return _lower(trials - positives, trials, log_level)[1]
 
 
-def two_sided(counts: ArrayLike, positives: ArrayLike, log_level: float) -> tuple[FloatArray, FloatArray]:
-    """Return both one-sided limits, each at the level ``exp(log_level)``, with one pass over all regions."""
-    n = np.asarray(counts, dtype=np.float64)
-    k = np.asarray(positives, dtype=np.float64)
-    limits = _lower(np.concatenate([k, n - k]), np.concatenate([n, n]), np.asarray(log_level))
-    return limits[0][: n.size], limits[1][n.size :]
-
-
 def sidak_log_level(alpha: float, n_regions: int) -> float:
     """Return log(1 - (1 - alpha)^(1/B)), the level at which B independent intervals hold together."""
     log_rate = np.log(-np.log1p(-alpha)) - np.log(n_regions)
@@ -291,18 +296,19 @@ def _checked(k: ArrayLike, n: ArrayLike, tail: ArrayLike) -> tuple[FloatArray, F
 
 def _lower(k: FloatArray, n: FloatArray, log_level: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a lower limit for the mean of k in n, and the mirrored upper limit for n - k in n."""
-    shape = k.shape
-    k, n, log_level = (np.ravel(x) for x in np.broadcast_arrays(k, n, log_level))
-    lower, upper = np.zeros_like(k), np.ones_like(k)
+    lower, upper = np.zeros(k.shape), np.ones(k.shape)
     some = k > 0.0
     if some.any():
-        # regions with the same numbers have the same limits, and many small regions have few different numbers
-        numbers = np.stack([k[some], n[some], log_level[some]])
-        order = np.lexsort(numbers)
-        numbers = numbers[:, order]
-        new = np.append(True, (numbers[:, 1:] != numbers[:, :-1]).any(axis=0))
-        place = np.empty_like(order)
-        place[order] = np.cumsum(new) - 1
-        ours, mirrored = outward(solve_tail(*numbers[:, new]))
-        lower[some], upper[some] = ours[place], mirrored[place]
-    return lower.reshape(shape), upper.reshape(shape)
+        lower[some], upper[some] = outward(solve_distinct(k[some], n[some], log_level[some]))
+    return lower, upper
+
+
+def solve_distinct(k: FloatArray, n: FloatArray, log_level: FloatArray) -> FloatArray:
+    """Return what `solve_tail` does, once for regions with the same numbers: many small regions have few of them."""
+    numbers = np.stack(np.broadcast_arrays(k, n, log_level))
+    order = np.lexsort(numbers)
+    numbers = numbers[:, order]
+    new = np.append(True, (numbers[:, 1:] != numbers[:, :-1]).any(axis=0))
+    place = np.empty_like(order)
+    place[order] = np.cumsum(new) - 1
+    return solve_tail(*numbers[:, new])[place]

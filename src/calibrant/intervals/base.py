@@ -1,17 +1,12 @@
 """What every interval method returns, and what the registry knows about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibrant._typing import FloatArray
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,21 +1,17 @@
 """Blaker: exact binomial limits nested in Clopper-Pearson's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import special
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.intervals._binomial import log_tail, outward, sidak_log_level, solve_tail
+from calibrant.intervals._binomial import both_limits, log_tail, sidak_log_level, solve_tail
 from calibrant.intervals._deviance import neg_log_ratio, split
 from calibrant.intervals.base import Interval
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 _LOG_TWO = float(np.log(2.0))
 _MAX_ITERATIONS = 100
@@ -68,16 +64,9 @@ def blaker(tally: Tally, alpha: float) -> Interval:
     >>> print(interval.lower.round(4), interval.upper.round(4))
     [0.0873] [0.6194]
     """
-    alpha = check_open_unit("alpha", alpha)
-    n = tally.counts.astype(np.float64)
-    k = tally.positives.astype(np.float64)
-    both_k, both_n = np.concatenate([k, n - k]), np.concatenate([n, n])
-    lower, upper = np.zeros_like(both_k), np.ones_like(both_k)
-    some = both_k > 0.0
-    if some.any():
-        solution = _solve(both_k[some], both_n[some], sidak_log_level(alpha, tally.n_regions))
-        lower[some], upper[some] = outward(solution)
-    return Interval(lower[: k.size], upper[k.size :])
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    log_delta = sidak_log_level(alpha, tally.n_regions)
+    return both_limits(tally.counts, tally.positives, lambda k, n: _solve(k, n, log_delta))
 
 
 def _solve(k: FloatArray, n: FloatArray, log_delta: float) -> FloatArray:

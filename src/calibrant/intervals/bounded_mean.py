@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant._typing import FloatArray
 
 _BISECTIONS = 60
@@ -74,7 +74,7 @@ def bounded_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (0.233, 0.267)
     """
-    alpha = check_open_unit("alpha", alpha)
+    alpha = OPEN_UNIT.check("alpha", alpha)
     n, mean = outcomes.size, float(outcomes.mean())
     lower, upper = lower_mean(mean, n, alpha / 4.0), 1.0 - lower_mean(1.0 - mean, n, alpha / 4.0)
     if n > 1:
@@ -119,7 +119,7 @@ def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     >>> round(low, 3), round(high, 3)
     (0.246, 0.256)
     """
-    alpha = check_open_unit("alpha", alpha)
+    alpha = OPEN_UNIT.check("alpha", alpha)
     n, goal = outcomes.size, math.log(2.0 / alpha)
     number = np.arange(1, n + 1)
     running_mean = (0.5 + np.cumsum(outcomes)) / (number + 1)

@@ -1,17 +1,11 @@
 """Clopper-Pearson: exact binomial limits, the default."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
-from calibrant.intervals._binomial import sidak_log_level, two_sided
+from calibrant._params import OPEN_UNIT
+from calibrant.intervals._binomial import both_limits, sidak_log_level, solve_distinct
 from calibrant.intervals.base import Interval
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 
 def clopper_pearson(tally: Tally, alpha: float) -> Interval:
@@ -52,6 +46,6 @@ def clopper_pearson(tally: Tally, alpha: float) -> Interval:
     >>> print(interval.lower.round(4), interval.upper.round(4))
     [0.159 0.   ] [0.841 1.   ]
     """
-    alpha = check_open_unit("alpha", alpha)
+    alpha = OPEN_UNIT.check("alpha", alpha)
     log_level = sidak_log_level(alpha, tally.n_regions) - float(np.log(2.0))
-    return Interval(*two_sided(tally.counts, tally.positives, log_level))
+    return both_limits(tally.counts, tally.positives, lambda k, n: solve_distinct(k, n, np.asarray(log_level)))

@@ -1,16 +1,10 @@
 """Empirical Bernstein: the paper's own interval."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant.intervals.base import Interval, around_rate
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 
 def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
@@ -48,7 +42,7 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     >>> empirical_bernstein(Tally.from_counts([100] * 10, [50] * 10), alpha=0.1).radius[0].round(4)
     np.float64(0.34)
     """
-    alpha = check_open_unit("alpha", alpha)
+    alpha = OPEN_UNIT.check("alpha", alpha)
     n = np.maximum(tally.counts, 1).astype(np.float64)
     k = tally.positives.astype(np.float64)
     variance = (k / n) * ((n - k) / n)

@@ -1,16 +1,10 @@
 """Hoeffding: one width for all rates."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant.intervals.base import Interval, around_rate
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 
 def hoeffding(tally: Tally, alpha: float) -> Interval:
@@ -42,6 +36,6 @@ def hoeffding(tally: Tally, alpha: float) -> Interval:
     >>> hoeffding(Tally.from_counts([100] * 10, [50] * 10), alpha=0.1).radius[0].round(4)
     np.float64(0.1628)
     """
-    alpha = check_open_unit("alpha", alpha)
+    alpha = OPEN_UNIT.check("alpha", alpha)
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
     return around_rate(tally, np.sqrt(log_term / (2.0 * np.maximum(tally.counts, 1))))

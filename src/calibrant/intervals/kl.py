@@ -1,17 +1,11 @@
 """Bernoulli-KL: the Chernoff bound, inverted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
-from calibrant.intervals._binomial import within_deviance
+from calibrant._params import OPEN_UNIT
+from calibrant.intervals._binomial import both_limits, solve_deviance
 from calibrant.intervals.base import Interval
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 
 def kl(tally: Tally, alpha: float) -> Interval:
@@ -48,8 +42,6 @@ def kl(tally: Tally, alpha: float) -> Interval:
     >>> print(interval.lower.round(4), interval.upper.round(4))
     [0.0134] [0.1215]
     """
-    alpha = check_open_unit("alpha", alpha)
-    n = tally.counts.astype(np.float64)
-    k = tally.positives.astype(np.float64)
-    bound = np.full(n.size, np.log(2.0 * tally.n_regions) - np.log(alpha))
-    return Interval(within_deviance(k, n, bound)[0], within_deviance(n - k, n, bound)[1])
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    bound = np.log(2.0 * tally.n_regions) - np.log(alpha)
+    return both_limits(tally.counts, tally.positives, lambda k, n: solve_deviance(k, n, bound))

@@ -1,18 +1,12 @@
 """Uniform mass, no split: one closed-form width for all bins."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant._text import Setting
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.base import Interval, around_rate
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.tally import Tally
 
 
 def umd(tally: Tally, alpha: float) -> Interval:
@@ -54,7 +48,7 @@ def umd(tally: Tally, alpha: float) -> Interval:
     >>> umd(Tally.from_counts([1000] * 10, [500] * 10), alpha=0.1).radius[0].round(4)
     np.float64(0.0515)
     """
-    alpha = check_open_unit("alpha", alpha)
+    alpha = OPEN_UNIT.check("alpha", alpha)
     smallest = tally.n_rows // tally.n_regions - 1
     if smallest < 1:
         raise InvalidValueError(

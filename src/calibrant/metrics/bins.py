@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant._input import at_row
-from calibrant._params import check_bins, check_choice
+from calibrant._params import Choice, check_bins
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows import ScoredData, read_rows
@@ -102,7 +102,7 @@ def few_values(n_values: int, n_rows: int) -> bool:
 
 def binned(rows: MemoryRows, n_bins: int, strategy: str) -> Bins:
     """Group rows into the bins asked for. Bins without rows are left out, because they weigh nothing."""
-    check_choice("strategy", strategy, BINS)
+    Choice(BINS).check("strategy", strategy)
     n_bins = check_bins(n_bins)
     if strategy != "uniform":
         inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]

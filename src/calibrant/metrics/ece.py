@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrant._params import Integer, Only, check_choice, error_budget
+from calibrant._params import Choice, Integer, Only, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
@@ -96,7 +96,7 @@ def ece(
     l1-ECE 0.1765 (95% valid interval 0.147 to 0.206 for the calibration error in these bins of the scores seen, which \
 is at most the error without bins)
     """
-    check_choice("norm", norm, NORMS)
+    Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)
     bins = _bins(read_forecasts(y, scores, pos_label, classes), n_bins, strategy)
     return _estimate(bins, norm, confidence_level, swept=n_bins == _SWEEP)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 import numpy as np
 from scipy import fft
 
-from calibrant._params import check_int, error_budget
+from calibrant._params import Integer, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.metrics.bins import read_forecasts
 from calibrant.metrics.estimate import Estimate
@@ -79,7 +79,7 @@ def smooth_ece(
     >>> print(smooth_ece(y, scores))
     smooth ECE 0.1765 (95% valid interval 0.151 to 0.206 for the smooth calibration error of the scores seen)
     """
-    n_cells = check_int("n_cells", n_cells, minimum=16)
+    n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes)
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._input import as_array, shown
-from calibrant._params import check_int
+from calibrant._params import Integer
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.base import Partition
@@ -37,7 +37,7 @@ class FunctionPartition(Partition):
         if not callable(function):
             raise InvalidTypeError("function", "be callable", got=type(function).__name__)
         if isinstance(regions, int | np.integer):
-            count = check_int("regions", regions, minimum=1)
+            count = Integer(1).check("regions", regions)
             if count > _MOST_REGIONS:
                 raise InvalidValueError("regions", f"be at most {_MOST_REGIONS}", got=str(count))
             values: tuple[Hashable, ...] = tuple(range(count))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._input import as_array, as_numbers, as_scores, check_in_range, shown
-from calibrant._params import check_bins, check_int, check_real, check_score_range, check_state
+from calibrant._params import Integer, Number, ScoreRange, check_bins, check_state
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -138,7 +138,7 @@ class ScorePartition(Bins):
     def fixed_width(cls, n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> Self:
         """See `Partition.fixed_width`."""
         n_bins = check_bins(n_bins)
-        low, high = check_score_range(score_range)
+        low, high = ScoreRange().check("score_range", score_range)
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
             raise InvalidValueError(
@@ -154,7 +154,7 @@ class ScorePartition(Bins):
             raise InvalidValueError("edges", "be strictly increasing", got=shown(inner.tolist()))
         if score_range is None:
             return cls(inner)
-        low, high = check_score_range(score_range)
+        low, high = ScoreRange().check("score_range", score_range)
         if inner.size and not (low < inner[0] and inner[-1] <= high):
             got = shown(inner.tolist())
             raise InvalidValueError("edges", ("lie inside ", Setting("score_range", (low, high))), got=got)
@@ -169,7 +169,7 @@ class ScorePartition(Bins):
     def uniform_mass(cls, scores: ArrayLike, n_bins: int) -> Self:
         """See `Partition.uniform_mass`."""
         prepared = as_scores(scores)
-        ranks = edge_ranks(prepared.size, check_int("n_bins", n_bins, minimum=1))
+        ranks = edge_ranks(prepared.size, Integer(1).check("n_bins", n_bins))
         cells = cls.atoms(kernels.order_statistics(prepared, ranks))
         no_labels = np.zeros(prepared.size, dtype=np.uint8)
         return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
@@ -210,8 +210,8 @@ class ScorePartition(Bins):
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
         check_state(state, ("edges", "low", "high", "first_rank", "last_rank", "n_rows", "atoms"))
-        low = -np.inf if state["low"] is None else check_real("low", state["low"], rule="a number or None")
-        high = np.inf if state["high"] is None else check_real("high", state["high"], rule="a number or None")
+        low = -np.inf if state["low"] is None else Number("a number or None").check("low", state["low"])
+        high = np.inf if state["high"] is None else Number("a number or None").check("high", state["high"])
         edges = as_numbers(state["edges"], "edges")
         if (edges[1:] <= edges[:-1]).any():
             raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
@@ -225,7 +225,7 @@ class ScorePartition(Bins):
             return cls(edges, (low, high), atoms=atoms)
         if atoms or any(value is None for value in (*ranks.values(), n_rows)):
             raise InvalidValueError("first_rank, last_rank and n_rows", "be given together, and without atoms")
-        n_rows = check_int("n_rows", n_rows, minimum=0)
+        n_rows = Integer(0).check("n_rows", n_rows)
         if n_rows > _MOST_ROWS:
             raise InvalidValueError("n_rows", "be at most 2**62", got=str(n_rows))
         first, last = (_read_ranks(values, name, edges.size) for name, values in ranks.items())

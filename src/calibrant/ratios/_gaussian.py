@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._input import as_numbers
 from calibrant._params import Flag, Integer, Number, Optional, RandomState, Rule
-from calibrant._typing import FloatArray
+from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
 
@@ -92,6 +92,7 @@ class Centers(Rule[Any]):
         return Integer(1).parse(value) if np.ndim(value) == 0 else value
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianRatio(DensityRatio):
     """A density ratio that is a sum of Gaussian bumps."""
 
@@ -101,12 +102,11 @@ class GaussianRatio(DensityRatio):
         "standardize": Flag(),
         "random_state": RandomState(),
     }
-    centers: Any
-    bandwidth: Any
-    standardize: bool
-    bandwidth_: float
-    coef_: FloatArray
-    _basis: Basis
+
+    centers: int | ArrayLike = 100
+    bandwidth: ArrayLike | None = None
+    standardize: bool = True
+    random_state: Seed = 0
 
     def _bandwidths(self, basis: Basis, source: FloatArray) -> FloatArray:
         """The bandwidths to choose from."""

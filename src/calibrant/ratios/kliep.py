@@ -1,12 +1,13 @@
 """KLIEP: the ratio under which the target rows are most likely."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._params import Integer, Rule, as_generator
-from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios._gaussian import Basis, GaussianRatio, batches
 
@@ -14,6 +15,7 @@ _GAP = 1e-4  # of the mean log-likelihood: far below what any number of rows tel
 _MOST_STEPS = 5000
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KLIEP(GaussianRatio):
     """Density ratio by the Kullback-Leibler importance estimation procedure, tuned by likelihood cross-validation.
 
@@ -69,20 +71,7 @@ class KLIEP(GaussianRatio):
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {**GaussianRatio._parameter_rules, "cv": Integer(2)}
 
-    def __init__(
-        self,
-        centers: Any = 100,
-        *,
-        bandwidth: ArrayLike | None = None,
-        cv: int = 5,
-        standardize: bool = True,
-        random_state: Any = 0,
-    ) -> None:
-        self.centers = centers
-        self.bandwidth = bandwidth
-        self.cv = cv
-        self.standardize = standardize
-        self.random_state = random_state
+    cv: int = 5
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         n_parts = int(self.cv)

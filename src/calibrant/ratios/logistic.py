@@ -1,6 +1,7 @@
 """The ratio from a classifier that tells the two populations apart."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from calibrant.ratios.base import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRatio(DensityRatio):
     """Density ratio from any probabilistic classifier trained to tell target rows from source rows.
 
@@ -63,8 +65,7 @@ class LogisticRatio(DensityRatio):
         ),
     }
 
-    def __init__(self, classifier: Any = None) -> None:
-        self.classifier = classifier
+    classifier: Any = None
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         raise NotImplementedError  # `fit` hands rows to the classifier as they are

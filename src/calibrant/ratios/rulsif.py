@@ -1,13 +1,14 @@
 """RuLSIF: a bounded ratio, against a mixture of both populations."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant._params import Number, Rule
-from calibrant._typing import ArrayLike
 from calibrant.ratios.ulsif import ULSIF
 
 
+@dataclass(eq=False, repr=False)
 class RuLSIF(ULSIF):
     """Relative density ratio p_target / (mixing p_target + (1 - mixing) p_source), tuned by leave-one-out.
 
@@ -51,26 +52,7 @@ class RuLSIF(ULSIF):
         "mixing": Number("a number in [0, 1)", 0.0, 1.0, open_high=True),
     }
 
-    def __init__(
-        self,
-        mixing: float = 0.1,
-        *,
-        centers: Any = 100,
-        bandwidth: ArrayLike | None = None,
-        penalty: ArrayLike | None = None,
-        standardize: bool = True,
-        random_state: Any = 0,
-        n_jobs: int | None = -1,
-    ) -> None:
-        super().__init__(
-            centers,
-            bandwidth=bandwidth,
-            penalty=penalty,
-            standardize=standardize,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
-        self.mixing = mixing
+    mixing: float = 0.1
 
     def _mixing(self) -> float:
         return float(self.mixing)

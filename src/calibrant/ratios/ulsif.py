@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from calibrant.ratios._least_squares import LeastSquares
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ULSIF(GaussianRatio):
     """Density ratio by unconstrained least-squares importance fitting, tuned by leave-one-out.
 
@@ -77,22 +79,8 @@ class ULSIF(GaussianRatio):
         "n_jobs": Jobs(),
     }
 
-    def __init__(
-        self,
-        centers: Any = 100,
-        *,
-        bandwidth: ArrayLike | None = None,
-        penalty: ArrayLike | None = None,
-        standardize: bool = True,
-        random_state: Any = 0,
-        n_jobs: int | None = -1,
-    ) -> None:
-        self.centers = centers
-        self.bandwidth = bandwidth
-        self.penalty = penalty
-        self.standardize = standardize
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    penalty: ArrayLike | None = None
+    n_jobs: int | None = -1
 
     def _mixing(self) -> float:
         return 0.0

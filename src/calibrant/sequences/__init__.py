@@ -1,6 +1,6 @@
 """Confidence sequences: limits that hold at every moment, one method per file."""
 
-from calibrant._params import check_choice
+from calibrant._params import Choice
 from calibrant.sequences.base import Sequence
 from calibrant.sequences.beta_binomial import BetaBinomial
 from calibrant.sequences.betting import Betting
@@ -27,4 +27,4 @@ SEQUENCES: dict[str, type[Sequence]] = {
 
 def get_sequence(name: str) -> type[Sequence]:
     """Return the sequence called `name`."""
-    return SEQUENCES[check_choice("sequence", name, SEQUENCES)]
+    return SEQUENCES[Choice(SEQUENCES).check("sequence", name)]

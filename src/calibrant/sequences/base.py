@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from calibrant._params import check_open_unit, check_state
+from calibrant._params import OPEN_UNIT, check_state
 from calibrant._state import read_counts, read_numbers
 from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
@@ -55,7 +55,7 @@ class Sequence(ABC):
     positives: IntArray
 
     def __init__(self, n_regions: int, alpha: float) -> None:
-        self.alpha = check_open_unit("alpha", alpha)
+        self.alpha = OPEN_UNIT.check("alpha", alpha)
         self.n_regions = n_regions
         self.counts, self.positives = np.zeros((2, n_regions), dtype=np.int64)
 
@@ -105,6 +105,30 @@ class Sequence(ABC):
         self.counts, self.positives = counts, positives
 
 
+class CountSequence(Sequence):
+    """A sequence whose limits depend on the counts alone: order does not matter, and streams can be merged."""
+
+    order_free = True
+
+    @staticmethod
+    @abstractmethod
+    def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
+        """Return the limits for given counts and log(B / alpha)."""
+
+    def _append(self, region: int, labels: CodeArray) -> None:
+        """Nothing besides the counts is remembered."""
+
+    def limits(self) -> Interval:
+        """Return the limits of every region now."""
+        return self.limits_of(self.counts, self.positives, self.log_share)
+
+    @classmethod
+    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
+        """Return the limits after each label of a single stream."""
+        hits = np.cumsum(labels, dtype=np.int64)
+        return cls.limits_of(np.arange(1, labels.size + 1), hits, cls(1, alpha).log_share)
+
+
 class HalfWidthSequence(Sequence):
     """A sequence whose limits are the rate plus and minus a half-width that depends on the summed squared surprises.
 
@@ -135,10 +159,8 @@ class HalfWidthSequence(Sequence):
     @classmethod
     def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
         """Return the limits after each label of a single stream."""
-        log_share = -float(np.log(check_open_unit("alpha", alpha)))
-        counts = np.arange(1, labels.size + 1)
-        surprise = np.cumsum(squared_surprises(labels, 0, 0))
-        return cls._around(counts, np.cumsum(labels, dtype=np.int64), surprise, log_share)
+        counts, hits = np.arange(1, labels.size + 1), np.cumsum(labels, dtype=np.int64)
+        return cls._around(counts, hits, np.cumsum(squared_surprises(labels, 0, 0)), cls(1, alpha).log_share)
 
     @classmethod
     def _around(cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float) -> Interval:

@@ -3,16 +3,15 @@
 import numpy as np
 from scipy import special
 
-from calibrant._params import check_open_unit
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.intervals import Interval
-from calibrant.intervals._binomial import stirling_error, within_deviance
-from calibrant.sequences.base import Implementation, Sequence, worth_compiling
+from calibrant.intervals._binomial import both_limits, solve_deviance, stirling_error
+from calibrant.sequences.base import CountSequence, Implementation, worth_compiling
 
 _SERIES_FROM = 32.0
 
 
-class BetaBinomial(Sequence):
+class BetaBinomial(CountSequence):
     """Rates are ruled out when a bet against them, averaged over all betting strategies, has grown by B / alpha.
 
     Claimed: with probability at least 1 - alpha the limits hold after every label and in every region, whatever rule
@@ -43,31 +42,20 @@ class BetaBinomial(Sequence):
 
     name = "beta-binomial"
     theorem = "the beta-binomial mixture martingale and Ville's inequality (Robbins 1970), by Bonferroni"
-    order_free = True
 
-    def _append(self, region: int, labels: CodeArray) -> None:
-        """Nothing besides the counts is remembered."""
-
-    def limits(self) -> Interval:
-        """Return the limits of every region now."""
-        return limits_of(self.counts, self.positives, self.log_share)
+    @staticmethod
+    def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
+        """Return the limits for given counts and log(B / alpha)."""
+        return both_limits(counts, positives, lambda k, n: solve_deviance(k, n, deviance_bound(n, k, log_share)))
 
     @classmethod
     def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
         """Return the limits after each label of a single stream."""
-        log_share = -float(np.log(check_open_unit("alpha", alpha)))
-        if worth_compiling(labels.size, implementation):
-            from calibrant.sequences import _compiled
+        if not worth_compiling(labels.size, implementation):
+            return super().path(labels, alpha)
+        from calibrant.sequences import _compiled
 
-            return Interval(*_compiled.beta_binomial_path(labels, log_share))
-        return limits_of(np.arange(1, labels.size + 1), np.cumsum(labels, dtype=np.int64), log_share)
-
-
-def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
-    """Return the limits for given counts and log(B / alpha)."""
-    n, k = counts.astype(np.float64), positives.astype(np.float64)
-    bound = deviance_bound(n, k, log_share)
-    return Interval(within_deviance(k, n, bound)[0], within_deviance(n - k, n, bound)[1])
+        return Interval(*_compiled.beta_binomial_path(labels, cls(1, alpha).log_share))
 
 
 def deviance_bound(n: FloatArray, k: FloatArray, log_share: float) -> FloatArray:
@@ -76,7 +64,7 @@ def deviance_bound(n: FloatArray, k: FloatArray, log_share: float) -> FloatArray
     It is ln(B / alpha) plus what the mixture loses to the best rate in hindsight, written without the large terms of
     the gamma functions, which cancel.
     """
-    whole = np.where(n > 0, stirling_error(np.maximum(n, 1.0)) + 0.5 * np.log(2 * np.pi * np.maximum(n, 1.0)), 0.0)
+    whole = stirling_error(n) + 0.5 * np.log(2 * np.pi * n)
     return np.asarray(whole - _half_excess(k) - _half_excess(n - k) + np.log(np.pi) + log_share)
 
 

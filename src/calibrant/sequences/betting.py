@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._params import Number, check_open_unit, check_state
+from calibrant._params import Number, check_state
 from calibrant._state import read_count, read_numbers
 from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IntArray
@@ -78,9 +78,7 @@ class _Gamblers:
         gain = labels[:, None] - _GRID[alive]
         raised = 1.0 + np.minimum(bets[:, None], _LARGEST_RAISE[alive]) * gain
         lowered = 1.0 - np.minimum(bets[:, None], _LARGEST_LOWER[alive]) * gain
-        with np.errstate(
-            over="ignore", under="ignore"
-        ):  # beyond the threshold, and far below it, nothing depends on them
+        with np.errstate(over="ignore", under="ignore"):  # nothing depends on capital beyond or far below the threshold
             too_low = np.cumprod(np.concatenate([self.too_low[None], raised]), axis=0)
             too_high = np.cumprod(np.concatenate([self.too_high[None], lowered]), axis=0)
         # the first falls and the second rises in the rate, so that each rules out a run from its own end
@@ -184,8 +182,7 @@ class Betting(Sequence):
     @classmethod
     def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
         """Return the limits after each label of a single stream."""
-        log_threshold = float(np.log(2.0) - np.log(check_open_unit("alpha", alpha)))
-        return Interval(*_Gamblers.fresh().take(labels, log_threshold, implementation))
+        return Interval(*_Gamblers.fresh().take(labels, cls(1, alpha)._log_threshold, implementation))
 
     def state(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""

@@ -3,12 +3,11 @@
 import numpy as np
 from scipy import special
 
-from calibrant._params import check_open_unit
-from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.intervals import Interval
-from calibrant.intervals._binomial import outward
+from calibrant.intervals._binomial import both_limits
 from calibrant.intervals._deviance import LARGEST, deviance_part, neg_log_ratio, split, surplus
-from calibrant.sequences.base import Implementation, Sequence
+from calibrant.sequences.base import CountSequence
 
 _CONCENTRATIONS = np.array([[2.0], [20.0], [200.0]])  # a row each, to be averaged over
 _SERIES_FROM = 32.0
@@ -17,7 +16,7 @@ _CONVERGED = 1e-4  # of the distance from the observed rate: the error left is a
 _ROUNDING = 1e-9  # added to the threshold: many times the error of the evidence
 
 
-class CentredBetaBinomial(Sequence):
+class CentredBetaBinomial(CountSequence):
     """Rates are ruled out when bets that they are a little too low or too high have grown by B / alpha on average.
 
     Claimed: with probability at least 1 - alpha the limits hold after every label and in every region, whatever rule
@@ -57,32 +56,12 @@ class CentredBetaBinomial(Sequence):
 
     name = "centred-beta-binomial"
     theorem = "beta-binomial mixture martingales centred at each rate, and Ville's inequality, by Bonferroni"
-    order_free = True
 
-    def _append(self, region: int, labels: CodeArray) -> None:
-        """Nothing besides the counts is remembered."""
-
-    def limits(self) -> Interval:
-        """Return the limits of every region now."""
-        return limits_of(self.counts, self.positives, self.log_share)
-
-    @classmethod
-    def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
-        """Return the limits after each label of a single stream."""
-        log_share = -float(np.log(check_open_unit("alpha", alpha)))
-        return limits_of(np.arange(1, labels.size + 1), np.cumsum(labels, dtype=np.int64), log_share)
-
-
-def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
-    """Return the limits for given counts and log(B / alpha)."""
-    size = counts.size
-    n = np.tile(counts.astype(np.float64), 2)
-    k = np.concatenate([positives, counts - positives]).astype(np.float64)  # the upper limits are mirrored lower ones
-    lower, upper = np.zeros_like(n), np.ones_like(n)
-    some = k > 1.0
-    if some.any():
-        lower[some], upper[some] = outward(_solve(k[some], n[some], log_share + _ROUNDING))
-    return Interval(lower[:size], upper[size:])
+    @staticmethod
+    def limits_of(counts: IntArray, positives: IntArray, log_share: float) -> Interval:
+        """Return the limits for given counts and log(B / alpha)."""
+        level = log_share + _ROUNDING
+        return both_limits(counts, positives, lambda k, n: _solve(k, n, level), least=2)
 
 
 def log_evidence(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:

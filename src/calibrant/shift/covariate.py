@@ -17,7 +17,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.intervals import Interval
 from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, tolerated_error
-from calibrant.intervals.shift.base import check_weight_bound, weight_sums, weighted_rates
+from calibrant.intervals.shift.base import WEIGHT_BOUND, WEIGHT_FLOOR, weight_sums, weighted_rates
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.partition import Partition
 from calibrant.ratios import DensityRatio
@@ -116,8 +116,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         **RegionParameters._parameter_rules,
         "interval": Choice(SHIFT_METHODS),
         "value": Choice(VALUES),
-        "weight_bound": Optional(Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)),
-        "weight_floor": Number("a number >= 0 that no importance weight falls below", 0.0),
+        "weight_bound": Optional(WEIGHT_BOUND),
+        "weight_floor": WEIGHT_FLOOR,
         "weight_error": _WEIGHT_ERROR,
         "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
     }
@@ -220,7 +220,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     def _weights_of(self, tally: Tally) -> Weights:
         """What is known of weights by their sums; the largest is the bound where none is given."""
         if self.weight_bound is not None:
-            return Weights(True, check_weight_bound(tally, self.weight_bound), bounded=True)
+            return Weights(True, float(self.weight_bound), bounded=True)
         return Weights(True, float(weight_sums(tally).largest.max()), bounded=False)
 
     @classmethod

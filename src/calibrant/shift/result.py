@@ -11,8 +11,7 @@ from calibrant._typing import FloatArray
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee, ImportanceWeights, Population, Statement, check_tally
 from calibrant.intervals import Interval
-from calibrant.intervals.shift import ShiftMethod, widened
-from calibrant.intervals.shift.base import check_weight_bound
+from calibrant.intervals.shift import Evidence, ShiftMethod, widened
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
@@ -89,7 +88,7 @@ class ShiftResult:
         check_state(state, _KEYS)
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         check_tally(partition, tally)
-        bound = check_weight_bound(tally, state["bound"])
+        bound = Evidence(tally, state["bound"]).weight_bound  # which checks it
         limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
         value = read_numbers(state["value"], "value", size=tally.n_regions, low=0.0, high=1.0)
         known, bounded = read_flag(state, "known"), read_flag(state, "bounded")

@@ -9,10 +9,7 @@ Examples
 array([0.3065])
 """
 
-from calibrant._params import check_choice
-from calibrant._text import Setting
-from calibrant.errors import InvalidTypeError
-from calibrant.intervals.base import Interval
+from calibrant._params import Choice
 from calibrant.intervals.shift.base import Evidence, ShiftMethod, WeightedRows
 from calibrant.intervals.shift.betting import betting
 from calibrant.intervals.shift.empirical_bernstein import empirical_bernstein
@@ -37,66 +34,36 @@ __all__ = [
 ]
 
 
-def _betting(evidence: Evidence, alpha: float) -> Interval:
-    if evidence.rows is None:
-        raise InvalidTypeError(
-            "interval",
-            "be one that needs counts only, where the rows are not at hand",
-            got="'betting'",
-            advice=("use ", Setting("interval", "empirical-bernstein")),
-        )
-    return betting(evidence.rows, alpha, weight_bound=evidence.weight_bound)
-
-
-def _oracle(evidence: Evidence, alpha: float) -> Interval:
-    if evidence.relative_mass is None:
-        raise InvalidTypeError(
-            "relative_mass",
-            ("be given for ", Setting("interval", "oracle")),
-            got="None",
-            advice=("use ", Setting("interval", "betting"), ", which does not need it"),
-        )
-    return oracle(evidence.tally, alpha, weight_bound=evidence.weight_bound, relative_mass=evidence.relative_mass)
-
-
-def _paper(evidence: Evidence, alpha: float) -> Interval:
-    return paper(evidence.tally, alpha, weight_bound=evidence.weight_bound, weight_floor=evidence.weight_floor)
-
-
-def _paper_remark(evidence: Evidence, alpha: float) -> str | None:
-    return why_vacuous(evidence.tally, alpha, weight_bound=evidence.weight_bound, weight_floor=evidence.weight_floor)
-
-
 SHIFT_METHODS: dict[str, ShiftMethod] = {
     method.name: method
     for method in (
         ShiftMethod(
             "betting",
-            _betting,
+            betting,
             "hedged betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level",
             needs_rows=True,
         ),
         ShiftMethod(
             "empirical-bernstein",
-            lambda e, alpha: empirical_bernstein(e.tally, alpha, weight_bound=e.weight_bound),
+            empirical_bernstein,
             "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level",
         ),
         ShiftMethod(
             "hoeffding",
-            lambda e, alpha: hoeffding(e.tally, alpha, weight_bound=e.weight_bound),
+            hoeffding,
             "Hoeffding's inequality on w (y - theta) (1963, Theorem 2), by Bonferroni",
         ),
         ShiftMethod(
             "oracle",
-            _oracle,
+            oracle,
             "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni",
             any_multiple=False,
         ),
         ShiftMethod(
             "paper",
-            _paper,
+            paper,
             "Gupta, Podkopaev and Ramdas (2020, Theorem 7) with c = 9, by Bonferroni",
-            remark=_paper_remark,
+            remark=why_vacuous,
         ),
     )
 }
@@ -109,4 +76,4 @@ def get_shift_method(name: str) -> ShiftMethod:
     >>> get_shift_method("betting").needs_rows
     True
     """
-    return SHIFT_METHODS[check_choice("interval", name, SHIFT_METHODS)]
+    return SHIFT_METHODS[Choice(SHIFT_METHODS).check("interval", name)]

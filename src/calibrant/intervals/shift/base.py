@@ -5,21 +5,19 @@ theta_b = E[w Y | b] / E[w | b], the rate of the positive label among the target
 the root q of E[w (Y - q) | b] = 0, and the mean of w (y - q) over the rows is (mean of w) times (pi-check - q).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant._params import check_real
+from calibrant._params import Number
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.base import Interval
+from calibrant.tally import Tally, WeightSums
 
-if TYPE_CHECKING:
-    from calibrant.tally import Tally, WeightSums
+WEIGHT_BOUND = Number("a number > 0 that no importance weight can exceed", 0.0, open_low=True)
+WEIGHT_FLOOR = Number("a number >= 0 that no importance weight falls below", 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +66,24 @@ class Evidence:
     relative_mass: FloatArray | None = None
     rows: WeightedRows | None = None
 
+    def __post_init__(self) -> None:
+        bound = WEIGHT_BOUND.check("weight_bound", self.weight_bound)
+        floor = WEIGHT_FLOOR.check("weight_floor", self.weight_floor)
+        sums = weight_sums(self.tally)
+        largest, smallest = float(sums.largest.max()), float(sums.smallest.min())
+        if largest > bound:
+            got = f"{bound:g}, and a weight of {largest:g}"
+            row = "" if self.rows is None else f" in row {int(self.rows.weights.argmax())}"
+            raise InvalidValueError("weight_bound", "be at least every weight", got + row)
+        if floor > min(smallest, bound):
+            got = f"{floor:g}, and a weight of {smallest:g}"
+            raise InvalidValueError("weight_floor", f"be {WEIGHT_FLOOR.words}", got=got)
+
+    @property
+    def mean_weights(self) -> FloatArray:
+        """Mean weight of each region, 0 where no row was seen."""
+        return weight_sums(self.tally).w.rounded() / np.maximum(self.tally.counts, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class ShiftMethod:
@@ -109,29 +125,6 @@ def weight_sums(tally: Tally) -> WeightSums:
             "tally", "have importance weights", got="counts only", advice="pass importance_weight to Tally.from_data"
         )
     return tally.weights
-
-
-def check_weight_bound(tally: Tally, weight_bound: float) -> float:
-    """Return `weight_bound` as a positive float; refuse one that a weight of the tally exceeds."""
-    bound = as_weight_bound(weight_bound)
-    largest = float(weight_sums(tally).largest.max())
-    if largest > bound:
-        raise InvalidValueError("weight_bound", "be at least every weight", f"{bound:g}, and a weight of {largest:g}")
-    return bound
-
-
-def as_weight_bound(weight_bound: float) -> float:
-    """Return `weight_bound` as a positive float."""
-    rule = "a number > 0 that no importance weight can exceed"
-    bound = check_real("weight_bound", weight_bound, rule=rule)
-    if bound <= 0.0:
-        raise InvalidValueError("weight_bound", f"be {rule}", got=repr(weight_bound))
-    return bound
-
-
-def mean_weights(tally: Tally) -> FloatArray:
-    """Mean weight of each region, 0 where no row was seen."""
-    return weight_sums(tally).w.rounded() / np.maximum(tally.counts, 1)
 
 
 def weighted_rates(tally: Tally) -> FloatArray:

@@ -1,34 +1,33 @@
 """Hedged betting: the narrowest interval under covariate shift, where the rows themselves are at hand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
+from calibrant._text import Setting
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import WeightedRows, as_weight_bound
+from calibrant.intervals.shift.base import Evidence, WeightedRows
 
 _STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
 _MOST_STAKED = 0.5  # no bet can lose more than half of the capital
 _ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
 
 
-def betting(rows: WeightedRows, alpha: float, *, weight_bound: float) -> Interval:
+def betting(evidence: Evidence, alpha: float) -> Interval:
     """Limits for the target rate of every region at once: the rates against which no bet has won enough.
 
     Parameters
     ----------
-    rows : WeightedRows
-        The rows, i.i.d. within each region, in an order that does not depend on labels or weights.
+    evidence : Evidence
+        The rows, i.i.d. within each region, in an order that does not depend on labels or weights; and the bound U of
+        the weights.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
-    weight_bound : float
-        U, which no weight can exceed.
 
     Returns
     -------
@@ -57,14 +56,22 @@ def betting(rows: WeightedRows, alpha: float, *, weight_bound: float) -> Interva
     Examples
     --------
     >>> import numpy as np
+    >>> from calibrant import Partition, Tally
+    >>> from calibrant.intervals.shift import Evidence, WeightedRows
     >>> rng = np.random.default_rng(0)
-    >>> codes = (rng.uniform(size=1000) < 0.5).astype(np.uint8)
-    >>> rows = WeightedRows(np.zeros(1000, dtype=np.intp), rng.uniform(0, 2, size=1000), codes, 1)
-    >>> betting(rows, 0.1, weight_bound=2.0).radius.round(3)
+    >>> codes, weights = (rng.uniform(size=1000) < 0.5).astype(np.uint8), rng.uniform(0, 2, size=1000)
+    >>> rows = WeightedRows(np.zeros(1000, dtype=np.intp), weights, codes, 1)
+    >>> tally = Tally.from_data(Partition.fixed_width(1), np.zeros(1000), codes, importance_weight=weights)
+    >>> betting(Evidence(tally, weight_bound=2.0, rows=rows), 0.1).radius.round(3)
     array([0.034])
     """
-    alpha = check_open_unit("alpha", alpha)
-    game = _Game.of(rows, as_weight_bound(weight_bound), sidak_level(alpha, rows.n_regions))
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    rows = evidence.rows
+    if rows is None:
+        rule = "be one that needs counts only, where the rows are not at hand"
+        advice = ("use ", Setting("interval", "empirical-bernstein"))
+        raise InvalidTypeError("interval", rule, got="'betting'", advice=advice)
+    game = _Game.of(rows, evidence.weight_bound, sidak_level(alpha, rows.n_regions))
     lower, upper = np.zeros(rows.n_regions), np.ones(rows.n_regions)
     if game.places.size:
         lower[game.places] = _last_rejected(game, +1.0)
@@ -85,12 +92,8 @@ class _Game:
     goal: float
 
     @classmethod
-    def of(cls, rows: WeightedRows, bound: float, delta: float) -> _Game:
+    def of(cls, rows: WeightedRows, bound: float, delta: float) -> Self:
         weights = np.asarray(rows.weights, dtype=np.float64) / bound
-        if weights.size and weights.max() > 1.0:
-            row = int(np.flatnonzero(weights > 1.0)[0])
-            got = f"{bound:g}, and a weight of {float(rows.weights[row]):g} in row {row}"
-            raise InvalidValueError("weight_bound", "be at least every weight", got)
         total = np.bincount(rows.regions, weights, rows.n_regions)
         used = total[rows.regions] > 0.0
         order = np.flatnonzero(used)[np.argsort(rows.regions[used], kind="stable")]

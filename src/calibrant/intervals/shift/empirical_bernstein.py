@@ -1,33 +1,25 @@
 """Empirical Bernstein by inversion: from sums alone, so it can be merged, streamed and distributed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import check_weight_bound, outwards, weight_sums
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.intervals.shift.base import Evidence, outwards, weight_sums
 
 _ROUNDING = 8.0 * np.finfo(np.float64).eps  # of the few operations that make a variance from sums
 
 
-def empirical_bernstein(tally: Tally, alpha: float, *, weight_bound: float) -> Interval:
+def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
     """Limits for the target rate of every region at once: every rate that empirical Bernstein does not rule out.
 
     Parameters
     ----------
-    tally : Tally
-        A tally with importance weights; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+    evidence : Evidence
+        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
-    weight_bound : float
-        U, which no weight can exceed.
 
     Returns
     -------
@@ -53,13 +45,14 @@ def empirical_bernstein(tally: Tally, alpha: float, *, weight_bound: float) -> I
     --------
     >>> import numpy as np
     >>> from calibrant import Partition, Tally
+    >>> from calibrant.intervals.shift import Evidence
     >>> bins = Partition.fixed_width(1)
     >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2, importance_weight=np.ones(1000))
-    >>> empirical_bernstein(tally, 0.1, weight_bound=1.0).radius.round(4)
+    >>> empirical_bernstein(Evidence(tally, weight_bound=1.0), 0.1).radius.round(4)
     array([0.0514])
     """
-    alpha = check_open_unit("alpha", alpha)
-    bound = check_weight_bound(tally, weight_bound)
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    tally, bound = evidence.tally, evidence.weight_bound
     sums = weight_sums(tally)
     count = np.maximum(tally.counts, 1).astype(np.float64)
     # in units of U, so that squares neither overflow nor vanish

@@ -1,30 +1,22 @@
 """Hoeffding's bound on the self-normalised weighted rate: one line, from the sums of w and wy."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
 from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import around, check_weight_bound, mean_weights, weighted_rates
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.intervals.shift.base import Evidence, around, weighted_rates
 
 
-def hoeffding(tally: Tally, alpha: float, *, weight_bound: float) -> Interval:
+def hoeffding(evidence: Evidence, alpha: float) -> Interval:
     """Hoeffding's limits for the target rate of every region at once, fully empirical.
 
     Parameters
     ----------
-    tally : Tally
-        A tally with importance weights; the rows are i.i.d. and the regions were not chosen by looking at the labels.
+    evidence : Evidence
+        A tally with importance weights, and their bound U; the rows are i.i.d. and the regions were not chosen by
+        looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
-    weight_bound : float
-        U, which no weight can exceed.
 
     Returns
     -------
@@ -46,15 +38,16 @@ def hoeffding(tally: Tally, alpha: float, *, weight_bound: float) -> Interval:
     --------
     >>> import numpy as np
     >>> from calibrant import Partition, Tally
+    >>> from calibrant.intervals.shift import Evidence
     >>> bins = Partition.fixed_width(1)
     >>> tally = Tally.from_data(bins, np.full(100, 0.5), np.arange(100) % 2, importance_weight=np.ones(100))
-    >>> hoeffding(tally, 0.1, weight_bound=1.0).radius.round(4)
+    >>> hoeffding(Evidence(tally, weight_bound=1.0), 0.1).radius.round(4)
     array([0.1224])
     """
-    alpha = check_open_unit("alpha", alpha)
-    bound = check_weight_bound(tally, weight_bound)
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    tally, bound = evidence.tally, evidence.weight_bound
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
-    mean = mean_weights(tally)
+    mean = evidence.mean_weights
     deviation = bound * np.sqrt(log_term / (2.0 * np.maximum(tally.counts, 1)))
     radius = np.full(tally.n_regions, np.nan)
     np.divide(deviation, mean, out=radius, where=mean > deviation)  # a larger radius says nothing, and may overflow

@@ -1,23 +1,18 @@
 """The paper's theorem for known relative masses: an oracle, for comparison."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from calibrant._input import as_numbers
-from calibrant._params import check_open_unit
+from calibrant._params import OPEN_UNIT
+from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import around, check_weight_bound, weight_sums
-
-if TYPE_CHECKING:
-    from calibrant.tally import Tally
+from calibrant.intervals.shift.base import Evidence, around, weight_sums
+from calibrant.tally import Tally
 
 
-def oracle(tally: Tally, alpha: float, *, weight_bound: float, relative_mass: ArrayLike) -> Interval:
+def oracle(evidence: Evidence, alpha: float) -> Interval:
     """The paper's limits for known relative masses, exactly as `thm:cov_shift` states them.
 
     Offered for comparison: it needs m_b = P(b) / P~(b), which nobody knows, and is still wider than what needs no m_b.
@@ -26,15 +21,11 @@ def oracle(tally: Tally, alpha: float, *, weight_bound: float, relative_mass: Ar
 
     Parameters
     ----------
-    tally : Tally
-        A tally with importance weights, the density ratio itself; the rows are i.i.d. and the regions were not chosen
-        by looking at the labels.
+    evidence : Evidence
+        A tally with importance weights, the density ratio itself; their bound U; and m_b of every region. The rows are
+        i.i.d. and the regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
-    weight_bound : float
-        U, which no weight can exceed.
-    relative_mass : array-like of shape (n_regions,)
-        m_b of every region.
 
     Returns
     -------
@@ -55,14 +46,18 @@ def oracle(tally: Tally, alpha: float, *, weight_bound: float, relative_mass: Ar
     --------
     >>> import numpy as np
     >>> from calibrant import Partition, Tally
+    >>> from calibrant.intervals.shift import Evidence
     >>> bins = Partition.fixed_width(1)
     >>> tally = Tally.from_data(bins, np.full(1000, 0.5), np.arange(1000) % 2, importance_weight=np.ones(1000))
-    >>> oracle(tally, 0.1, weight_bound=1.0, relative_mass=[1.0]).radius.round(4)
+    >>> oracle(Evidence(tally, weight_bound=1.0, relative_mass=np.ones(1)), 0.1).radius.round(4)
     array([0.0514])
     """
-    alpha = check_open_unit("alpha", alpha)
-    bound = check_weight_bound(tally, weight_bound)
-    m = as_relative_mass(relative_mass, tally.n_regions)
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    if evidence.relative_mass is None:
+        rule, advice = ("be given for ", Setting("interval", "oracle")), ("use ", Setting("interval", "betting"))
+        raise InvalidTypeError("relative_mass", rule, got="None", advice=(*advice, ", which does not need it"))
+    tally, bound = evidence.tally, evidence.weight_bound
+    m = as_relative_mass(evidence.relative_mass, tally.n_regions)
     count = np.maximum(tally.counts, 1).astype(np.float64)
     rates = known_mass_rates(tally, m)
     center = np.where(tally.counts > 0, rates, np.nan)

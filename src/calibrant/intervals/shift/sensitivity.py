@@ -1,12 +1,9 @@
 """How wrong the weights may be: intervals that stay valid for weights known up to a relative error."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from calibrant._params import check_real
+from calibrant._params import OPEN_UNIT
 from calibrant._typing import FloatArray
-from calibrant.errors import InvalidValueError
 from calibrant.intervals.base import Interval
 
 
@@ -63,9 +60,7 @@ def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
     >>> tolerated_error(Interval(np.array([0.4, 0.6]), np.array([0.5, 0.7])), 0.55).round(3)
     array([0.1  , 0.102])
     """
-    threshold = check_real("threshold", threshold, rule="a number strictly between 0 and 1")
-    if not 0.0 < threshold < 1.0:
-        raise InvalidValueError("threshold", "be a number strictly between 0 and 1", got=repr(threshold))
+    threshold = OPEN_UNIT.check("threshold", threshold)
     odds = threshold / (1.0 - threshold)
     lower, upper = interval.lower, interval.upper
     # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k + 1)
@@ -73,12 +68,3 @@ def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
     below = (odds * (1.0 - upper) - upper) / (odds * (1.0 - upper) + upper)
     tolerated: FloatArray = np.maximum(np.maximum(above, below), 0.0)
     return tolerated
-
-
-def check_weight_error(weight_error: float) -> float:
-    """Return `weight_error` as a float in [0, 1)."""
-    rule = "a number in [0, 1): how far, relatively, the weights may be from the truth"
-    error = check_real("weight_error", weight_error, rule=rule)
-    if not 0.0 <= error < 1.0:
-        raise InvalidValueError("weight_error", f"be {rule}", got=repr(weight_error))
-    return error
