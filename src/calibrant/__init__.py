@@ -5,116 +5,78 @@ from typing import TYPE_CHECKING, Any
 from calibrant._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from calibrant._audit import Audit, audit
-    from calibrant._compare import Comparison, compare
-    from calibrant._plan import Plan, plan
-    from calibrant.calibrators.base import ScoreCalibrator
-    from calibrant.calibrators.beta import BetaCalibrator
-    from calibrant.calibrators.binning import BinningCalibrator
-    from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
-    from calibrant.calibrators.isotonic import IsotonicCalibrator
-    from calibrant.calibrators.online import OnlineCalibrator
-    from calibrant.calibrators.platt import PlattCalibrator
-    from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
-    from calibrant.calibrators.temperature import TemperatureCalibrator
-    from calibrant.calibrators.venn_abers import VennAbersCalibrator
-    from calibrant.calibrators.venn_binning import VennBinningCalibrator
-    from calibrant.classifier import CalibratedClassifier
-    from calibrant.conformal import ConformalSets
-    from calibrant.drift import DriftMonitor
-    from calibrant.guarantee import Guarantee
-    from calibrant.intervals import Interval
-    from calibrant.multiclass import ClassWiseCalibrator, TopLabelCalibrator
-    from calibrant.partition import Partition
-    from calibrant.rows import ScoredData, scored
-    from calibrant.saving import Model, load_model, save_model
-    from calibrant.shift import LabelShiftCalibrator, ShiftCalibrator
-    from calibrant.tally import Tally
-    from calibrant.views.plot import ReliabilityDisplay
-    from calibrant.views.report import render_report, write_report
+    from calibrant._audit import Audit as Audit
+    from calibrant._audit import audit as audit
+    from calibrant._compare import Comparison as Comparison
+    from calibrant._compare import compare as compare
+    from calibrant._plan import Plan as Plan
+    from calibrant._plan import plan as plan
+    from calibrant.calibrators import BetaCalibrator as BetaCalibrator
+    from calibrant.calibrators import BinningCalibrator as BinningCalibrator
+    from calibrant.calibrators import CrossVennAbersCalibrator as CrossVennAbersCalibrator
+    from calibrant.calibrators import IsotonicCalibrator as IsotonicCalibrator
+    from calibrant.calibrators import OnlineCalibrator as OnlineCalibrator
+    from calibrant.calibrators import PlattCalibrator as PlattCalibrator
+    from calibrant.calibrators import ScalingBinningCalibrator as ScalingBinningCalibrator
+    from calibrant.calibrators import TemperatureCalibrator as TemperatureCalibrator
+    from calibrant.calibrators import VennAbersCalibrator as VennAbersCalibrator
+    from calibrant.calibrators import VennBinningCalibrator as VennBinningCalibrator
+    from calibrant.calibrators.base import ScoreCalibrator as ScoreCalibrator
+    from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.conformal import ConformalSets as ConformalSets
+    from calibrant.drift import DriftMonitor as DriftMonitor
+    from calibrant.guarantee import Guarantee as Guarantee
+    from calibrant.intervals import Interval as Interval
+    from calibrant.multiclass import ClassWiseCalibrator as ClassWiseCalibrator
+    from calibrant.multiclass import TopLabelCalibrator as TopLabelCalibrator
+    from calibrant.partition import Partition as Partition
+    from calibrant.rows import ScoredData as ScoredData
+    from calibrant.rows import scored as scored
+    from calibrant.saving import Model as Model
+    from calibrant.saving import load_model as load_model
+    from calibrant.saving import save_model as save_model
+    from calibrant.shift import LabelShiftCalibrator as LabelShiftCalibrator
+    from calibrant.shift import ShiftCalibrator as ShiftCalibrator
+    from calibrant.tally import Tally as Tally
+    from calibrant.views.plot import ReliabilityDisplay as ReliabilityDisplay
+    from calibrant.views.report import render_report as render_report
+    from calibrant.views.report import write_report as write_report
 
-# Where each public name lives. It is imported when first used, so that `import calibrant` costs next to nothing. Saved
-# calibrators are found by this table too: what is not in it cannot be read back by its bare name.
-_HOMES = {
-    "Audit": "calibrant._audit",
-    "audit": "calibrant._audit",
-    "BetaCalibrator": "calibrant.calibrators.beta",
-    "BinningCalibrator": "calibrant.calibrators.binning",
-    "CalibratedClassifier": "calibrant.classifier",
-    "ClassWiseCalibrator": "calibrant.multiclass",
-    "compare": "calibrant._compare",
-    "Comparison": "calibrant._compare",
-    "ConformalSets": "calibrant.conformal",
-    "CrossVennAbersCalibrator": "calibrant.calibrators.cross_venn_abers",
-    "DriftMonitor": "calibrant.drift",
-    "Guarantee": "calibrant.guarantee",
-    "Interval": "calibrant.intervals",
-    "IsotonicCalibrator": "calibrant.calibrators.isotonic",
-    "LabelShiftCalibrator": "calibrant.shift",
-    "load_model": "calibrant.saving",
-    "Model": "calibrant.saving",
-    "OnlineCalibrator": "calibrant.calibrators.online",
-    "Partition": "calibrant.partition",
-    "Plan": "calibrant._plan",
-    "plan": "calibrant._plan",
-    "PlattCalibrator": "calibrant.calibrators.platt",
-    "render_report": "calibrant.views.report",
-    "write_report": "calibrant.views.report",
-    "ReliabilityDisplay": "calibrant.views.plot",
-    "save_model": "calibrant.saving",
-    "ScalingBinningCalibrator": "calibrant.calibrators.scaling_binning",
-    "ScoreCalibrator": "calibrant.calibrators.base",
-    "ScoredData": "calibrant.rows",
-    "scored": "calibrant.rows",
-    "ShiftCalibrator": "calibrant.shift",
-    "Tally": "calibrant.tally",
-    "TemperatureCalibrator": "calibrant.calibrators.temperature",
-    "TopLabelCalibrator": "calibrant.multiclass",
-    "VennAbersCalibrator": "calibrant.calibrators.venn_abers",
-    "VennBinningCalibrator": "calibrant.calibrators.venn_binning",
+# The public names of each module. They are imported when first used, so that `import calibrant` costs next to nothing.
+# Saved calibrators are found by this table too: what is not in it cannot be read back by its bare name.
+_NAMES = {
+    "_audit": ("Audit", "audit"),
+    "_compare": ("Comparison", "compare"),
+    "_plan": ("Plan", "plan"),
+    "calibrators": (
+        "BetaCalibrator",
+        "BinningCalibrator",
+        "CrossVennAbersCalibrator",
+        "IsotonicCalibrator",
+        "OnlineCalibrator",
+        "PlattCalibrator",
+        "ScalingBinningCalibrator",
+        "TemperatureCalibrator",
+        "VennAbersCalibrator",
+        "VennBinningCalibrator",
+    ),
+    "calibrators.base": ("ScoreCalibrator",),
+    "classifier": ("CalibratedClassifier",),
+    "conformal": ("ConformalSets",),
+    "drift": ("DriftMonitor",),
+    "guarantee": ("Guarantee",),
+    "intervals": ("Interval",),
+    "multiclass": ("ClassWiseCalibrator", "TopLabelCalibrator"),
+    "partition": ("Partition",),
+    "rows": ("ScoredData", "scored"),
+    "saving": ("Model", "load_model", "save_model"),
+    "shift": ("LabelShiftCalibrator", "ShiftCalibrator"),
+    "tally": ("Tally",),
+    "views.plot": ("ReliabilityDisplay",),
+    "views.report": ("render_report", "write_report"),
 }
-
-__all__ = [
-    "Audit",
-    "BetaCalibrator",
-    "BinningCalibrator",
-    "CalibratedClassifier",
-    "ClassWiseCalibrator",
-    "Comparison",
-    "ConformalSets",
-    "CrossVennAbersCalibrator",
-    "DriftMonitor",
-    "Guarantee",
-    "Interval",
-    "IsotonicCalibrator",
-    "LabelShiftCalibrator",
-    "Model",
-    "OnlineCalibrator",
-    "Partition",
-    "Plan",
-    "PlattCalibrator",
-    "ReliabilityDisplay",
-    "ScalingBinningCalibrator",
-    "ScoreCalibrator",
-    "ScoredData",
-    "ShiftCalibrator",
-    "Tally",
-    "TemperatureCalibrator",
-    "TopLabelCalibrator",
-    "VennAbersCalibrator",
-    "VennBinningCalibrator",
-    "audit",
-    "compare",
-    "load_model",
-    "plan",
-    "render_report",
-    "save_model",
-    "scored",
-    "write_report",
-]
-
-
-_MODULES = (
+_HOMES = {name: f"calibrant.{module}" for module, names in _NAMES.items() for name in names}
+_MODULES = {
     "adversary",
     "export",
     "intervals",
@@ -125,7 +87,9 @@ _MODULES = (
     "sequences",
     "shift",
     "tripod",
-)
+}
+
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
