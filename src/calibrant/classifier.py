@@ -328,10 +328,9 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     def guarantee_(self) -> Guarantee | NoGuarantee:
         """What is guaranteed of the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
-        guarantee: Guarantee | NoGuarantee = self.calibrator_.guarantee_
-        return guarantee
+        return self.calibrator_.guarantee_
 
-    def _calibrated(self, method: str, X: Any, segments: ArrayLike | None, **options: Any) -> Any:
+    def _calibrated(self, method: str, X: Any, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
         check_is_fitted(self)
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
             advice = "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one feature"
@@ -339,36 +338,30 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             options["segments"] = segments
-        return getattr(self.calibrator_, method)(self._scores(self.estimator_, X, self.classes_), **options)
+        return np.asarray(getattr(self.calibrator_, method)(self._scores(self.estimator_, X, self.classes_), **options))
 
     def predict_proba(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
-        probabilities: FloatArray = self._calibrated("predict_proba", X, segments)
-        return probabilities
+        return self._calibrated("predict_proba", X, segments)
 
     def predict(self, X: Any, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
-        more_probable = self.predict_proba(X, segments=segments).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[more_probable]
-        return labels
+        return np.asarray(self.classes_[self.predict_proba(X, segments=segments).argmax(axis=1)])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
-        limits: FloatArray = self._calibrated("predict_interval", X, segments)
-        return limits
+        return self._calibrated("predict_interval", X, segments)
 
     @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
     def predict_set(self, X: Any, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
-        sets: BoolArray = self._calibrated("predict_set", X, segments, coverage=coverage)
-        return sets
+        return self._calibrated("predict_set", X, segments, coverage=coverage)
 
     @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
     def predict_multiprobability(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
-        both: FloatArray = self._calibrated("predict_multiprobability", X, segments)
-        return both
+        return self._calibrated("predict_multiprobability", X, segments)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which further arguments go where, when scikit-learn's metadata routing is switched on."""
@@ -413,5 +406,4 @@ def _second_class(response: NDArray[Any], known: NDArray[Any], classes: NDArray[
         return response
     if classes[1] not in known:
         return np.zeros(len(response))
-    scores: FloatArray = response[:, int(np.flatnonzero(known == classes[1])[0])]
-    return scores
+    return np.asarray(response[:, int(np.flatnonzero(known == classes[1])[0])])

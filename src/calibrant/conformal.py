@@ -195,8 +195,8 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
-        self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
-        self._generator = as_generator(self.random_state) if self.randomized else None
+        generator = as_generator(self.random_state) if self.randomized else None
+        self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False), generator)
         return self
 
     def __getstate__(self) -> Any:
@@ -210,17 +210,19 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             off = scores.astype(np.float64) - center
         return -off if code else off
 
-    def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
-        self._oddness = oddness
-        self._generator: np.random.Generator | None = None
+    def _set_ranks(
+        self,
+        oddness: tuple[FloatArray, FloatArray],
+        classes: Classes,
+        facts: RowFacts,
+        generator: np.random.Generator | None = None,
+    ) -> None:
+        self._oddness, self._generator = oddness, generator
         self._positive_index = classes.positive_index
         self.classes_ = classes.labels
         self.n_features_in_ = 1
-        negative, positive = classes.labels.tolist() if classes.positive_index else classes.labels.tolist()[::-1]
-        sizes = (int(oddness[0].size), int(oddness[1].size))
-        self.guarantee_ = ConformalGuarantee(
-            self.conditional, sizes, (negative, positive), bool(self.randomized), facts.skipped
-        )
+        sizes, both = (oddness[0].size, oddness[1].size), (classes.negative, classes.positive)
+        self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts.skipped)
 
     def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
         """For the negative and the positive label: rows odder, rows tied, and rows in all."""
@@ -233,7 +235,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             ranks.append((known.size - last, last - first, int(known.size)))
         return ranks
 
-    def _columns(self, negative: Any, positive: Any) -> Any:
+    def _columns(self, negative: NDArray[Any], positive: NDArray[Any]) -> NDArray[Any]:
         return np.column_stack([negative, positive] if self._positive_index else [positive, negative])
 
     def _shares(self, rows: int, keys: ArrayLike | None) -> Sequence[FloatArray | float]:
@@ -271,8 +273,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
             (odder + share * (1 + tied)) / (n_rows + 1)
             for share, (odder, tied, n_rows) in zip(shares, ranks, strict=True)
         ]
-        columns: FloatArray = self._columns(*values)
-        return columns
+        return self._columns(*values)
 
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, keys: ArrayLike | None = None) -> BoolArray:
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
@@ -284,12 +285,10 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would miss a whole number
         alpha = 1 - Fraction(repr(float(coverage)))
         if self.randomized:
-            sets: BoolArray = self.predict_p_value(scores, keys=keys) > float(alpha)
-            return sets
+            return np.asarray(self.predict_p_value(scores, keys=keys) > float(alpha))
         self._shares(0, keys)
         kept = [1 + odder + tied > int(alpha * (n_rows + 1)) for odder, tied, n_rows in self._ranks(scores)]
-        found: BoolArray = self._columns(*kept)
-        return found
+        return self._columns(*kept)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted sets as plain JSON values; `from_dict` reads it back."""
