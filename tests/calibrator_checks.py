@@ -29,6 +29,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
+    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
@@ -66,6 +67,9 @@ CALIBRATORS: dict[str, Any] = {
     "midpoint": BinningCalibrator(n_bins=6, value="midpoint"),
     "partition": BinningCalibrator(partition=Partition.from_edges([0.2, 0.5, 0.9])),
     **{name: BinningCalibrator(n_bins=6, interval=name) for name in METHODS if name != "clopper-pearson"},
+    "anchored": AnchoredCalibrator(),
+    "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, split=0.2, random_state=0),
+    "anchored-temperature": AnchoredCalibrator(TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])),
     "platt": PlattCalibrator(),
     "platt-unsmoothed": PlattCalibrator(smoothing=False),
     "temperature": TemperatureCalibrator(),
@@ -113,6 +117,7 @@ INPUT_PATHS = {
         "uniform",
         "split",
         "partition",
+        "anchored",
         "online-centred-beta-binomial",
         "platt",
         "temperature",

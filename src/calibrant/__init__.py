@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calibrant._compare import compare as compare
     from calibrant._plan import Plan as Plan
     from calibrant._plan import plan as plan
+    from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators import BinningCalibrator as BinningCalibrator
     from calibrant.calibrators import CrossVennAbersCalibrator as CrossVennAbersCalibrator
@@ -49,6 +50,7 @@ _NAMES = {
     "_compare": ("Comparison", "compare"),
     "_plan": ("Plan", "plan"),
     "calibrators": (
+        "AnchoredCalibrator",
         "BetaCalibrator",
         "BinningCalibrator",
         "CrossVennAbersCalibrator",

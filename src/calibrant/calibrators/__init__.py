@@ -1,5 +1,6 @@
 """Calibrators: scikit-learn estimators on scores. They glue partition, tally, interval and guarantee together."""
 
+from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
@@ -12,6 +13,7 @@ from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.calibrators.venn_binning import VennBinningCalibrator
 
 __all__ = [
+    "AnchoredCalibrator",
     "BetaCalibrator",
     "BinningCalibrator",
     "CrossVennAbersCalibrator",

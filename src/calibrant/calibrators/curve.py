@@ -77,10 +77,16 @@ class CurveCalibrator(ScoreCalibrator):
             scores, y, classes=self.classes, pos_label=self.pos_label, sample_weight=sample_weight
         ).collect()
         self._check_scores(rows.scores)
-        with np.errstate(all="ignore"):
-            state = self._learn(DistinctScores.of(rows.scores, rows.codes, rows.repeats))
-        self._restore(state, rows.known)
+        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, rows.repeats), rows.known)
         self.score_range_seen_ = Reach.of(rows.scores).seen
+        return self
+
+    def fit_distinct(self, rows: DistinctScores, classes: Classes) -> Self:
+        """Learn the curve from counts of rows at distinct scores."""
+        self._check_scores(rows.scores)
+        with np.errstate(all="ignore"):
+            state = self._learn(rows)
+        self._restore(state, classes)
         return self
 
     def predict(self, scores: ArrayLike) -> FloatArray:

@@ -84,6 +84,13 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
         They hold for all regions at once with probability `confidence_level` over the calibration data.
         """
+        return RegionCalibrator.predict_rate_interval(self, scores, segments=segments)
+
+    def predict_rate_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
+
+        They are those of `predict_interval`, unless predictions vary within a region.
+        """
         check_is_fitted(self)
         table = np.column_stack([self.guarantee_.lower, self.guarantee_.upper])
         limits: FloatArray = self._look_up(table, scores, segments)

@@ -219,6 +219,10 @@ class ScalingBinningCalibrator(RegionCalibrator):
         """
         return super().predict_interval(self._mapped(scores))
 
+    def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
+        """Return what `predict_interval` returns."""
+        return self.predict_interval(scores)
+
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:  # type: ignore[override]
         """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`.
 

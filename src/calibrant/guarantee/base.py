@@ -72,6 +72,9 @@ class Guarantee:
         The facts that the sentence, the assumptions and the remarks are made of.
     mass_limits : MassLimits or None
         Limits on the mass of each region and of what lies in no region; None where nothing is proved about mass.
+    margin : float array of shape (n_regions,), or None
+        Where predictions vary within a region: `value` is their average over the calibration rows of the region, and
+        their average over the population is at most this far from it.
 
     Notes
     -----
@@ -96,6 +99,7 @@ class Guarantee:
     positive_label: Any = 1
     statement: Statement = field(default_factory=Statement)
     mass_limits: MassLimits | None = field(default=None, repr=False)
+    margin: FloatArray | None = field(default=None, repr=False)
 
     @classmethod
     def from_tally(
@@ -174,12 +178,26 @@ class Guarantee:
     @property
     def radius(self) -> FloatArray:
         """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
-        return np.maximum(self.upper - self.value, self.value - self.lower)
+        radius = np.maximum(self.upper - self.value, self.value - self.lower)
+        return radius if self.margin is None else np.minimum(radius + self.margin, 1.0)
 
     @property
     def epsilon(self) -> float:
         """Largest radius: how far, at most, a predicted value is from the true rate, in any region."""
         return float(self.radius.max())
+
+    @property
+    def average_epsilon(self) -> float:
+        """Limit on the average of the radius over the population, with as much mass in the poorest regions as can be.
+
+        It holds together with everything else. Without limits on mass it is `epsilon`.
+        """
+        if self.mass_limits is None:
+            return self.epsilon
+        outside = min(self.mass_limits.outside, 1.0)
+        order = np.argsort(-self.radius, kind="stable")
+        filled = np.minimum(outside + np.cumsum(self.mass_limits.regions[order]), 1.0)
+        return float(min(outside + np.diff(filled, prepend=outside) @ self.radius[order], 1.0))
 
     @property
     def n_rows(self) -> int:

@@ -44,6 +44,13 @@ class Event(Enum):
     CORRECT_PREDICTION = "the predicted class being correct"
 
 
+class Claim(Enum):
+    """What is said of the predictions in a region."""
+
+    RATE = "the one predicted probability of a region is near its rate"
+    AVERAGE = "the predicted probabilities of a region are on average near its rate"
+
+
 NO_DIFFERENCE = "that makes no difference"
 
 
@@ -91,6 +98,8 @@ class Statement:
         Where the regions come from.
     event : Event
         What the rate is the rate of.
+    claim : Claim
+        What is said of the predictions in a region.
     weights : ImportanceWeights or None
         What is known of the importance weights, where rows have them.
     n_bins : int or None
@@ -115,6 +124,7 @@ class Statement:
     caveats: tuple[Caveat, ...] = ()
     assumed: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
+    claim: Claim = Claim.RATE
 
     @property
     def has_ties(self) -> bool:
@@ -139,7 +149,7 @@ class Statement:
 
 def sentence(guarantee: "Guarantee") -> Text:
     """What is proved, for which rows, and what to do where that is little."""
-    said = joined(_claim(guarantee), " ", _scope(guarantee))
+    said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee))
     stated = guarantee.stated
     if stated.kept.all() and guarantee.is_vacuous:
         worst = int(guarantee.radius.argmax())
@@ -159,9 +169,11 @@ def _claim(guarantee: "Guarantee") -> str:
     correct = guarantee.statement.event is Event.CORRECT_PREDICTION
     event = "the predicted class being correct" if correct else f"class {label!r}"
     stated = guarantee.stated
+    averaged = guarantee.statement.claim is Claim.AVERAGE
+    value = "average predicted probability" if averaged else "predicted probability"
     opening = (
         f"With {percent(guarantee.confidence_level)} confidence, the true rate of {event} is within "
-        f"{upper(stated.epsilon)} of the predicted probability"
+        f"{upper(stated.epsilon)} of the {value}"
     )
     number, noun = len(guarantee.regions), _noun(guarantee)
     if stated.kept.all():
@@ -171,6 +183,16 @@ def _claim(guarantee: "Guarantee") -> str:
         f"{opening} in {int(stated.kept.sum()):,} of {counted(number, noun)}{_made_of(guarantee)} at once, which hold "
         f"at least {percent(stated.mass)} of the population. Over all {number:,} the bound is "
         f"{upper(guarantee.epsilon)}."
+    )
+
+
+def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
+    """What is meant, and what is not, where predictions vary within a region."""
+    if guarantee.statement.claim is not Claim.AVERAGE:
+        return ()
+    return (
+        f" On average over the population it is within {upper(guarantee.average_epsilon)}. Nothing is promised for one "
+        "score, one predicted value, or part of a region.",
     )
 
 

@@ -1,0 +1,135 @@
+"""Curves by name, and the choice between them by cross-validated log loss."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import expit, logit, xlogy
+from sklearn.base import clone
+
+from calibrant._labels import Classes
+from calibrant._typing import FloatArray, IntArray
+from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.beta import BetaCalibrator
+from calibrant.calibrators.curve import CurveCalibrator, inside
+from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.isotonic import IsotonicCalibrator
+from calibrant.calibrators.platt import PlattCalibrator
+from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.errors import InvalidValueError
+from calibrant.rows.collection import COLLECT_LIMIT
+
+Curve: TypeAlias = Callable[[FloatArray], FloatArray]
+"""From scores to probabilities in (0, 1)."""
+
+NAMED: dict[str, type[CurveCalibrator]] = {
+    "beta": BetaCalibrator,
+    "platt": PlattCalibrator,
+    "venn-abers": VennAbersCalibrator,
+    "isotonic": IsotonicCalibrator,
+}
+CURVES = ("auto", *NAMED)
+_FOLDS = 5
+_SEED = 13
+_CODED = Classes(np.array([0, 1]), 1)
+
+
+def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
+    """Fit a curve to counts of rows; return its name too, as "auto" chooses one."""
+    if isinstance(curve, ScoreCalibrator):
+        return type(curve).__name__, _fitted(clone(curve).set_params(classes=(0, 1), pos_label=1), rows)
+    if curve == "auto":
+        curve = chosen(rows)
+    fits = [_fitted(NAMED[name](), rows) for name in curve.split("+")]
+    return curve, fits[0] if len(fits) == 1 else _between(*fits)
+
+
+def chosen(rows: DistinctScores) -> str:
+    """The name of the curve with the smallest log loss on rows that it was not fitted to."""
+    smooth = "beta" if rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0 else "platt"
+    names = (smooth, "venn-abers", f"{smooth}+venn-abers")
+    if rows.scores.size < 2:
+        return smooth
+    losses = dict.fromkeys(names, 0.0)
+    for counts, positives in zip(*_folds(rows), strict=True):
+        others = _present(rows.scores, rows.counts - counts, rows.positives - positives)
+        if others.scores.size < 2:
+            return smooth
+        with np.errstate(all="ignore"):
+            smoothly, stepwise = (_fitted(NAMED[name](), others)(rows.scores) for name in names[:2])
+        for name, values in zip(names, (smoothly, stepwise, _mean(smoothly, stepwise)), strict=True):
+            losses[name] -= float((xlogy(positives, values) + xlogy(counts - positives, 1.0 - values)).sum())
+    return min(names, key=lambda name: losses[name])
+
+
+def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> DistinctScores:
+    here = counts > 0
+    return DistinctScores(scores[here], counts[here], positives[here])
+
+
+def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
+    """Rows and positives of each fold: each row is in one of them at random, whatever the order of rows.
+
+    The classes are drawn in the order of their sizes, so that exchanged labels give exchanged folds.
+    """
+    generator = np.random.Generator(np.random.PCG64(_SEED))
+    labels = [rows.positives, rows.counts - rows.positives]
+    swapped = labels[0].sum() > labels[1].sum()
+    drawn = [_shared(label, generator) for label in (labels[::-1] if swapped else labels)]
+    positives, negatives = drawn[::-1] if swapped else drawn
+    return [p + q for p, q in zip(positives, negatives, strict=True)], positives
+
+
+def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
+    left, parts = counts, []
+    for fold in range(_FOLDS):
+        part = generator.binomial(left, 1.0 / (_FOLDS - fold))
+        parts.append(part)
+        left = left - part
+    return parts
+
+
+def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
+    """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
+    if isinstance(calibrator, CurveCalibrator):
+        steps = isinstance(calibrator, VennAbersCalibrator)  # whose values are in (0, 1) by themselves
+        low, high = float(rows.scores[0]), float(rows.scores[-1])
+        if isinstance(calibrator, BetaCalibrator):
+            low, high = _without_ends(rows.scores)
+        clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
+        calibrator.fit_distinct(clipped if steps else smoothed(clipped), _CODED)
+    else:
+        low, high = -np.inf, np.inf
+        if rows.n_rows > COLLECT_LIMIT:
+            raise InvalidValueError("curve", f"be named for more than {COLLECT_LIMIT:,} rows", got=repr(calibrator))
+        positives = np.repeat(rows.scores, rows.positives)
+        scores = np.concatenate([positives, np.repeat(rows.scores, rows.counts - rows.positives)])
+        calibrator.fit(scores, (np.arange(scores.size) < positives.size).astype(np.uint8))
+
+    def curve(scores: FloatArray) -> FloatArray:
+        calibrator.score_range_seen_ = None
+        return inside(calibrator.predict(np.clip(scores, low, high)))
+
+    return curve
+
+
+def _without_ends(scores: FloatArray) -> tuple[float, float]:
+    """Where scores of 0 and 1 are moved to: half-way between the end and the nearest other score."""
+    inner = scores[(scores > 0.0) & (scores < 1.0)]
+    return (float(inner[0]) / 2, (1.0 + float(inner[-1])) / 2) if inner.size else (0.25, 0.75)
+
+
+def smoothed(rows: DistinctScores) -> DistinctScores:
+    """Add half a row of each class, spread over all rows, so that no curve reaches 0 or 1."""
+    share = rows.counts / rows.n_rows
+    return DistinctScores(rows.scores, rows.counts + share, rows.positives + share / 2)
+
+
+def _between(one: Curve, other: Curve) -> Curve:
+    return lambda scores: _mean(one(scores), other(scores))
+
+
+def _mean(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The mean on the logit scale, which keeps the order of scores that either of the two tells apart."""
+    values: FloatArray = expit((logit(one) + logit(other)) / 2)
+    return values

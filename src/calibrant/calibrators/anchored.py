@@ -1,0 +1,353 @@
+"""A smooth curve whose average in every region is proved: the default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant._input import as_scores
+from calibrant._labels import Classes
+from calibrant._params import Choice, Instance, Rule, check_state, error_budget, thread_count
+from calibrant._state import read_numbers
+from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators._bins import cut_and_count
+from calibrant.calibrators._curves import CURVES, fit_curve
+from calibrant.calibrators._pieces import Grid, Pieces, anchored
+from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.binning import BINNING_RULES
+from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import Guarantee
+from calibrant.guarantee.statement import Claim, Statement
+from calibrant.intervals import get_method
+from calibrant.intervals.kolmogorov import kolmogorov_distance
+from calibrant.mass import budgets, mass_limits
+from calibrant.partition import Partition, ScorePartition
+from calibrant.partition.bins import Bins
+from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.facts import RowFacts
+from calibrant.tally import Tally
+
+CURVE_SHARE = 0.1
+"""Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
+
+_FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Regions:
+    """How the regions are cut."""
+
+    n_bins: int | str
+    split: float | None
+    partition: Partition | None
+    random_state: Any
+    strategy: str = "quantile"
+    score_range: tuple[float, float] | None = None
+
+
+class AnchoredCalibrator(RegionCalibrator):
+    """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
+
+    Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
+    calibration data, in every region at once, the average predicted probability differs from the true rate of the
+    positive class by at most the region's epsilon. Nothing is promised for one score, one predicted value, or part of
+    a region. Assumed: calibration and future rows are independent draws from one distribution, and the model behind
+    the scores was not trained on the calibration rows.
+
+    Parameters
+    ----------
+    curve : str or calibrator, default="auto"
+        "beta", "platt", "venn-abers", "isotonic", or a calibrator of scores that is not fitted. "auto" takes what has
+        the smallest cross-validated log loss: a smooth curve ("beta" for scores in [0, 1], else "platt"), "venn-abers",
+        or the mean of both on the logit scale.
+    n_bins : int or "auto", default="auto"
+        Number of regions; in each segment, where segments are given. "auto" is the whole part of the cube root of the
+        number of rows.
+    confidence_level : float, default=0.9
+        Confidence that everything claimed holds at once.
+    interval : str, default="clopper-pearson"
+        Interval of the rates; as in `BinningCalibrator`.
+    split : None, float or int, default=None
+        As in `BinningCalibrator`: rows that only cut the regions.
+    partition : Partition, default=None
+        Bins of the score fixed beforehand, in place of `n_bins`.
+    pos_label : object, default=None
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may have only one of them.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the split.
+    n_jobs : int or None, default=None
+        Threads for very large inputs; results never depend on it.
+
+    Attributes
+    ----------
+    curve_ : str
+        Which curve was fitted; with segments, that of all rows.
+    n_anchored_ : int
+        In how many regions the data refute the curve, so that it was shifted there.
+    guarantee_ : Guarantee
+        The promise, in numbers and in words. Its `value` is the average prediction of each region.
+    partition_, tally_
+        The regions, and what was counted in them.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    Let h be the curve, h_b its average over the N_b rows counted in region b, [L_b, U_b] the interval of the region's
+    rate, V_b the total variation of h over the whole region, and D_b a limit on the Kolmogorov distance between the
+    rows of the region and the population. By Koksma's inequality, for every h at once, even one that is fitted to the
+    same rows, E[h(X) - Y | b] lies in [h_b - U_b - V_b D_b, h_b - L_b + V_b D_b]. Where h_b leaves [L_b, U_b] the data
+    refute the curve: there it is shifted on the logit scale until it does not. The ranking changes only there.
+
+    The curve is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
+    seen. Rows are counted in fine cells between knots, so that h_b is known up to a small part of V_b, which is added.
+
+    The error budget: 5 % for limits on mass; of the rest, a tenth for D_b and the others for the rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import AnchoredCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> y = rng.uniform(size=10_000) < scores**2
+    >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
+    >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
+    array([0.09, 0.25, 0.49])
+    >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
+    ('beta', 0.051)
+    """
+
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+        "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
+        **{
+            name: BINNING_RULES[name]
+            for name in ("n_bins", "confidence_level", "interval", "split", "partition", "random_state", "n_jobs")
+        },
+    }
+    curve_: str
+    n_anchored_: int
+    _curve: Pieces
+    _grid: Grid
+
+    def __init__(
+        self,
+        curve: str | ScoreCalibrator = "auto",
+        *,
+        n_bins: int | str = "auto",
+        confidence_level: float = 0.9,
+        interval: str = "clopper-pearson",
+        split: float | None = None,
+        partition: Partition | None = None,
+        pos_label: Any = None,
+        classes: ArrayLike | None = None,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.curve = curve
+        self.n_bins = n_bins
+        self.confidence_level = confidence_level
+        self.interval = interval
+        self.split = split
+        self.partition = partition
+        self.pos_label = pos_label
+        self.classes = classes
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Cut the regions, count the rows, fit the curve, and anchor it where the data refute it.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
+            segments, see `calibrant.scored`.
+        y : array-like of shape (n,)
+            Their labels, of two classes.
+        segments : array-like of shape (n,), optional
+            A group per row: every group gets regions of its own, within one error budget, and a curve of its own if
+            it has 500 rows or more.
+        sample_weight : array-like of shape (n,), optional
+            Whole numbers: how many identical rows each row stands for.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = read_rows(
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            segments=segments,
+            sample_weight=sample_weight,
+            threads=thread_count(self.n_jobs),
+        )
+        settings = _Regions(self.n_bins, self.split, self.partition, self.random_state)
+        partition, tally, classes, reach, rows = cut_and_count(data, settings)
+        regions = partition.as_bins()
+        grid = Grid.count(rows, regions, _sizes(regions, tally))
+        name, curve = self._fit_curves(grid, regions)
+        limits = get_method(self.interval).function(tally, self._budgets()[0])
+        in_region = grid.regions(regions)
+        curve_regions = curve.regions(regions)
+        moved = anchored(curve, curve.averages(grid), in_region, limits.lower, limits.upper, curve_regions)
+        self._set_curve(name, moved, grid, partition, tally, classes, data.facts(drawn=self.split is not None))
+        self.score_range_seen_ = reach.seen
+        return self
+
+    def _fit_curves(self, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
+        """The curve of each segment; one with few rows has that of all rows."""
+        name, pooled = fit_curve(self.curve, grid.distinct(np.ones(grid.rows.size, dtype=bool)))
+        knots, values = [], []
+        for number, part in enumerate(grid.cells.parts):
+            here = grid.segment == number
+            curve = pooled
+            if len(grid.cells.parts) > 1 and grid.rows[here].sum() >= _FEW_ROWS:
+                _, curve = fit_curve(self.curve, grid.distinct(here))
+            seen = np.flatnonzero(here & (grid.rows > 0))
+            x = part.edges
+            if seen.size:
+                x = x[(x >= grid.begin[seen[0]]) & (x <= grid.begin[seen[-1]])]
+            x = x if x.size else grid.middle[here][:1]
+            knots.append(x)
+            values.append(np.maximum.accumulate(curve(x)) if self._is_increasing() else curve(x))
+        return name, Pieces.through(regions, knots, values)
+
+    def _is_increasing(self) -> bool:
+        """Whether the curve never falls but for rounding."""
+        return isinstance(self.curve, str)
+
+    def _budgets(self) -> tuple[float, float, float]:
+        """What the rates, the distribution within regions, and the limits on mass may miss."""
+        for_rates, for_mass = budgets(error_budget(self.confidence_level))
+        return for_rates * (1.0 - CURVE_SHARE), for_rates * CURVE_SHARE, for_mass
+
+    def _set_curve(
+        self,
+        name: str,
+        curve: Pieces,
+        grid: Grid,
+        partition: Partition,
+        tally: Tally,
+        classes: Classes,
+        facts: RowFacts,
+    ) -> None:
+        """Derive the guarantee from the curve as it is, however it came about."""
+        for_rates, for_curve, for_mass = self._budgets()
+        method = get_method(self.interval)
+        regions = partition.as_bins()
+        average, unknown = curve.averages(grid).of(curve, grid.regions(regions), regions.n_regions)
+        spread = curve.variation(regions) * kolmogorov_distance(tally.counts, for_curve)
+        asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
+        said = Statement.about(partition, split=self.split is not None, n_bins=asked, theorem=method.theorem)
+        guarantee = Guarantee.from_limits(
+            partition,
+            tally,
+            method.function(tally, for_rates),
+            confidence_level=self.confidence_level,
+            method=method.name,
+            value=average,
+            positive_label=classes.positive,
+            statement=replace(said, claim=Claim.AVERAGE),
+        )
+        limits = mass_limits(partition, tally, for_mass)
+        self._set_fitted(
+            partition, tally, replace(guarantee, mass_limits=limits, margin=spread + unknown), classes, facts
+        )
+        self.curve_, self._curve, self._grid = name, curve, grid
+        where = curve.regions(regions)
+        found = self.guarantee_
+        margin = 0.0 if found.margin is None else found.margin
+        offsets = np.column_stack([found.lower - found.value - margin, found.upper - found.value + margin])
+        self._table = np.column_stack([curve.table, offsets[where]])
+
+    def _values(self, scores: ArrayLike, segments: ArrayLike | None, columns: int) -> tuple[Any, Any]:
+        """The value of the curve at each score, and the other columns of its piece."""
+        check_is_fitted(self)
+        found = self._look_up(self._table[:, :columns], scores, segments, self._curve.cells)
+        x = scores if type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64 else None
+        if x is None:
+            x = as_scores(scores, positive_column=self._positive_index).astype(np.float64)
+        return found[:, 1] + found[:, 2] * (x - found[:, 0]), found[:, 3:]
+
+    def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probability of the positive label, shape (n,)."""
+        values: FloatArray = self._values(scores, segments, 3)[0]
+        return values
+
+    def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
+        return self._both_columns(self.predict(scores, segments=segments))
+
+    def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return the predicted probability moved by each average error of its region that is not ruled out, (n, 2).
+
+        This is h(score) + [L_b, U_b] - h_b, widened by V_b D_b on both sides and clipped to [0, 1]; see the notes. With
+        probability `confidence_level`, in every region at once, some shift of the predictions of the whole region,
+        within these limits before they are clipped, makes their average the true rate. It is no interval for the rate
+        at one score; `predict_rate_interval` gives that of the region's rate.
+        """
+        values, offsets = self._values(scores, segments, 5)
+        return np.clip(values[:, None] + offsets, 0.0, 1.0)
+
+    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
+        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
+        return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)
+
+    def _state(self) -> dict[str, Any]:
+        grid = {"values": [part.edges.tolist() for part in self._grid.cells.parts], "rows": self._grid.rows.tolist()}
+        curve = {"name": self.curve_, **self._curve.state(), "grid": grid}
+        return {**super()._state(), "curve": curve}
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        check_state(state, ("partition", "tally", "curve"))
+        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        regions, saved = partition.as_bins(), state["curve"]
+        check_state(saved, ("name", "knots", "left", "right", "grid"))
+        if not isinstance(saved["name"], str):
+            raise InvalidValueError("name of the curve", "be text", got=repr(saved["name"]))
+        curve = Pieces.read(saved, regions)
+        grid = _read_grid(saved["grid"], regions, tally)
+        self._set_curve(saved["name"], curve, grid, partition, tally, classes, RowFacts.from_dict(state))
+
+
+def _sizes(regions: Bins, tally: Tally) -> dict[Any, int]:
+    """Rows of each segment."""
+    within = np.bincount(regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)).astype(np.int64)
+    named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)
+    return {name: part.n_rows if part.n_rows is not None else rows for (name, part), rows in named}
+
+
+def _read_grid(saved: Any, regions: Bins, tally: Tally) -> Grid:
+    check_state(saved, ("values", "rows"))
+    parts = []
+    for part, values in zip(regions.parts, saved["values"], strict=True):
+        edges = read_numbers(values, "values of the grid")
+        if (np.diff(edges) <= 0.0).any() or not np.isin(part.edges, edges).all():
+            raise InvalidValueError("values of the grid", "increase and hold the edges of all regions")
+        parts.append(ScorePartition(edges, (part.low, part.high), atoms=True))
+    cells = regions._joined(parts)
+    counts = Tally.from_counts(saved["rows"], np.zeros(len(saved["rows"]), dtype=np.int64), partition=cells).counts
+    grid = Grid(cells, counts, counts)
+    where = grid.regions(regions)
+    if not np.array_equal(np.bincount(where[where >= 0], counts[where >= 0], regions.n_regions), tally.counts):
+        raise InvalidValueError("rows of the grid", "add up to the counts of the regions")
+    return grid
