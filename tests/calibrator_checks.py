@@ -49,6 +49,7 @@ from calibrant import (
     VennBinningCalibrator,
 )
 from calibrant.calibrators import CrossVennAbersCalibrator
+from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantWarning
 from calibrant.intervals import METHODS
 from calibrant.kernels import _chunks
@@ -162,8 +163,9 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
     "ignores order": lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator),
     "draws rows": draws_rows,
-    # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class
-    "mirrors": lambda calibrator: not hasattr(calibrator, "base") and not hasattr(calibrator, "target_prior"),
+    # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class;
+    # a curve that never falls does not follow labels that do
+    "mirrors": lambda calibrator: not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve")),
     # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not ordered
     "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
     # one class alone says nothing about how much more frequent it is elsewhere
@@ -172,7 +174,9 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     ),
     "weights": lambda calibrator: "sample_weight" in signature(calibrator.fit).parameters,
     "ranks only": lambda calibrator: (
-        getattr(calibrator, "strategy", None) == "quantile" and getattr(calibrator, "partition", None) is None
+        getattr(calibrator, "strategy", None) == "quantile"
+        and getattr(calibrator, "partition", None) is None
+        and not hasattr(calibrator, "curve")
     ),
 }
 
@@ -252,6 +256,17 @@ def answers(calibrator: Any, scores: Any = None) -> dict[str, np.ndarray]:
 def predictions(calibrator: Any) -> list[str]:
     """The names of its methods that predict."""
     return [name for name in dir(type(calibrator)) if name.startswith("predict") and hasattr(calibrator, name)]
+
+
+def rate_interval(calibrator: Any, scores: Any) -> np.ndarray:
+    """Limits of the rate of each score's region; `predict_interval` moves them where predictions vary in a region."""
+    limits = calibrator.predict_interval(scores)
+    if not isinstance(calibrator, RegionCalibrator):
+        return limits
+    of_rates = calibrator.predict_rate_interval(scores)
+    if not isinstance(calibrator, AnchoredCalibrator):
+        np.testing.assert_array_equal(of_rates, limits)
+    return of_rates
 
 
 def assert_same(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> None:
@@ -818,10 +833,10 @@ def check_flipped_labels_mirror_values_and_intervals(calibrator: Any) -> None:
 def check_one_class_gives_one_sided_intervals(calibrator: Any) -> None:
     scores, y = make_data()
     model = clone(calibrator).set_params(classes=(0, 1))
-    all_positive = model.fit(scores, np.ones_like(y)).predict_interval(scores)
+    all_positive = rate_interval(model.fit(scores, np.ones_like(y)), scores)
     assert (all_positive[:, 1] == 1.0).all()
     assert all_positive[:, 0].max() > 0.0
-    all_negative = model.fit(scores, np.zeros_like(y)).predict_interval(scores)
+    all_negative = rate_interval(model.fit(scores, np.zeros_like(y)), scores)
     assert (all_negative[:, 0] == 0.0).all()
     assert all_negative[:, 1].min() < 1.0
 
@@ -844,7 +859,7 @@ def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
     sure = np.concatenate([np.zeros(2000), np.ones(2000)])
     model = fitted(calibrator, np.concatenate([scores, sure]), np.concatenate([y, sure.astype(int)]))
     points = probe(model)
-    lower, upper = model.predict_interval(points).T
+    lower, upper = rate_interval(model, points).T
     sets = model.predict_set(points, coverage=0.75)  # 0.75 and 0.25 are doubles
     np.testing.assert_array_equal(sets[:, 0], ~(lower >= 0.75))
     np.testing.assert_array_equal(sets[:, 1], ~(upper <= 0.25))

@@ -69,16 +69,14 @@ class BinParameters(CheckedParameters):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RegionParameters(BinParameters):
-    """The same, and the parameters of calibrators that take regions fixed beforehand too."""
+class CutParameters(BinParameters):
+    """The same, and the parameter of calibrators that take regions fixed beforehand too."""
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
         **BinParameters._parameter_rules,
-        "value": Choice(VALUES),
         "partition": Optional(Instance(Partition, "a Partition")),
     }
 
-    value: str = "mean"
     partition: Partition | None = None
 
     def _check_parameters(self) -> None:
@@ -109,6 +107,15 @@ class RegionParameters(BinParameters):
         )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegionParameters(CutParameters):
+    """The same, and the parameter of calibrators that predict one value in each region."""
+
+    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {**CutParameters._parameter_rules, "value": Choice(VALUES)}
+
+    value: str = "mean"
+
+
 class Binned(NamedTuple):
     """Bins, what was counted in them, the classes of the rows, the range of their scores, and the rows themselves."""
 
@@ -119,7 +126,7 @@ class Binned(NamedTuple):
     rows: ScoredData
 
 
-def cut_and_count(data: ScoredData, settings: RegionParameters, *, weighted: bool = False) -> Binned:
+def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     if settings.partition is not None:
         return _counted(settings.partition, data, weighted)
@@ -143,12 +150,12 @@ def automatic_bins(n_rows: int) -> int:
     return max(1, int(n_rows ** (1 / 3) + 1e-9))
 
 
-def _bins_for(settings: RegionParameters, n_rows: int, n_cutting: int) -> int:
+def _bins_for(settings: CutParameters, n_rows: int, n_cutting: int) -> int:
     """How many bins: from how many rows there are, and how many of them cut the edges."""
     return min(automatic_bins(n_rows), max(n_cutting, 1)) if settings.n_bins == "auto" else int(settings.n_bins)
 
 
-def _fixed_width(data: ScoredData, settings: RegionParameters, weighted: bool) -> Binned:
+def _fixed_width(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed."""
     score_range = (
         (0.0, 1.0) if settings.score_range is None else ScoreRange().check("score_range", settings.score_range)
@@ -161,7 +168,7 @@ def _fixed_width(data: ScoredData, settings: RegionParameters, weighted: bool) -
     return _counted(partition, data, weighted)
 
 
-def _own_quantiles(data: ScoredData, settings: RegionParameters, weighted: bool) -> Binned:
+def _own_quantiles(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
     """Bins between order statistics of all rows, each of which is counted too.
 
     Rows are counted in the finest cells, between and at the order statistics; the counts tell which of them are tied.
@@ -173,7 +180,7 @@ def _own_quantiles(data: ScoredData, settings: RegionParameters, weighted: bool)
     return Binned(partition, tally.regrouped(partition.count_regions, partition), classes, reach, data)
 
 
-def _split_quantiles(data: ScoredData, settings: RegionParameters, split: float, weighted: bool) -> Binned:
+def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, weighted: bool) -> Binned:
     """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
     parts = data.split(split, settings.random_state)
     n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
@@ -187,7 +194,7 @@ def _split_quantiles(data: ScoredData, settings: RegionParameters, split: float,
     return _counted(partition, parts.others, weighted)
 
 
-def _cut_drawn(parts: Split, settings: RegionParameters) -> Partition:
+def _cut_drawn(parts: Split, settings: CutParameters) -> Partition:
     """Bins between quantiles of the drawn rows; a segment of which no row was drawn is one bin."""
 
     def cut(name: Hashable) -> ScorePartition:

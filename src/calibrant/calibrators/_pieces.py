@@ -13,26 +13,34 @@ from calibrant._text import shown
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
+from calibrant.intervals import Interval
 from calibrant.partition import ScorePartition
 from calibrant.partition.bins import Bins
+from calibrant.partition.layout import next_double
 from calibrant.rows import ScoredData
+from calibrant.tally import Tally
 
-_MOST_KNOTS = 1024  # of one segment, besides those in the tails
-_TAIL_KNOTS = 8  # for each doubling of the rows beyond a knot in the tails
+_MOST_VALUES = 1024  # rows of a segment up to which every score has a cell of its own
+_VALUES = 256  # scores that have one where rows are more, besides those in the tails
+_TAIL_VALUES = 8  # for each doubling of the rows beyond a value in the tails
+_SUBDIVISIONS = 16  # of the gap between two such scores
 _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale
 _ROUNDING = 1e-12  # added to what is computed from sums over rows
 _BISECTIONS = 60
+_NEAR = 0.2  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+_BENDS = 4
+_SMALLEST_SLOPE = 1e-6
 _LARGEST_SHIFT = 64.0
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Rows and positives of fine cells of the score: the values of some ranks, and the gaps between them.
+    """Rows and positives of fine cells of the score: the values of some ranks, and parts of the gaps between them.
 
     Attributes
     ----------
     cells : Bins
-        The cells. Those of one segment are single values, and the open gaps between neighbouring values.
+        The cells. Neighbouring values are one cell each, and so is each sixteenth of the gap between them.
     rows, positives : int arrays
         What was counted in each cell.
     """
@@ -44,12 +52,16 @@ class Grid:
     @classmethod
     def count(cls, data: ScoredData, regions: Bins, sizes: Mapping[Any, int]) -> Self:
         """Count the rows; every edge of a region is one of the values."""
-        values = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
+        found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         parts = []
         for name, part in regions.bins_by_segment.items():
-            edges = np.unique(np.concatenate([part.edges, values[name]]) + 0.0)
-            inside = (edges > part.low) & (edges <= part.high)
-            parts.append(ScorePartition(edges[inside], (part.low, part.high), atoms=True))
+            values = np.unique(np.concatenate([part.edges, found[name]]) + 0.0)
+            cuts = np.concatenate([values, next_double(values, np.inf)])
+            if sizes[name] > _MOST_VALUES:
+                shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS
+                cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
+            cuts = np.unique(cuts[(cuts > part.low) & (cuts <= part.high) & np.isfinite(cuts)])
+            parts.append(ScorePartition(cuts, (part.low, part.high)))
         cells = regions._joined(parts)
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
@@ -79,32 +91,53 @@ class Grid:
         """A score in the middle of each cell."""
         begin, end = self._bounds
         closed = np.isfinite(begin) & np.isfinite(end)
-        outer = np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), np.nextafter(end, -np.inf), 0.0))
-        single = np.nextafter(begin, np.inf) >= end
-        return np.where(closed & ~single, begin / 2 + end / 2, outer)
+        outer = first_inside(begin, end)
+        single = next_double(begin, np.inf) >= end
+        with np.errstate(all="ignore"):
+            return np.where(closed & ~single, begin / 2 + end / 2, outer)
 
     def regions(self, partition: Bins) -> IndexArray:
         """The region in which each cell counts, -1 where it counts in none."""
         within = self.segment if partition.has_segments else None
         return np.asarray(partition.membership(partition.prepared(self.middle, within)))
 
+    def knots(self, number: int) -> FloatArray:
+        """Where cells of a segment begin, from its smallest score to its largest; any score without a row."""
+        seen = np.flatnonzero((self.segment == number) & (self.rows > 0))
+        if not seen.size:
+            return np.zeros(1)
+        begin = self.begin[seen[0] : seen[-1] + 1]
+        begin = begin if np.isfinite(begin[0]) else self.middle[seen[0] : seen[-1] + 1]
+        after_value = np.append(False, begin[1:] == next_double(begin[:-1], np.inf))
+        return begin[~after_value]
+
     def distinct(self, chosen: BoolArray) -> DistinctScores:
-        """The chosen cells with rows as distinct scores, each in the middle of its cell."""
+        """The chosen cells with rows as distinct scores, each in the middle of its cell; neighbours of many merge."""
         chosen = chosen & (self.rows > 0)
-        scores, place = np.unique(self.middle[chosen], return_inverse=True)
-        rows, positives = np.zeros((2, scores.size), dtype=np.int64)
-        np.add.at(rows, place, self.rows[chosen])
-        np.add.at(positives, place, self.positives[chosen])
-        return DistinctScores(scores, rows, positives)
+        order = np.argsort(self.middle[chosen], kind="stable")
+        scores, rows, positives = (values[chosen][order] for values in (self.middle, self.rows, self.positives))
+        reached = np.cumsum(rows)
+        group = np.maximum(reached - rows // 2, 0) * _MOST_VALUES // max(int(reached[-1]), 1)
+        new = (np.diff(group, prepend=-1) != 0) if scores.size > _MOST_VALUES else np.diff(scores, prepend=-np.inf) > 0
+        starts = np.flatnonzero(new)
+        counts, hits = (np.add.reduceat(values, starts) for values in (rows, positives))
+        weighted = np.add.reduceat(scores * (rows / counts[np.cumsum(new) - 1]), starts)
+        single = np.diff(starts, append=scores.size) == 1
+        return DistinctScores(np.where(single, scores[starts], weighted), counts, hits)
+
+
+def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:
+    """A double in each run of doubles: the first, or the last of a run without a beginning."""
+    return np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), next_double(end, -np.inf), 0.0))
 
 
 def grid_ranks(n_rows: int) -> IntArray:
     """Ranks of the values of a grid: all of few rows; of many, evenly spread, and closer together in both tails."""
-    if n_rows <= _MOST_KNOTS:
+    if n_rows <= _MOST_VALUES:
         return np.arange(1, n_rows + 1)
-    evenly = np.linspace(1, n_rows, _MOST_KNOTS).round().astype(np.int64)
-    doublings = np.log2(n_rows / _MOST_KNOTS) + 1.0
-    tail = np.unique(2.0 ** (np.arange(doublings * _TAIL_KNOTS) / _TAIL_KNOTS)).astype(np.int64)
+    evenly = np.linspace(1, n_rows, _VALUES).round().astype(np.int64)
+    doublings = np.log2(n_rows / _VALUES)
+    tail = np.unique(2.0 ** (np.arange(doublings * _TAIL_VALUES) / _TAIL_VALUES)).astype(np.int64)
     return np.unique(np.concatenate([evenly, tail, n_rows + 1 - tail]))
 
 
@@ -129,7 +162,6 @@ class Pieces:
         """The curve through the knots of each segment, cut where regions begin, and constant beyond the knots."""
         parts, left, right = [], [], []
         for part, x, y in zip(regions.parts, knots, values, strict=True):
-            x, y = simplified(x, y)
             edges = np.unique(np.concatenate([part.cuts, x]))
             edges = edges[(edges > part.low) & (edges <= part.high)]
             at = interpolate(edges, x, y) if edges.size else y[:1]
@@ -158,7 +190,7 @@ class Pieces:
     def regions(self, partition: Bins) -> IndexArray:
         """The region of each cell, for prediction."""
         begin, end = self._bounds
-        inside = np.where(np.isfinite(begin), begin, np.where(np.isfinite(end), np.nextafter(end, -np.inf), 0.0))
+        inside = first_inside(begin, end)
         within = self.cells.layout.cells.segment if partition.has_segments else None
         return np.asarray(partition.regions_of(partition.prepared(inside, within)))
 
@@ -187,11 +219,18 @@ class Pieces:
         left, right = (np.where(moved, expit(logit(values) + shift), values) for values in (self.left, self.right))
         return type(self)(self.cells, left, right)
 
+    def range(self, partition: Bins) -> tuple[FloatArray, FloatArray]:
+        """The smallest and the largest value in each region."""
+        region = self.regions(partition)
+        low, high = np.ones(partition.n_regions), np.zeros(partition.n_regions)
+        np.minimum.at(low, region, np.minimum(self.left, self.right))
+        np.maximum.at(high, region, np.maximum(self.left, self.right))
+        return low, high
+
     def state(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {name: getattr(self, name).tolist() for name in ("left", "right")} | {
-            "knots": [part.edges.tolist() for part in self.cells.parts]
-        }
+        knots = [part.edges.tolist() for part in self.cells.parts]
+        return {"knots": knots, "left": self.left.tolist(), "right": self.right.tolist()}
 
     @classmethod
     def read(cls, state: Mapping[str, Any], regions: Bins) -> Self:
@@ -252,29 +291,81 @@ class Averages:
 
 
 def anchored(
-    curve: Pieces,
-    averages: Averages,
-    region: IndexArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    piece_region: IndexArray,
+    curve: Pieces, averages: Averages, grid_region: IndexArray, piece_region: IndexArray, limits: Interval
 ) -> Pieces:
     """Shift the curve, in each region where its average leaves the limits, on the logit scale until it does not."""
-    n_regions = lower.size
-    found, _ = averages.of(curve, region, n_regions)
+    n_regions = limits.lower.size
+    found, _ = averages.of(curve, grid_region, n_regions)
     low, high = np.zeros((2, n_regions))
-    high[found < lower] = _LARGEST_SHIFT
-    low[found > upper] = -_LARGEST_SHIFT
+    rising = found < limits.lower
+    high[rising] = _LARGEST_SHIFT
+    low[found > limits.upper] = -_LARGEST_SHIFT
     if not (low.any() or high.any()):
         return curve
-    rising = high > 0.0
-    target = np.where(rising, lower, upper)
+    target = np.where(rising, limits.lower, limits.upper)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        reached, _ = averages.of(curve.shifted(middle[piece_region]), region, n_regions)
+        reached, _ = averages.of(curve.shifted(middle[piece_region]), grid_region, n_regions)
         above = reached >= target
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return curve.shifted(np.where(rising, high, low)[piece_region])
+
+
+def bent(
+    regions: Bins, knots: list[FloatArray], values: list[FloatArray], grid: Grid, tally: Tally, limits: Interval
+) -> list[FloatArray]:
+    """Bend the curve of each segment, in order, towards the rates of regions from which its averages are far.
+
+    A shift on the logit scale, straight between the centres of neighbouring regions, brings each average to within a
+    fifth of the half-width of the rate, as far as the order of scores allows: a rise keeps a quarter of its height.
+    """
+    region, segment = grid.regions(regions), regions.layout.cells.segment
+    rows = np.maximum(tally.counts, 1)
+    counted = region >= 0
+    centre = np.bincount(region[counted], (grid.rows * (grid.middle / rows[region]))[counted], regions.n_regions)
+    rate = tally.rates
+    low, high = rate - _NEAR * (rate - limits.lower), rate + _NEAR * (limits.upper - rate)
+    nodes = []
+    for number in range(len(knots)):
+        here = np.flatnonzero((segment == number) & (tally.counts > 0))
+        nodes.append(here[_in_line(limits.lower[here], limits.upper[here])])
+    weights = np.zeros(regions.n_regions)
+    weights[np.concatenate(nodes)] = tally.counts[np.concatenate(nodes)]
+    shift, bends = np.zeros(regions.n_regions), [values]
+    misses: list[float] = []
+    averages = Pieces.through(regions, knots, values).averages(grid)
+    for _ in range(_BENDS):
+        found, _ = averages.of(Pieces.through(regions, knots, bends[-1]), region, regions.n_regions)
+        missing = np.clip(found, low, high) - found
+        misses.append(float(weights @ missing**2))
+        shift = shift + missing / np.maximum(found * (1.0 - found), _SMALLEST_SLOPE)
+        bends.append(
+            [
+                _in_order(y, np.interp(x, centre[here], shift[here])) if here.size else y
+                for x, y, here in zip(knots, values, nodes, strict=True)
+            ]
+        )
+    return bends[int(np.argmin(misses))]
+
+
+def _in_line(lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Regions that a curve which never falls may pass through: those that refute it with most others are left out."""
+    crossed = np.triu(lower[:, None] > upper[None, :], 1)
+    crossed |= crossed.T
+    kept = np.ones(lower.size, dtype=bool)
+    while crossed.any():
+        worst = int(crossed.sum(axis=0).argmax())
+        kept[worst] = crossed[worst] = crossed[:, worst] = False
+    return kept
+
+
+def _in_order(values: FloatArray, shift: FloatArray) -> FloatArray:
+    """The values shifted on the logit scale, where every rise keeps a quarter of its height."""
+    before = logit(values)
+    rises = np.maximum(np.diff(before + shift), np.minimum(np.diff(before), np.diff(before) / 4))
+    after = before[0] + np.concatenate([[0.0], np.cumsum(rises)])
+    shifted: FloatArray = expit(after + np.mean(before + shift - after))
+    return shifted
 
 
 def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -286,7 +377,7 @@ def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     kept[[0, -1]] = True
     while True:
         at = np.flatnonzero(kept)
-        error = np.abs(logit(interpolate(x, x[at], y[at])) - wanted)
+        error = np.abs(logit(np.interp(x / 4, x[at] / 4, y[at])) - wanted)  # a quarter, so that nothing overflows
         worst = np.maximum.reduceat(error, at[:-1])
         short = np.repeat(worst, np.diff(at[:-1], append=x.size))
         new = (error >= short) & (error > _ACCURACY) & ~kept

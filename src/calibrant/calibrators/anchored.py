@@ -9,22 +9,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import Choice, Instance, Rule, check_state, error_budget, thread_count
+from calibrant._params import Choice, Instance, Integer, Rule, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import cut_and_count
+from calibrant.calibrators._bins import CutParameters, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
-from calibrant.calibrators._pieces import Grid, Pieces, anchored
+from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.calibrators.binning import BINNING_RULES
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee import Guarantee, check_tally
 from calibrant.guarantee.statement import Claim, Statement
-from calibrant.intervals import get_method
+from calibrant.intervals import Interval, get_method
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.mass import budgets, mass_limits
-from calibrant.partition import Partition, ScorePartition
+from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import RowFacts
@@ -36,19 +35,13 @@ CURVE_SHARE = 0.1
 _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Regions:
-    """How the regions are cut."""
-
-    n_bins: int | str
-    split: float | None
-    partition: Partition | None
-    random_state: Any
-    strategy: str = "quantile"
-    score_range: tuple[float, float] | None = None
+@dataclass(eq=False, repr=False)
+class _CurveParameter:
+    curve: str | ScoreCalibrator = "auto"
 
 
-class AnchoredCalibrator(RegionCalibrator):
+@dataclass(eq=False, repr=False)
+class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -72,8 +65,10 @@ class AnchoredCalibrator(RegionCalibrator):
         Interval of the rates; as in `BinningCalibrator`.
     split : None, float or int, default=None
         As in `BinningCalibrator`: rows that only cut the regions.
+    strategy, score_range
+        As in `BinningCalibrator`.
     partition : Partition, default=None
-        Bins of the score fixed beforehand, in place of `n_bins`.
+        Bins of the score fixed beforehand, in place of `n_bins`; without segments.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -127,40 +122,8 @@ class AnchoredCalibrator(RegionCalibrator):
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
         "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
-        **{
-            name: BINNING_RULES[name]
-            for name in ("n_bins", "confidence_level", "interval", "split", "partition", "random_state", "n_jobs")
-        },
+        **CutParameters._parameter_rules,
     }
-    curve_: str
-    n_anchored_: int
-    _curve: Pieces
-    _grid: Grid
-
-    def __init__(
-        self,
-        curve: str | ScoreCalibrator = "auto",
-        *,
-        n_bins: int | str = "auto",
-        confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
-        split: float | None = None,
-        partition: Partition | None = None,
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.curve = curve
-        self.n_bins = n_bins
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.split = split
-        self.partition = partition
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def fit(
         self,
@@ -190,6 +153,8 @@ class AnchoredCalibrator(RegionCalibrator):
         self
         """
         self._check_parameters()
+        if self.partition is not None and self.partition.has_segments:
+            raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(self.partition))
         data = read_rows(
             scores,
             y,
@@ -199,36 +164,37 @@ class AnchoredCalibrator(RegionCalibrator):
             sample_weight=sample_weight,
             threads=thread_count(self.n_jobs),
         )
-        settings = _Regions(self.n_bins, self.split, self.partition, self.random_state)
-        partition, tally, classes, reach, rows = cut_and_count(data, settings)
+        partition, tally, classes, reach, rows = cut_and_count(data, self)
         regions = partition.as_bins()
         grid = Grid.count(rows, regions, _sizes(regions, tally))
-        name, curve = self._fit_curves(grid, regions)
         limits = get_method(self.interval).function(tally, self._budgets()[0])
-        in_region = grid.regions(regions)
-        curve_regions = curve.regions(regions)
-        moved = anchored(curve, curve.averages(grid), in_region, limits.lower, limits.upper, curve_regions)
-        self._set_curve(name, moved, grid, partition, tally, classes, data.facts(drawn=self.split is not None))
+        with np.errstate(all="ignore"):
+            name, curve = self._fit_curves(grid, regions, tally, limits)
+            where = grid.regions(regions)
+            moved = anchored(curve, curve.averages(grid), where, curve.regions(regions), limits)
+            averages = moved.averages(grid).of(moved, where, regions.n_regions)
+        shifted = (moved.left != curve.left) | (moved.right != curve.right)
+        n_moved = np.unique(curve.regions(regions)[shifted]).size
+        facts = data.facts(drawn=self.split is not None)
+        self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts)
         self.score_range_seen_ = reach.seen
         return self
 
-    def _fit_curves(self, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
+    def _fit_curves(self, grid: Grid, regions: Bins, tally: Tally, limits: Interval) -> tuple[str, Pieces]:
         """The curve of each segment; one with few rows has that of all rows."""
-        name, pooled = fit_curve(self.curve, grid.distinct(np.ones(grid.rows.size, dtype=bool)))
-        knots, values = [], []
-        for number, part in enumerate(grid.cells.parts):
-            here = grid.segment == number
-            curve = pooled
-            if len(grid.cells.parts) > 1 and grid.rows[here].sum() >= _FEW_ROWS:
-                _, curve = fit_curve(self.curve, grid.distinct(here))
-            seen = np.flatnonzero(here & (grid.rows > 0))
-            x = part.edges
-            if seen.size:
-                x = x[(x >= grid.begin[seen[0]]) & (x <= grid.begin[seen[-1]])]
-            x = x if x.size else grid.middle[here][:1]
-            knots.append(x)
-            values.append(np.maximum.accumulate(curve(x)) if self._is_increasing() else curve(x))
-        return name, Pieces.through(regions, knots, values)
+        everything = np.ones(grid.rows.size, dtype=bool)
+        name, pooled = fit_curve(self.curve, grid.distinct(everything))
+        knots = [grid.knots(number) for number in range(len(regions.parts))]
+        values = []
+        for number, x in enumerate(knots):
+            here = everything if len(knots) == 1 else grid.segment == number
+            own = len(knots) > 1 and grid.rows[here].sum() >= _FEW_ROWS
+            y = (fit_curve(self.curve, grid.distinct(here))[1] if own else pooled)(x)
+            values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
+        if self._is_increasing():
+            values = bent(regions, knots, values, grid, tally, limits)
+        kept = [simplified(x, y) for x, y in zip(knots, values, strict=True)]
+        return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
     def _is_increasing(self) -> bool:
         """Whether the curve never falls but for rounding."""
@@ -243,40 +209,39 @@ class AnchoredCalibrator(RegionCalibrator):
         self,
         name: str,
         curve: Pieces,
-        grid: Grid,
+        averages: tuple[FloatArray, FloatArray],
+        n_anchored: int,
         partition: Partition,
         tally: Tally,
+        limits: Interval,
         classes: Classes,
         facts: RowFacts,
     ) -> None:
         """Derive the guarantee from the curve as it is, however it came about."""
-        for_rates, for_curve, for_mass = self._budgets()
+        _, for_curve, for_mass = self._budgets()
         method = get_method(self.interval)
         regions = partition.as_bins()
-        average, unknown = curve.averages(grid).of(curve, grid.regions(regions), regions.n_regions)
+        average, unknown = averages
         spread = curve.variation(regions) * kolmogorov_distance(tally.counts, for_curve)
         asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
         said = Statement.about(partition, split=self.split is not None, n_bins=asked, theorem=method.theorem)
         guarantee = Guarantee.from_limits(
             partition,
             tally,
-            method.function(tally, for_rates),
+            limits,
             confidence_level=self.confidence_level,
             method=method.name,
             value=average,
             positive_label=classes.positive,
             statement=replace(said, claim=Claim.AVERAGE),
         )
-        limits = mass_limits(partition, tally, for_mass)
-        self._set_fitted(
-            partition, tally, replace(guarantee, mass_limits=limits, margin=spread + unknown), classes, facts
-        )
-        self.curve_, self._curve, self._grid = name, curve, grid
-        where = curve.regions(regions)
-        found = self.guarantee_
-        margin = 0.0 if found.margin is None else found.margin
-        offsets = np.column_stack([found.lower - found.value - margin, found.upper - found.value + margin])
-        self._table = np.column_stack([curve.table, offsets[where]])
+        mass = mass_limits(partition, tally, for_mass)
+        guarantee = replace(guarantee, mass_limits=mass, margin=spread + unknown)
+        self._set_fitted(partition, tally, guarantee, classes, facts)
+        self.curve_, self.n_anchored_, self._curve, self._unknown = name, n_anchored, curve, unknown
+        margin = spread + unknown
+        offsets = np.column_stack([self.guarantee_.lower - average - margin, self.guarantee_.upper - average + margin])
+        self._table = np.column_stack([curve.table, offsets[curve.regions(regions)]])
 
     def _values(self, scores: ArrayLike, segments: ArrayLike | None, columns: int) -> tuple[Any, Any]:
         """The value of the curve at each score, and the other columns of its piece."""
@@ -312,42 +277,35 @@ class AnchoredCalibrator(RegionCalibrator):
         return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)
 
     def _state(self) -> dict[str, Any]:
-        grid = {"values": [part.edges.tolist() for part in self._grid.cells.parts], "rows": self._grid.rows.tolist()}
-        curve = {"name": self.curve_, **self._curve.state(), "grid": grid}
+        averages = {"average": self.guarantee_.value.tolist(), "unknown": self._unknown.tolist()}
+        curve = {"name": self.curve_, "anchored": self.n_anchored_, **self._curve.state(), **averages}
         return {**super()._state(), "curve": curve}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "curve"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
+        check_tally(partition, tally)
         regions, saved = partition.as_bins(), state["curve"]
-        check_state(saved, ("name", "knots", "left", "right", "grid"))
+        check_state(saved, ("name", "anchored", "knots", "left", "right", "average", "unknown"))
         if not isinstance(saved["name"], str):
             raise InvalidValueError("name of the curve", "be text", got=repr(saved["name"]))
         curve = Pieces.read(saved, regions)
-        grid = _read_grid(saved["grid"], regions, tally)
-        self._set_curve(saved["name"], curve, grid, partition, tally, classes, RowFacts.from_dict(state))
+        average, unknown = (
+            read_numbers(saved[name], name, size=regions.n_regions, low=0.0, high=1.0)
+            for name in ("average", "unknown")
+        )
+        low, high = curve.range(regions)
+        if ((average < low - unknown) | (average > high + unknown)).any():
+            raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
+        moved = Integer(0).check("anchored", saved["anchored"])
+        limits = get_method(self.interval).function(tally, self._budgets()[0])
+        facts = RowFacts.from_dict(state)
+        self._set_curve(saved["name"], curve, (average, unknown), moved, partition, tally, limits, classes, facts)
 
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Any, int]:
     """Rows of each segment."""
     within = np.bincount(regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)).astype(np.int64)
     named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)
-    return {name: part.n_rows if part.n_rows is not None else rows for (name, part), rows in named}
-
-
-def _read_grid(saved: Any, regions: Bins, tally: Tally) -> Grid:
-    check_state(saved, ("values", "rows"))
-    parts = []
-    for part, values in zip(regions.parts, saved["values"], strict=True):
-        edges = read_numbers(values, "values of the grid")
-        if (np.diff(edges) <= 0.0).any() or not np.isin(part.edges, edges).all():
-            raise InvalidValueError("values of the grid", "increase and hold the edges of all regions")
-        parts.append(ScorePartition(edges, (part.low, part.high), atoms=True))
-    cells = regions._joined(parts)
-    counts = Tally.from_counts(saved["rows"], np.zeros(len(saved["rows"]), dtype=np.int64), partition=cells).counts
-    grid = Grid(cells, counts, counts)
-    where = grid.regions(regions)
-    if not np.array_equal(np.bincount(where[where >= 0], counts[where >= 0], regions.n_regions), tally.counts):
-        raise InvalidValueError("rows of the grid", "add up to the counts of the regions")
-    return grid
+    return {name: rows if part.n_rows is None else part.n_rows for (name, part), rows in named}

@@ -1,0 +1,183 @@
+"""A smooth curve that is anchored where the data refute it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, ScoreCalibrator, VennBinningCalibrator
+from calibrant.calibrators._curves import NAMED
+from calibrant.calibrators._pieces import grid_ranks, interpolate, simplified
+from calibrant.errors import InvalidValueError
+from calibrant.intervals.kolmogorov import kolmogorov_distance
+
+CURVES = ("auto", *NAMED)
+
+
+def draw(n, seed=0, rate=np.square):
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=n)
+    return scores, (rng.uniform(size=n) < rate(scores)).astype(int)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_named_curves_never_fall_nor_reach_0_or_1_where_nothing_is_refuted(curve):
+    scores, y = draw(3000)
+    model = AnchoredCalibrator(curve, n_bins=5).fit(scores, y)
+    assert model.n_anchored_ == 0
+    values = model.predict(np.sort(np.concatenate([scores, np.linspace(-0.4, 1.4, 5000)])))
+    assert (np.diff(values) >= 0.0).all()
+    assert 0.0 < values[0] < values[-1] < 1.0
+
+
+@pytest.mark.parametrize("curve", ["auto", "beta"])
+@pytest.mark.parametrize("n", [50, 3000])
+def test_ranking_is_kept(curve, n):
+    scores, y = draw(n)
+    new, labels = draw(20_000, seed=1)
+    model = AnchoredCalibrator(curve).fit(scores, y)
+    if model.n_anchored_ == 0:
+        assert roc_auc_score(labels, model.predict(new)) > roc_auc_score(labels, new) - 0.001
+
+
+def test_curve_moves_only_in_regions_where_the_data_refute_it():
+    scores, y = draw(20_000, rate=lambda s: np.where((s > 0.4) & (s < 0.5), 0.9, s))
+    model = AnchoredCalibrator("beta", n_bins=10).fit(scores, y)
+    guarantee = model.guarantee_
+    assert 0 < model.n_anchored_ < 10
+    assert (guarantee.value >= guarantee.lower - 1e-9).all()
+    assert (guarantee.value <= guarantee.upper + 1e-9).all()
+    points = np.linspace(0.001, 0.999, 2000)
+    falls = np.flatnonzero(np.diff(model.predict(points)) < 0.0)
+    assert 1 <= falls.size <= model.n_anchored_ + 1
+
+
+def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
+    scores, y = draw(5000)
+    model = AnchoredCalibrator(n_bins=7).fit(scores, y)
+    where = model.partition_.membership(scores)
+    predicted = model.predict(scores)
+    averages = np.array([predicted[where == region].mean() for region in range(7)])
+    assert np.abs(averages - model.guarantee_.value).max() < 1e-3
+    assert (np.abs(averages - model.guarantee_.value) <= model.guarantee_.margin).all()
+
+
+def test_interval_moves_with_the_prediction_and_the_rate_interval_does_not():
+    scores, y = draw(5000)
+    model = AnchoredCalibrator(n_bins=3).fit(scores, y)
+    guarantee = model.guarantee_
+    points = np.linspace(0.4, 0.6, 9)
+    lower, upper = model.predict_interval(points).T
+    rates = model.predict_rate_interval(points)
+    assert (np.diff(lower) > 0.0).all()
+    np.testing.assert_array_equal(rates, np.broadcast_to([guarantee.lower[1], guarantee.upper[1]], (9, 2)))
+    shift = model.predict(points) - guarantee.value[1]
+    np.testing.assert_allclose(lower, guarantee.lower[1] + shift - guarantee.margin[1])
+    np.testing.assert_allclose(upper, guarantee.upper[1] + shift + guarantee.margin[1])
+
+
+def test_epsilon_is_at_most_one_and_a_half_times_that_of_plain_bins():
+    ratios = []
+    for seed in range(20):
+        scores, y = draw(10_000, seed)
+        ratios.append(
+            AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon
+            / BinningCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon
+        )
+    assert np.mean(ratios) < 1.5
+
+
+def test_average_epsilon_is_at_most_epsilon_and_at_least_the_average_over_the_rows():
+    guarantee = AnchoredCalibrator(n_bins=8).fit(*draw(8000)).guarantee_
+    weighted = float(guarantee.radius @ guarantee.counts / guarantee.n_rows)
+    assert weighted <= guarantee.average_epsilon
+    assert guarantee.average_epsilon <= guarantee.epsilon + guarantee.mass_limits.outside
+
+
+def test_sentence_says_what_is_promised_and_what_is_not():
+    text = str(AnchoredCalibrator(n_bins=5).fit(*draw(2000)).guarantee_)
+    assert "average predicted probability" in text
+    assert "Nothing is promised for one score" in text
+
+
+def test_auto_takes_the_curve_that_predicts_best():
+    step = AnchoredCalibrator().fit(*draw(20_000, rate=lambda s: np.where(s < 0.5, 0.1, 0.8)))
+    assert "venn-abers" in step.curve_
+    smooth = AnchoredCalibrator().fit(*draw(300, rate=lambda s: s))
+    assert smooth.curve_.startswith("beta")
+    scores, y = draw(1000)
+    assert "beta" not in AnchoredCalibrator().fit(4 * scores - 2, y).curve_
+
+
+def test_scores_of_exactly_0_and_1_do_not_bend_the_curve():
+    rng = np.random.default_rng(3)
+    rate = rng.beta(0.3, 0.3, size=4000)
+    scores = rng.binomial(50, rate) / 50  # a forest of 50 trees
+    y = (rng.uniform(size=4000) < 0.1 + 0.8 * scores).astype(int)
+    model = AnchoredCalibrator("beta", n_bins=4, split=0.2).fit(scores, y)
+    assert np.abs(model.predict(np.linspace(0, 1, 11)) - np.linspace(0.1, 0.9, 11)).max() < 0.06
+
+
+def test_any_calibrator_can_be_the_curve():
+    scores, y = draw(2000)
+    model = AnchoredCalibrator(VennBinningCalibrator(n_bins=5), n_bins=5).fit(scores, y)
+    assert model.curve_ == "VennBinningCalibrator"
+    assert model.guarantee_.epsilon < 0.2
+    for wrong in (3, "spline"):
+        with pytest.raises(InvalidValueError, match="curve must"):
+            AnchoredCalibrator(wrong).fit(scores, y)
+
+
+def test_segments_have_regions_and_curves_of_their_own():
+    scores, y = draw(6000)
+    segments = np.repeat(["a", "b", "c"], [3000, 2900, 100])
+    y = np.where(segments == "b", 1 - y, y)  # the score ranks the wrong way round there
+    model = AnchoredCalibrator(n_bins=4).fit(scores, y, segments=segments)
+    points = np.array([0.1, 0.9])
+    rising, flat, few = (model.predict(points, segments=[name] * 2) for name in "abc")
+    assert rising[1] - rising[0] > 0.5
+    assert few.shape == (2,)
+    assert abs(flat[1] - flat[0]) > 0.3  # anchored to the rates of its regions
+    again = AnchoredCalibrator.from_dict(model.to_dict())
+    np.testing.assert_array_equal(again.predict(scores, segments=segments), model.predict(scores, segments=segments))
+
+
+def test_saved_curve_must_belong_to_its_counts():
+    state = AnchoredCalibrator(n_bins=3).fit(*draw(500)).to_dict()
+    assert ScoreCalibrator.from_dict(state).guarantee_.epsilon > 0.0
+    state["state"]["curve"]["average"][0] = 0.9
+    with pytest.raises(InvalidValueError, match="average must lie"):
+        ScoreCalibrator.from_dict(state)
+
+
+def test_partition_with_segments_is_refused():
+    bins = Partition.by_segment({"a": Partition.fixed_width(2)})
+    with pytest.raises(InvalidValueError, match="without segments"):
+        AnchoredCalibrator(partition=bins).fit(*draw(100))
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 100, 1024, 1025, 10**6])
+def test_ranks_of_the_grid_reach_from_the_smallest_to_the_largest_row(n_rows):
+    ranks = grid_ranks(n_rows)
+    assert ranks[0] == 1
+    assert ranks[-1] == n_rows
+    assert (np.diff(ranks) > 0).all()
+    assert ranks.size <= 2048
+
+
+def test_simplified_curve_stays_close_and_keeps_the_ends():
+    x = np.linspace(-8, 8, 1001)
+    y = stats.logistic.cdf(x)
+    few, values = simplified(x, y)
+    assert few.size < 200
+    assert few[0] == x[0]
+    assert few[-1] == x[-1]
+    assert np.abs(interpolate(x, few, values) / y - 1.0).max() < 0.0021
+
+
+@pytest.mark.parametrize("rows", [1, 10, 300, 2000, 5000])
+def test_kolmogorov_distance_is_scipys_exact_limit_or_a_little_more(rows):
+    level = 1.0 - (1.0 - 0.02) ** (1 / 3)
+    exact = stats.kstwo.isf(level, rows)
+    found = kolmogorov_distance(np.array([rows, 7, 0]), 0.02)[0]
+    assert (1 - 1e-5) * exact <= found <= 1.01 * exact  # scipy's own limit is that accurate
