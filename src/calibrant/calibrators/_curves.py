@@ -17,7 +17,7 @@ from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.rows.collection import COLLECT_LIMIT
+from calibrant.rows.sample import COLLECT_LIMIT
 
 Curve: TypeAlias = Callable[[FloatArray], FloatArray]
 """From scores to probabilities in (0, 1)."""
