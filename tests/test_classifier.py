@@ -228,3 +228,10 @@ def test_response_method_names_the_scores_that_are_calibrated():
     # `method` is the calibrator in scikit-learn: whoever passes it by habit is told so, and not about responses
     with pytest.raises(TypeError, match="method"):
         CalibratedClassifier(LogisticRegression(), method="isotonic")
+
+
+def test_the_method_of_scikit_learn_and_a_single_class_are_told_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"method must be left out; got 'isotonic': use calibrator=IsotonicCalibrator"):
+        CalibratedClassifier(LogisticRegression(), method="isotonic")
+    with pytest.raises(ValueError, match=r"one class only.*: add rows of the other class"):
+        CalibratedClassifier(LogisticRegression()).fit(np.arange(8.0)[:, None], [1] * 8)

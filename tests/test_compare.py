@@ -61,7 +61,7 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
     result = compare({"bins": BinningCalibrator(n_bins=2, strategy="uniform")}, scores, y, KFold(5))
     assert np.isinf(result.log_loss[1])
-    assert "inf" in str(result)
+    assert "inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in str(result)
 
 
 def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None:

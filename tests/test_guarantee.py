@@ -117,6 +117,38 @@ def test_every_statement_comes_from_one_event(interval: str) -> None:
         assert one.stated.epsilon == radius[one.stated.kept].max()
 
 
+@pytest.mark.parametrize("n_rows", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -> None:
+    """Two bins of equal mass and rate 1/2. The limits must hold, and so must the mass of the regions that are kept.
+
+    Limits of their own for statements that leave regions out would miss .1025 and .1055 at .1.
+    """
+    partition = Partition.fixed_width(2)
+    half = n_rows // 2
+    smallest = half - int(2.25 * np.sqrt(n_rows))  # other sizes of the first bin are counted as misses
+
+    def stated(size: int, low: int, high: int) -> Guarantee:
+        tally = Tally.from_counts([size, n_rows - size], [low, high], partition=partition)
+        return Guarantee.from_tally(partition, tally, confidence_level=0.9)
+
+    fewest, positives = {}, smallest // 2 - int(1.4 * np.sqrt(n_rows))  # positives of a bin whose limits hold
+    for size in range(smallest, n_rows - smallest + 1):
+        while stated(size, positives, half // 2).upper[0] < 0.5:
+            positives += 1
+        fewest[size] = positives
+    missed = 2 * stats.binom.cdf(smallest - 1, n_rows, 0.5)
+    for size in range(smallest, half + 1):
+        other = n_rows - size
+        looks = [stated(size, fewest[size] - 1, other // 2), stated(size, size // 2, fewest[other] - 1)]
+        claims = [look.restricted_to(0.5) for look in looks]
+        assert claims[0].mass == claims[1].mass
+        limits_hold = np.prod([1 - 2 * stats.binom.cdf(fewest[rows] - 1, rows, 0.5) for rows in (size, other)])
+        mass_holds = claims[0].mass <= claims[0].kept.sum() / 2
+        weight = stats.binom.pmf(size, n_rows, 0.5) * (1 if size == half else 2)
+        missed += weight * (1 - limits_hold * mass_holds)
+    assert 0.093 < missed <= 0.1
+
+
 def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
     # 50 rare segments, of which some are never seen: the whole population was claimed
     rng, shares = np.random.default_rng(10), np.repeat([0.095, 0.001], [10, 50])

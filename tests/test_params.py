@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant import (
+    BinningCalibrator,
     CalibratedClassifier,
     ClassWiseCalibrator,
     ConformalSets,
@@ -158,3 +159,10 @@ def test_thread_count_is_bounded_by_the_machine():
     assert thread_count(1) == 1
     assert thread_count(-1) >= 1
     assert thread_count(10**9) <= 8 * thread_count(-1)
+
+
+def test_a_word_that_is_nearly_right_is_told_the_right_one():
+    with pytest.raises(ValueError, match=r"got 'clopper_pearson': did you mean 'clopper-pearson'\?$"):
+        BinningCalibrator(interval="clopper_pearson").fit([0.1, 0.2], [0, 1])
+    with pytest.raises(ValueError, match=r"got 'other'$"):
+        BinningCalibrator(interval="other").fit([0.1, 0.2], [0, 1])

@@ -26,6 +26,7 @@ from calibrant.rows import ScoredData, read_rows
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 _HEADER = ("log loss", "Brier", "ECE", "guaranteed", "state", "fit", "predict")
+_INFINITE = "inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
 _Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 
@@ -86,17 +87,17 @@ class Comparison:
         table = [f"{name:<{width}} " + " ".join(f"{cell:>10}" for cell in cells) for name, *cells in lines]
         size = f"{rows(self.n_rows)}, {counted(self.n_folds, 'fold')}"
         note = f"{size}; only the column 'guaranteed' is guaranteed, the others are measured"
-        return "\n".join([*table, note, render(self.remark)])
+        return "\n".join([*table, note, *map(render, self.remarks)])
 
     @property
-    def remark(self) -> Text:
-        """What the guarantees mean for someone who chooses by them."""
-        if self.simultaneous:
-            return "all guarantees hold at once: you may choose by them"
-        return (
+    def remarks(self) -> tuple[Text, ...]:
+        """What the guarantees mean for someone who chooses by them, and what an infinite loss means."""
+        by_itself: Text = (
             "each guarantee holds by itself: if you choose by them, fit the chosen method on other rows, or use ",
             Setting("simultaneous", True),
         )
+        chosen: Text = "all guarantees hold at once: you may choose by them" if self.simultaneous else by_itself
+        return (chosen, _INFINITE) if np.isinf(self.log_loss).any() else (chosen,)
 
 
 def compare(

@@ -20,7 +20,7 @@ EXACT_INTEGERS = 2**53
 LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double
 FIX_ROWS = "fix or remove these rows; calibrant never drops rows silently"
 SKIP_ROWS: Text = (
-    "fix or remove these rows, or skip them with ",
+    "fix or remove these rows, or skip those without a label with ",
     Setting("skip_missing", True, python="scored(..., skip_missing=True)"),
     "; calibrant never drops rows silently",
 )

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from calibrant._text import shown
+from calibrant._text import did_you_mean, shown
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 T = TypeVar("T", covariant=True)
@@ -31,6 +31,8 @@ class Rule(ABC, Generic[T]):
     """
 
     words: str
+    choices: tuple[str, ...] = ()
+    """The words that it may be, where it is one of several words."""
 
     @abstractmethod
     def parse(self, value: Any) -> T:
@@ -48,7 +50,8 @@ class Rule(ABC, Generic[T]):
         except TypeError:
             raise InvalidTypeError(name, f"be {self.words}", got=shown(value)) from None
         except ValueError:
-            raise InvalidValueError(name, f"be {self.words}", got=shown(value)) from None
+            advice = did_you_mean(value, self.choices) if isinstance(value, str) else None
+            raise InvalidValueError(name, f"be {self.words}", got=shown(value), advice=advice) from None
 
     def __or__(self, other: "Rule[S]") -> "Rule[T | S]":
         return _AnyOf(self, other)
@@ -60,6 +63,7 @@ class _AnyOf(Rule[Any]):
     def __init__(self, first: Rule[Any], last: Rule[Any]) -> None:
         self._rules: tuple[Rule[Any], ...] = (*(first._rules if isinstance(first, _AnyOf) else (first,)), last)
         self.words = f"{', '.join(rule.words for rule in self._rules[:-1])} or {last.words}"
+        self.choices = tuple(word for rule in self._rules for word in rule.choices)
 
     def parse(self, value: Any) -> Any:
         wrong_value = False
@@ -140,12 +144,12 @@ class Choice(Rule[str]):
     """One of several words."""
 
     def __init__(self, choices: Collection[str]) -> None:
-        self._choices = tuple(choices)
-        self.words = f"one of {', '.join(map(repr, self._choices))}"
+        self.choices = tuple(choices)
+        self.words = f"one of {', '.join(map(repr, self.choices))}"
 
     def parse(self, value: Any) -> str:
         """Return the word."""
-        if not isinstance(value, str) or value not in self._choices:
+        if not isinstance(value, str) or value not in self.choices:
             raise ValueError
         return value
 

@@ -1,6 +1,6 @@
 """Sentences that name parameters: data until they are printed, so that each reader gets the words of their own tool."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
@@ -94,6 +94,19 @@ def joined(*parts: Text) -> Text:
     """
     unpacked = (part.parts if isinstance(part, Words) else part for part in parts)
     return tuple(piece for part in unpacked for piece in ((part,) if isinstance(part, str) else part))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A question that names the nearest of the known words, whatever the case; None where none is near.
+
+    >>> did_you_mean("Hoefding", ["hoeffding", "kl"])
+    "did you mean 'hoeffding'?"
+    """
+    from difflib import get_close_matches
+
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), names, n=1)
+    return f"did you mean {names[near[0]]!r}?" if near else None
 
 
 def shown(value: object) -> str:

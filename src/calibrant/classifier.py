@@ -139,6 +139,13 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     response_method: str = "auto"
     random_state: Seed = 0
 
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Refuse the parameter by which scikit-learn's `CalibratedClassifierCV` chooses a method."""
+        if "method" in parameters:
+            advice = "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another"
+            raise InvalidTypeError("method", "be left out", got=shown(parameters["method"]), advice=advice)
+        return super().__new__(cls)
+
     def fit(self, X: Any, y: ArrayLike, *, X_target: Any = None, **params: Any) -> Self:
         """Fit the model on one part of the rows, and calibrate it on the other.
 
@@ -224,7 +231,9 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         known = np.asarray(self.estimator.classes_) if frozen else seen
         if known.size != 2 or not np.isin(seen, known).all():
             rule = f"have the classes of the frozen estimator, {known.tolist()}" if frozen else "have two classes"
-            raise InvalidValueError("y", rule, got=f"{seen.tolist()}" if frozen else f"one class only, {seen.tolist()}")
+            got = f"{seen.tolist()}" if frozen else f"one class only, {seen.tolist()}"
+            advice = None if frozen else "add rows of the other class, without which no classifier can be fitted"
+            raise InvalidValueError("y", rule, got=got, advice=advice)
         return known
 
     def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -376,6 +385,10 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
+
+
+# inspect.signature takes the parameters of a class from __new__ where there is one
+CalibratedClassifier.__new__.__wrapped__ = CalibratedClassifier.__init__  # type: ignore[attr-defined]
 
 
 def _taken(values: Any, rows: IndexArray) -> Any:

@@ -35,7 +35,7 @@ def test_a_missing_label_is_an_error_that_names_the_option(
     answer = calibrant(command, source, *COLUMNS)
     assert answer.code == 2
     assert f"label column 'y' must have no missing values; got {SKIPPED} faulty rows" in answer.err
-    assert "or skip them with --skip-missing; calibrant never drops rows silently" in answer.err
+    assert "or skip those without a label with --skip-missing; calibrant never drops rows silently" in answer.err
 
 
 @pytest.mark.parametrize("source", ["pending.csv", "pending.parquet"])

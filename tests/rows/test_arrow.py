@@ -127,7 +127,7 @@ def test_faults_of_several_columns_are_told_together_and_counted_over_all_batche
         with pytest.raises(
             ValueError,
             match=r"label column 'y' must have no missing values; got 1 faulty row, row index 17; score column 'p' "
-            r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these rows, or skip them",
+            r"must hold no NaN; got 2 faulty rows, the first row index 400: fix or remove these rows, or skip those",
         ):
             scored(source, score="p", label="y", n_jobs=2).tally(EDGES)
 
@@ -273,3 +273,15 @@ def test_hundreds_of_segments_are_cut_and_counted_as_in_memory() -> None:
     assert list(data.sizes().values()) == np.bincount(groups).tolist()
     fitted = BinningCalibrator(n_bins=2).fit(data)
     assert fitted.partition_ == BinningCalibrator(n_bins=2).fit(scores, labels, segments=groups).partition_
+
+
+def test_data_say_which_columns_they_have() -> None:
+    table = pa.table({"p": [0.1, 0.2], "y": [0, 1]})
+    assert repr(scored(table, score="p", label="y")) == "ArrowData(score='p', label='y')"
+    assert "skip_missing=True" in repr(scored(table, score="p", label="y", skip_missing=True))
+    assert "0.1" not in repr(scored(table, score="p", label="y").collect())
+
+
+def test_a_list_of_rows_is_told_what_to_give() -> None:
+    with pytest.raises(TypeError, match=r"got list of dict: give a mapping .* or pyarrow\.Table\.from_pylist"):
+        scored([{"p": 0.1, "y": 1}], score="p", label="y")

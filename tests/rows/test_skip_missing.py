@@ -166,7 +166,7 @@ def test_a_stream_counts_the_labels_that_have_come() -> None:
 
 @pytest.mark.parametrize("y", [[0, 1, None], [0.0, 1.0, np.nan], pl.Series([0, 1, None])], ids=["list", "nan", "null"])
 def test_the_error_for_a_missing_label_in_memory_names_the_remedy(y) -> None:
-    with pytest.raises(ValueError, match=r"skip them with scored\(\.\.\., skip_missing=True\)"):
+    with pytest.raises(ValueError, match=r"skip those without a label with scored\(\.\.\., skip_missing=True\)"):
         BinningCalibrator(1).fit([0.1, 0.2, 0.3], y)
     data = scored({"p": [0.1, 0.2, 0.3], "y": y}, **NAMES, skip_missing=True)
     assert BinningCalibrator(1).fit(data).tally_.counts.tolist() == [2]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._numbers import percent
+from calibrant._numbers import lower, percent, upper
 from calibrant._params import OPEN_UNIT, Integer, as_generator
 from calibrant._typing import FloatArray, ScoreMap, Seed
 from calibrant.adversary.ghost import GhostWorld
@@ -50,8 +50,8 @@ class WidthDemonstration:
         rows = zip(self.widths, self.coverage_apparent, self.coverage_ghost, strict=True)
         lines += [f"{width:>6.2f} {coins:>14.3f} {ghost:>14.3f}" for width, coins, ghost in rows]
         lines.append(
-            f"{percent(self.confidence_level)} on both needs width {self.needed_width:.2f}; "
-            f"every method needs at least {self.minimum_width:.2f} on average"
+            f"{percent(self.confidence_level)} on both needs width {upper(self.needed_width)}; "
+            f"every method needs at least {lower(self.minimum_width)} on average"
         )
         return "\n".join(lines)
 

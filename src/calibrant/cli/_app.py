@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from calibrant._text import did_you_mean
 from calibrant._version import __version__
 from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
 from calibrant.cli._output import say
@@ -44,10 +45,8 @@ class LazyGroup(click.Group):
         """Find the command, or name the nearest one."""
         name = args[0]
         if name not in _COMMANDS:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, _COMMANDS, n=1)
-            hint = f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(_COMMANDS)}"
+            near = did_you_mean(name, _COMMANDS)
+            hint = f": {near}" if near else f"; there are {', '.join(_COMMANDS)}"
             raise click.UsageError(f"there is no command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -90,10 +90,8 @@ def command(**options: Any) -> None:
         f"{rows(found.n_rows)}, {found.n_folds} folds. Only the column guaranteed is proved. The others are "
         "measured on held-out rows: lower is better, and small differences are noise."
     )
-    for text in (*facts.notes, found.remark):
+    for text in (*facts.notes, *found.remarks):
         note(render(text, in_options))
-    if any(math.isinf(value) for value in found.log_loss.tolist()):
-        note("inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong")
 
 
 def _sentence(guarantee: Any) -> str:

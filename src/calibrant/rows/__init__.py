@@ -97,7 +97,8 @@ def scored(
     if engine is not None:
         make: type[ScoredData] = getattr(import_module(f"calibrant.rows.{engine}"), data)
         return make(source, columns, progress=progress)
-    if isinstance(source, str | Path) or (isinstance(source, list | tuple) and source):
+    several = isinstance(source, list | tuple) and source
+    if isinstance(source, str | Path) or (several and all(isinstance(path, str | Path) for path in source)):
         from calibrant.rows.files import from_files
 
         return from_files(source, columns, threads=threads, progress=progress, format=format)
@@ -112,4 +113,6 @@ def scored(
     if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
         return from_arrow(source, columns, threads=threads, progress=progress)
     rule = "be files, a table, a frame, a relation or a stream"
-    raise InvalidTypeError("source", rule, got=type(source).__name__)
+    got = f"{type(source).__name__} of {type(source[0]).__name__}" if several else type(source).__name__
+    advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)" if several else None
+    raise InvalidTypeError("source", rule, got=got, advice=advice)

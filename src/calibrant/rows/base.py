@@ -84,6 +84,11 @@ class ScoredData(ABC):
         self._source = source
         self._progress = progress
 
+    def __repr__(self) -> str:
+        named = [f"{part}={name!r}" for part, name in self.columns.named.items()]
+        skips = [] if self.columns.pending is None else ["skip_missing=True"]
+        return f"{type(self).__name__}({', '.join([*named, *skips])})"
+
     def facts(self, *, drawn: bool) -> RowFacts:
         """What a guarantee has to say of how the rows were read; `drawn` tells that some of them only cut bins."""
         without_id = "position" if self.has_order else "partition"

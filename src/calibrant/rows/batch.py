@@ -11,6 +11,7 @@ from calibrant import kernels
 from calibrant._input import EXACT_INTEGERS, LARGEST_WEIGHT
 from calibrant._labels import plain_number
 from calibrant._optional import pa
+from calibrant._text import did_you_mean
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.draw import Keys, id_keys, position_keys
@@ -48,18 +49,14 @@ class Columns:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns that the data do not have, with the nearest name that they do have."""
-        from difflib import get_close_matches
-
         for part, name in self.named.items():
             count = list(names).count(name)
             if count == 1:
                 continue
             if count > 1:
                 raise InvalidValueError(part, "be there once", got=f"{count} columns of that name", column=name)
-            near = get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.6)
-            hint = next((known for known in names if near and known.lower() == near[0]), None)
             shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
-            advice = f"did you mean {hint!r}?" if hint is not None else None
+            advice = did_you_mean(name, names)
             raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
 
 

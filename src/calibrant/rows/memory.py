@@ -27,7 +27,7 @@ from calibrant.tally import Tally
 _FEW_ROWS = 1_000  # up to so many a sort is faster than a search for the ranks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MemoryRows(ScoredData):
     """Checked rows in memory.
 

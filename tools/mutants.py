@@ -1,0 +1,316 @@
+"""Would the tests notice? Change one thing in the statistical core at random, and run the tests that belong to it.
+
+A mutant is the package with one small change: a comparison, a constant, an operator, a condition, a left-out call. It
+is killed if a test fails. Survivors are printed with their line: each is a missing test, or a change that makes no
+difference (`EQUIVALENT`, with the reason). Results are kept in a file, so that a run that was stopped goes on where it
+was, and a survivor can be tried again after a test was written.
+
+    python tools/mutants.py                         # the sample of `make mutants`
+    python tools/mutants.py --only mass --count 30  # of one module
+    python tools/mutants.py --again                 # survivors only, after tests were written
+"""
+
+import argparse
+import ast
+import copy
+import importlib.abc
+import importlib.util
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numba  # the tests need these libraries, and a fork of this process has them
+import pandas  # noqa: F401
+import pyarrow.parquet  # noqa: F401
+import pytest
+import scipy.stats  # noqa: F401
+import sklearn.calibration  # noqa: F401
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "calibrant"
+RESULTS = ROOT / "build" / "mutants.json"
+LONGEST = 600  # seconds; a mutant that takes longer is killed, as it probably never ends
+NO_TESTS = 5  # what pytest returns where no test was chosen
+ENOUGH = 0.95  # the share that must be killed
+
+CORE = {
+    "mass": "tests/test_mass.py tests/test_guarantee.py",
+    "tally": "tests/test_tally.py tests/test_exact.py tests/calibrators/test_bins.py",
+    "_exact": "tests/test_exact.py tests/test_tally.py",
+    "guarantee/base": "tests/test_guarantee.py tests/test_saving.py tests/guarantees/test_coverage.py",
+    "partition": "tests/partition tests/calibrators/test_bins.py tests/test_guarantee.py tests/kernels/test_kernels.py",
+    "intervals/shift": "tests/shift",
+    "intervals": "tests/intervals",
+    "sequences": "tests/sequences tests/calibrators/test_online.py",
+    "calibrators/_bins": "tests/calibrators/test_bins.py tests/rows/test_one_draw.py tests/test_planning.py",
+    "calibrators/binning": "tests/calibrators/test_bins.py tests/guarantees/test_coverage.py tests/test_saving.py",
+    "calibrators/venn_binning": "tests/calibrators/test_venn_binning.py",
+    "calibrators/online": "tests/calibrators/test_online.py",
+    "calibrators/stream": "tests/calibrators/test_online.py",
+    "rows/draw": "tests/rows/test_draw.py tests/rows/test_one_draw.py",
+    "rows/ranks": "tests/rows/test_ranks.py tests/rows/test_equivalence.py",
+    "rows/counts": "tests/rows/test_fitting.py tests/rows/test_equivalence.py",
+    "_audit": "tests/test_audit.py",
+    "_plan": "tests/test_planning.py",
+    "drift": "tests/test_drift.py",
+    "conformal": "tests/test_conformal.py",
+    "shift": "tests/shift",
+    "tripod": "tests/test_tripod.py tests/test_guarantee.py",
+}
+"""Modules and packages of the core, and the tests that belong to them. The first entry that fits a file is its own."""
+
+EQUIVALENT: dict[tuple[str, str], str] = {}
+"""Changes that make no difference, by module and change as printed, and why."""
+
+_SWAPPED = {
+    "min": "max",
+    "minimum": "maximum",
+    "floor": "ceil",
+    "any": "all",
+    "argmin": "argmax",
+    "left": "right",
+    "log": "log1p",
+    "exp": "expm1",
+    "sf": "cdf",
+    "isf": "ppf",
+}
+_NAMES = {**_SWAPPED, **{new: old for old, new in _SWAPPED.items()}}
+_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE,
+    ast.Gt: ast.GtE,
+    ast.Eq: ast.NotEq,
+    ast.In: ast.NotIn,
+    ast.Is: ast.IsNot,
+    ast.Add: ast.Sub,
+    ast.Mult: ast.Div,
+    ast.BitAnd: ast.BitOr,
+    ast.And: ast.Or,
+}
+_OPERATORS |= {new: old for old, new in _OPERATORS.items()} | {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A file with one change."""
+
+    module: str
+    line: int
+    before: str
+    after: str
+    source: str
+
+    @property
+    def change(self) -> str:
+        """What is changed, as text."""
+        return f"{self.before} -> {self.after}"
+
+    @property
+    def key(self) -> str:
+        """A name for it that stays the same as long as the file does."""
+        return sha256(f"{self.module} {self.source}".encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return f"src/calibrant/{self.module}.py:{self.line}: {self.change}"
+
+
+def mutants_of(module: str) -> Iterator[Mutant]:
+    """Every mutant of one module."""
+    text = (PACKAGE / f"{module}.py").read_bytes()
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for node in _code(ast.parse(text)):
+        start = starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+        end = starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        for changed in _changes(node):
+            after = "pass" if isinstance(changed, ast.Pass) else f"({ast.unparse(changed)})"
+            source = text[:start] + after.encode() + text[end:]
+            try:
+                ast.parse(source)
+            except SyntaxError:
+                continue
+            yield Mutant(module, node.lineno, ast.unparse(node), ast.unparse(changed), source.decode())  # type: ignore[attr-defined]
+
+
+def _code(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that compute something: no annotations, decorators, documentation, errors, imports or `repr`."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or isinstance(
+                child, ast.Raise | ast.Import | ast.ImportFrom | ast.Assert
+            ):
+                continue
+            if isinstance(child, ast.JoinedStr) or (
+                isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            ):
+                continue
+            if isinstance(child, ast.FunctionDef) and child.name in ("__repr__", "__str__"):
+                continue
+            if isinstance(child, ast.expr | ast.stmt):
+                yield child
+            yield from _code(child)
+
+
+def _changes(node: ast.AST) -> Iterator[ast.AST]:
+    """Small changes of one node itself, not of its parts."""
+    if isinstance(node, ast.Compare):
+        for place, operator in enumerate(node.ops):
+            if type(operator) in _OPERATORS:
+                changed = copy.deepcopy(node)
+                changed.ops[place] = _OPERATORS[type(operator)]()  # type: ignore[call-overload]
+                yield changed
+    elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in _OPERATORS:
+        changed = copy.deepcopy(node)
+        changed.op = _OPERATORS[type(node.op)]()  # type: ignore[assignment]
+        if not isinstance(node, ast.AugAssign):
+            yield changed
+        else:
+            yield ast.Pass()
+    elif isinstance(node, ast.UnaryOp):
+        yield copy.deepcopy(node.operand)
+    elif isinstance(node, ast.IfExp):
+        yield ast.IfExp(node.test, node.orelse, node.body)
+    elif isinstance(node, ast.Name | ast.Attribute):
+        name = node.id if isinstance(node, ast.Name) else node.attr
+        if name in _NAMES and isinstance(node.ctx, ast.Load):
+            changed = copy.deepcopy(node)
+            setattr(changed, "id" if isinstance(node, ast.Name) else "attr", _NAMES[name])
+            yield changed
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield ast.Pass()
+    elif isinstance(node, ast.Constant):
+        yield from (ast.Constant(value) for value in _values(node.value))
+
+
+def _values(value: object) -> list[object]:
+    """Other constants in place of one."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1]
+    if isinstance(value, float):
+        return [value * 1.1 if value else 0.1]
+    return [_NAMES[value]] if isinstance(value, str) and value in ("left", "right") else []
+
+
+def core_modules() -> dict[str, list[str]]:
+    """Every module of the core, and its tests."""
+    found = {}
+    for entry, tests in CORE.items():
+        place = PACKAGE / entry
+        files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+        for file in files:
+            found.setdefault(file.relative_to(PACKAGE).with_suffix("").as_posix(), tests.split())
+    return found
+
+
+class _Loader(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
+    """Loads one module from a text in place of its file."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+        self.name = f"calibrant.{mutant.module.replace('/', '.')}".removesuffix(".__init__")
+        self.path = str(PACKAGE / f"{mutant.module}.py")
+
+    def find_spec(self, name: str, path: object, target: object = None) -> object:
+        """The module that is changed; None for all others."""
+        if name != self.name:
+            return None
+        places = [str(Path(self.path).parent)] if self.path.endswith("__init__.py") else None
+        return importlib.util.spec_from_file_location(name, self.path, loader=self, submodule_search_locations=places)
+
+    def get_filename(self, name: str) -> str:
+        """The file it stands for."""
+        return self.path
+
+    def get_data(self, path: str) -> bytes:
+        """The text."""
+        return self.mutant.source.encode()
+
+
+def fails(tests: list[str], mutant: Mutant | None = None) -> bool:
+    """Whether a test fails: first the quick tests, then the slow ones, in a process of its own."""
+    return any(_exit_code(tests, marks, mutant) for marks in ("not slow and not service", "slow and not service"))
+
+
+def _exit_code(tests: list[str], marks: str, mutant: Mutant | None) -> bool:
+    child = os.fork()  # it has the heavy libraries already
+    if child == 0:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        signal.alarm(LONGEST)
+        if mutant is not None:
+            sys.meta_path.insert(0, _Loader(mutant))
+        with TemporaryDirectory() as folder:
+            numba.config.CACHE_DIR = folder  # what was compiled from the true file must not be used
+            try:
+                code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", marks, *tests]))
+            except BaseException:
+                code = 1
+        os._exit(0 if code == NO_TESTS else code)
+    _, status = os.waitpid(child, 0)
+    return status != 0
+
+
+def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[str]]]:
+    """Mutants drawn at random, each line as likely as it has changes."""
+    modules = {name: tests for name, tests in core_modules().items() if only is None or only in name}
+    found = [(mutant, tests) for name, tests in modules.items() for mutant in mutants_of(name)]
+    return random.Random(seed).sample(found, min(count, len(found)))
+
+
+def main() -> int:
+    """Try the sample, print the survivors and the share that was killed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="part of a module's name")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    drawn = sample(arguments.count, arguments.seed, arguments.only)
+    start = time.monotonic()
+    for tests in {tuple(tests): tests for _, tests in drawn}.values():
+        if not arguments.again and fails(tests):
+            sys.exit(f"these tests fail without any change: {' '.join(tests)}")
+        print(f"{time.monotonic() - start:6.0f} s  the tests pass without any change: {' '.join(tests)}", flush=True)
+
+    def tried(pair: tuple[Mutant, list[str]]) -> bool:
+        mutant, tests = pair
+        if mutant.key not in known or (arguments.again and known[mutant.key]):
+            known[mutant.key] = not fails(tests, mutant)
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text(json.dumps(known))
+        done = f"{time.monotonic() - start:6.0f} s"
+        print(f"{done}  {'SURVIVED' if known[mutant.key] else 'killed  '}  {mutant}", flush=True)
+        return known[mutant.key]
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        survived = [mutant for (mutant, _), alive in zip(drawn, pool.map(tried, drawn), strict=True) if alive]
+    real = [mutant for mutant in survived if (mutant.module, mutant.change) not in EQUIVALENT]
+    print()
+    for mutant in survived:
+        why = EQUIVALENT.get((mutant.module, mutant.change))
+        print(f"{'SURVIVED ' if why is None else 'equivalent'}  {mutant}{'' if why is None else f': {why}'}")
+    share = 1 - len(real) / len(drawn)
+    equal = f", {len(survived) - len(real)} are equivalent" if len(survived) > len(real) else ""
+    print(f"{len(drawn) - len(survived)} of {len(drawn)} mutants were killed{equal}: {share:.1%} of those that differ")
+    return 0 if share >= ENOUGH else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
