@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._text import Setting, Text
 from calibrant._text import shown as shown
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import to_host
 
@@ -159,10 +159,8 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:
-    bad = kernels.first_nonfinite(array)
-    if bad >= 0:
-        count = int(np.count_nonzero(~np.isfinite(array)))
-        raise InvalidValueError(name, "be finite", got=at_row(repr(float(array[bad])), bad, count), advice=FIX_ROWS)
+    if kernels.first_nonfinite(array) >= 0:
+        check_rows(~np.isfinite(array), array, name, "be finite", FIX_ROWS)
 
 
 def _as_real(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -206,15 +204,8 @@ def _beyond_doubles(name: str) -> InvalidValueError:
 
 def _check_probabilities(columns: NDArray[Any], name: str) -> None:
     off = np.abs(columns.sum(axis=1, dtype=np.float64) - 1.0) > _ROW_SUM_TOLERANCE
-    bad = np.flatnonzero(off | (columns < 0).any(axis=1))
-    if bad.size:
-        row = int(bad[0])
-        raise InvalidValueError(
-            name,
-            "be the output of predict_proba where they have shape (n, 2): two probabilities that add up to 1",
-            got=f"{columns[row].tolist()} at row index {row:,}",
-            advice="pass one column of scores instead",
-        )
+    rule = "be the output of predict_proba where they have shape (n, 2): two probabilities that add up to 1"
+    check_rows(off | (columns < 0).any(axis=1), columns, name, rule, "pass one column of scores instead")
 
 
 def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
@@ -224,30 +215,16 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
     # as doubles: numpy would round the limits to float32 to compare them with float32 scores
     if scores.size and (float(scores.min()) < low or float(scores.max()) > high):
         doubles = scores.astype(np.float64)
-        bad = np.flatnonzero((doubles < low) | (doubles > high))
-        raise InvalidValueError(
-            name,
-            f"lie between {low:g} and {high:g}",
-            got=at_row(repr(float(scores[bad[0]])), int(bad[0]), bad.size),
-            advice=("set ", Setting("score_range"), ", or use quantile bins, which take any score"),
-        )
+        advice = ("set ", Setting("score_range"), ", or use quantile bins, which take any score")
+        check_rows((doubles < low) | (doubles > high), scores, name, f"lie between {low:g} and {high:g}", advice)
 
 
 def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
     """Return `sample_weight` as whole numbers of identical rows."""
-    weights = as_array(sample_weight, "sample_weight")
-    if weights.shape not in ((n_rows,), (n_rows, 1)):
-        raise InvalidValueError("sample_weight", f"have one entry per score, {n_rows}", got=f"shape {weights.shape}")
-    weights = _as_real(weights.ravel(), "sample_weight")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0) & (weights == np.floor(weights))))
-    if bad.size:
-        row = int(bad[0])
-        raise InvalidValueError(
-            "sample_weight",
-            "be whole numbers >= 0, the number of identical rows that each row stands for",
-            got=f"{float(weights[row])!r} at row index {row:,}",
-            advice="use ShiftCalibrator for weights that are not counts",
-        )
+    weights = _one_per_score(sample_weight, "sample_weight", n_rows)
+    rule = "be whole numbers >= 0, the number of identical rows that each row stands for"
+    whole = np.isfinite(weights) & (weights >= 0) & (weights == np.floor(weights))
+    check_rows(~whole, weights, "sample_weight", rule, "use ShiftCalibrator for weights that are not counts")
     total = weights.sum(dtype=np.float64)
     if not 0 < total <= EXACT_INTEGERS:
         raise InvalidValueError("sample_weight", "add up to between 1 and 2**53 rows", got=f"{total:g}")
@@ -256,20 +233,25 @@ def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
 
 def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:
     """Return `importance_weight` as finite numbers >= 0."""
-    weights = as_array(importance_weight, "importance_weight")
-    if weights.shape not in ((n_rows,), (n_rows, 1)):
-        got = f"shape {weights.shape}"
-        raise InvalidValueError("importance_weight", f"have one entry per score, {n_rows}", got=got)
-    weights = _as_real(weights.ravel(), "importance_weight").astype(np.float64)
-    bad = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))
-    if bad.size:
-        row = int(bad[0])
-        raise InvalidValueError(
-            "importance_weight",
-            f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}, so that its square can be summed",
-            got=f"{float(weights[row])!r} at row index {row:,}",
-        )
+    weights = _one_per_score(importance_weight, "importance_weight", n_rows).astype(np.float64)
+    rule = f"be finite, >= 0 and at most {LARGEST_WEIGHT:g}, so that its square can be summed"
+    check_rows(~((weights >= 0) & (weights <= LARGEST_WEIGHT)), weights, "importance_weight", rule)
     return weights
+
+
+def _one_per_score(values: ArrayLike | None, name: str, n_rows: int) -> NDArray[Any]:
+    array = as_array(values, name)
+    if array.shape not in ((n_rows,), (n_rows, 1)):
+        raise InvalidValueError(name, f"have one entry per score, {n_rows}", got=f"shape {array.shape}")
+    return _as_real(array.ravel(), name)
+
+
+def check_rows(bad: BoolArray, values: NDArray[Any], name: str, rule: str, advice: Text | None = None) -> None:
+    """Raise for the first row that is marked as bad, with its value and how many such rows there are."""
+    rows = np.flatnonzero(bad)
+    if rows.size:
+        got = at_row(repr(values[rows[0]].tolist()), int(rows[0]), rows.size)
+        raise InvalidValueError(name, rule, got=got, advice=advice)
 
 
 def check_same_length(scores: Sized, y: Sized) -> None:

@@ -19,20 +19,11 @@ _MOST_CLASSES = 20  # more kinds of numbers than this are no classes
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
 
 
+@dataclass(eq=False, repr=False)
 class UnexpectedLabelsError(InvalidValueError):
     """The data hold other labels than the two that were expected; `labels` are the ones found."""
 
-    def __init__(
-        self,
-        parameter: str | None,
-        rule: Text,
-        got: str | None = None,
-        advice: Text | None = None,
-        column: str | None = None,
-        labels: Sequence[Any] = (),
-    ) -> None:
-        super().__init__(parameter, rule, got, advice, column)
-        self.labels = tuple(labels)
+    labels: Sequence[Any] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,17 +163,9 @@ def _spelling(rows: Mapping[Any, int]) -> str | None:
     for text in sorted((kind for kind in rows if isinstance(kind, str)), key=lambda kind: (-rows[kind], kind)):
         usual = known.setdefault(" ".join(text.split()).casefold(), text)
         if usual != text:
-            wrong.append(f"did you mean {usual!r}? {counted(rows[text], 'row')} {_have(rows[text])} {text!r}")
+            have = "has" if rows[text] == 1 else "have"
+            wrong.append(f"did you mean {usual!r}? {counted(rows[text], 'row')} {have} {text!r}")
     return "; ".join(wrong[:3]) or None
-
-
-def _have(rows: int) -> str:
-    return "has" if rows == 1 else "have"
-
-
-def _pair(label: Any) -> tuple[Any, Any]:
-    """An example of two classes, one of which is the given label."""
-    return (0, 1) if label in (0, 1) else (label, "other")
 
 
 def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Any, int]) -> NDArray[Any]:
@@ -191,14 +174,10 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[An
             got = " and ".join(map(repr, seen.tolist()))
             raise UnexpectedLabelsError("y", "hold two classes", got, spelling, labels=seen.tolist())
         if seen.size == 1:
-            raise UnexpectedLabelsError(
-                "y",
-                "hold two classes",
-                f"one class only, {seen.tolist()[0]!r}",
-                ("name both where one of them is rare, as in ", Setting("classes", _pair(seen.tolist()[0])),
-                 "; the intervals are then one-sided"),
-                labels=seen.tolist(),
-            )  # fmt: skip
+            only = seen.tolist()[0]
+            example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
+            advice = ("name both where one of them is rare, as in ", example, "; the intervals are then one-sided")
+            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", advice, labels=[only])
         return seen
     known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]

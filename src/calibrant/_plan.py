@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from calibrant._input import shown
 from calibrant._numbers import percent, upper
-from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, check_bins, error_budget
+from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Optional, check_bins, error_budget
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -142,15 +142,13 @@ def plan(
     """
     if (epsilon is None) == (n is None):
         raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")
-    OPEN_UNIT.check("confidence_level", confidence_level)
+    confidence_level = OPEN_UNIT.check("confidence_level", confidence_level)
     n_bins = check_bins(n_bins)
-    if base_rate is not None:
-        base_rate = OPEN_UNIT.check("base_rate", base_rate)
+    base_rate = Optional(OPEN_UNIT).check("base_rate", base_rate)
     Choice(_INTERVALS).check("interval", interval)
-    if split is not None:
-        split = FRACTION_OR_COUNT.check("split", split)
-    sure = base_rate is None and split is None
+    split = Optional(FRACTION_OR_COUNT).check("split", split)
     probability = OPEN_UNIT.check("probability", probability)
+    sure = base_rate is None and split is None
     question = _Question(confidence_level, n_bins, interval, base_rate, split, 1.0 if sure else probability)
     if epsilon is not None:
         return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))

@@ -6,10 +6,12 @@ program can act on them and the command line can say them in its own words. No t
 
 import sys
 import warnings
+from dataclasses import dataclass
 
 from calibrant._text import PlainText, Setting, Text, in_python, render
 
 
+@dataclass(eq=False, repr=False)
 class CalibrantError(Exception):
     """Base of every error that calibrant raises on purpose.
 
@@ -36,20 +38,15 @@ class CalibrantError(Exception):
     ('n_bins', '0')
     """
 
-    def __init__(
-        self,
-        parameter: str | None,
-        rule: Text,
-        got: str | None = None,
-        advice: Text | None = None,
-        column: str | None = None,
-    ) -> None:
-        super().__init__(parameter, rule, got, advice, column)  # what pickle needs: errors come back from workers
-        self.parameter = parameter
-        self.rule = rule
-        self.got = got
-        self.advice = advice
-        self.column = column
+    parameter: str | None
+    rule: Text
+    got: str | None = None
+    advice: Text | None = None
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        # what pickle needs: errors come back from workers
+        super().__init__(self.parameter, self.rule, self.got, self.advice, self.column)
 
     def __str__(self) -> str:
         return self.message()

@@ -14,12 +14,14 @@ from calibrant._exact import ExactSums
 from calibrant._input import as_array, as_weights, check_same_length
 from calibrant._optional import pandas
 from calibrant._params import Integer, Number, check_state
+from calibrant._state import check_schema
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
 
 _SCHEMA = "calibrant.tally/1"
+_SUMS = ("w", "w2", "wy", "w2y")
 _MOST_ROWS = 2**53  # of a region: beyond it a count is no double
 _MOST_ROWS_IN_ALL = 2**62
 
@@ -42,42 +44,27 @@ class WeightSums:
     @classmethod
     def of(cls, weights: FloatArray, regions: IndexArray, codes: CodeArray, n_regions: int) -> Self:
         """Sum the weights of rows in `regions`."""
-        squares = weights * weights
-        hit = codes == 1
-        smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
-        np.minimum.at(smallest, regions, weights)
-        np.maximum.at(largest, regions, weights)
-        return cls(
-            ExactSums.of(weights, regions, n_regions),
-            ExactSums.of(squares, regions, n_regions),
-            ExactSums.of(weights[hit], regions[hit], n_regions),
-            ExactSums.of(squares[hit], regions[hit], n_regions),
-            smallest,
-            largest,
-        )
+        both, hit = (weights, weights * weights), codes == 1
+        sums = [ExactSums.of(values, regions, n_regions) for values in both]
+        sums += [ExactSums.of(values[hit], regions[hit], n_regions) for values in both]
+        return cls(*sums, *_extremes(weights, weights, regions, n_regions))
+
+    @property
+    def _sums(self) -> tuple[ExactSums, ...]:
+        return self.w, self.w2, self.wy, self.w2y
 
     def part(self, regions: slice) -> "WeightSums":
         """The sums of some of the regions."""
-        w, w2, wy, w2y = (sums.part(regions) for sums in (self.w, self.w2, self.wy, self.w2y))
-        return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
+        return WeightSums(*(sums.part(regions) for sums in self._sums), self.smallest[regions], self.largest[regions])
 
     def regrouped(self, regions: IndexArray, n_regions: int) -> "WeightSums":
         """Add up regions that become one; those sent to -1 are left out."""
-        w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in (self.w, self.w2, self.wy, self.w2y))
-        smallest, largest, inside = np.full(n_regions, np.inf), np.full(n_regions, -np.inf), regions >= 0
-        np.minimum.at(smallest, regions[inside], self.smallest[inside])
-        np.maximum.at(largest, regions[inside], self.largest[inside])
-        return WeightSums(w, w2, wy, w2y, smallest, largest)
+        inside, sums = regions >= 0, (sums.regrouped(regions, n_regions) for sums in self._sums)
+        return WeightSums(*sums, *_extremes(self.smallest[inside], self.largest[inside], regions[inside], n_regions))
 
     def __add__(self, other: "WeightSums") -> "WeightSums":
-        return WeightSums(
-            self.w + other.w,
-            self.w2 + other.w2,
-            self.wy + other.wy,
-            self.w2y + other.w2y,
-            np.minimum(self.smallest, other.smallest),
-            np.maximum(self.largest, other.largest),
-        )
+        sums = (mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True))
+        return WeightSums(*sums, np.minimum(self.smallest, other.smallest), np.maximum(self.largest, other.largest))
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
@@ -87,23 +74,24 @@ class WeightSums:
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as plain JSON values."""
         return {
-            **{name: getattr(self, name).to_list() for name in ("w", "w2", "wy", "w2y")},
-            "smallest": [value if np.isfinite(value) else None for value in self.smallest.tolist()],
-            "largest": [value if np.isfinite(value) else None for value in self.largest.tolist()],
+            **{name: getattr(self, name).to_list() for name in _SUMS},
+            **{
+                name: [value if np.isfinite(value) else None for value in getattr(self, name).tolist()]
+                for name in ("smallest", "largest")
+            },
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        check_state(state, ("w", "w2", "wy", "w2y", "smallest", "largest"))
-        w, w2, wy, w2y = (ExactSums.from_list(state[name]) for name in ("w", "w2", "wy", "w2y"))
+        check_state(state, (*_SUMS, "smallest", "largest"))
+        w, w2, wy, w2y = (ExactSums.from_list(state[name]) for name in _SUMS)
         smallest = _read_extremes(state["smallest"], np.inf, "smallest")
         largest = _read_extremes(state["largest"], -np.inf, "largest")
         if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
             raise InvalidValueError("weights", "have one entry per region in every sum", got="different lengths")
         for total, part in ((w, wy), (w2, w2y)):
-            zero = ExactSums([0] * len(w))
-            if not (zero.at_most(part) and part.at_most(total)):
+            if not (ExactSums.nothing(len(w)).at_most(part) and part.at_most(total)):
                 raise InvalidValueError("sums of weights", "lie between 0 and the whole")
         if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[np.isfinite(smallest)].any():
             raise InvalidValueError("smallest weights", "be at most the largest weights, and null in the same regions")
@@ -147,14 +135,12 @@ class Tally:
             object.__setattr__(self, name, array)
         rows, hits = self.counts, self.positives
         if rows.shape != hits.shape or rows.size == 0:
-            raise InvalidValueError(
-                "counts and positives", "have one entry per region", got=f"{rows.shape}, {hits.shape}"
-            )
+            got = f"{rows.shape}, {hits.shape}"
+            raise InvalidValueError("counts and positives", "have one entry per region", got=got)
         if (hits > rows).any():
             region = int(np.flatnonzero(hits > rows)[0])
-            raise InvalidValueError(
-                "positives", "lie between 0 and counts", got=f"{hits[region]} of {rows[region]} in region {region}"
-            )
+            got = f"{hits[region]} of {rows[region]} in region {region}"
+            raise InvalidValueError("positives", "lie between 0 and counts", got=got)
         object.__setattr__(self, "uncounted", Integer(0).check("uncounted", self.uncounted))
         if self.n_rows > _MOST_ROWS_IN_ALL:
             raise InvalidValueError("counts", "add up to at most 2**62 rows", got=str(self.n_rows))
@@ -162,15 +148,13 @@ class Tally:
     @classmethod
     def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
         """Make a tally of counts that were taken elsewhere, say by a GROUP BY."""
-        rows, hits = _as_counts(counts, "counts"), _as_counts(positives, "positives")
-        if partition is None:
-            return cls(rows, hits)
-        check_partition(partition)
-        tally = cls(rows, hits, partition=partition.fingerprint)
-        if partition.n_regions != tally.n_regions:
-            raise InvalidValueError(
-                "counts", f"have one entry per region, {partition.n_regions}", got=str(tally.n_regions)
-            )
+        if partition is not None:
+            check_partition(partition)
+        fingerprint = None if partition is None else partition.fingerprint
+        tally = cls(_as_counts(counts, "counts"), _as_counts(positives, "positives"), partition=fingerprint)
+        if partition is not None and partition.n_regions != tally.n_regions:
+            rule = f"have one entry per region, {partition.n_regions}"
+            raise InvalidValueError("counts", rule, got=str(tally.n_regions))
         return tally
 
     @classmethod
@@ -256,16 +240,12 @@ class Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         if self.partition != other.partition or self.n_regions != other.n_regions:
-            raise InvalidValueError(
-                "tallies",
-                "be taken over one partition to be added",
-                got=f"different ones, of {self.n_regions} and {other.n_regions} regions",
-                advice="fit the second with the first's partition_",
-            )
+            got = f"different ones, of {self.n_regions} and {other.n_regions} regions"
+            advice = "fit the second with the first's partition_"
+            raise InvalidValueError("tallies", "be taken over one partition to be added", got=got, advice=advice)
         if (self.weights is None) != (other.weights is None):
-            raise InvalidValueError(
-                "tallies", "both have importance weights, or neither, to be added", got="one with weights"
-            )
+            rule = "both have importance weights, or neither, to be added"
+            raise InvalidValueError("tallies", rule, got="one with weights")
         return Tally(
             self.counts + other.counts,
             self.positives + other.positives,
@@ -299,10 +279,7 @@ class Tally:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        check_state(state, ("schema",))
-        if state["schema"] != _SCHEMA:
-            raise InvalidValueError("schema of a tally", f"be {_SCHEMA!r}", got=repr(state["schema"]))
-        check_state(state, ("counts", "positives", "uncounted", "partition", "weights"))
+        check_schema(state, _SCHEMA, ("counts", "positives", "uncounted", "partition", "weights"))
         weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
         if state["partition"] is not None and not isinstance(state["partition"], str):
             raise InvalidTypeError("partition", "be a fingerprint, or None", got=type(state["partition"]).__name__)
@@ -313,19 +290,23 @@ class Tally:
 
     def to_frame(self) -> Any:
         """Return the tally as a pandas frame, one row per region."""
-        pd = pandas()
-        return pd.DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
+        return pandas().DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
+
+
+def _extremes(low: FloatArray, high: FloatArray, regions: IndexArray, n_regions: int) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest number of each region; infinities where there is none."""
+    smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
+    np.minimum.at(smallest, regions, low)
+    np.maximum.at(largest, regions, high)
+    return smallest, largest
 
 
 def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
     """Finite numbers >= 0, or None where no row was seen."""
     if not isinstance(values, list | tuple):
         raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
-    rule = "a finite number >= 0, or None where no row was seen"
-    read = [absent if value is None else Number(rule).check(f"{name} weight", value) for value in values]
-    if any(value < 0.0 for value in read if value != absent):
-        raise InvalidValueError(f"{name} weight", f"be {rule}", got="a negative one")
-    return np.array(read, dtype=np.float64)
+    rule = Number("a finite number >= 0, or None where no row was seen", 0.0)
+    return np.array([absent if value is None else rule.check(f"{name} weight", value) for value in values], dtype=float)
 
 
 def _as_counts(values: ArrayLike, name: str) -> IntArray:

@@ -62,10 +62,8 @@ def test_certain_probabilities_are_clipped_not_refused():
 
 @pytest.mark.parametrize("bad", [-0.1, 1.5])
 def test_scores_that_are_no_probabilities_are_refused(bad):
-    message = (
-        rf"scores must be probabilities in \[0, 1\]; got {bad} in row 1, and in no other row: for logits use scale="
-    )
-    with pytest.raises(ValueError, match=message):
+    message = rf"scores must be probabilities in \[0, 1\]; got {bad} at row index 1, and in no other row"
+    with pytest.raises(ValueError, match=f"{message}: for logits use scale="):
         TemperatureCalibrator().fit([0.2, bad, 0.7], [0, 1, 1])
     with pytest.raises(ValueError, match="must be probabilities"):
         TemperatureCalibrator().fit([0.2, 0.7], [0, 1]).predict([bad])

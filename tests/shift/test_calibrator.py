@@ -293,7 +293,7 @@ def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
         (lambda w: np.where(np.arange(len(w)) == 7, np.inf, w), "got inf at row index 7"),
         (
             lambda w: np.where(np.arange(len(w)) == 7, 9.0, w),
-            "importance_weight must be at most weight_bound=8; got 9 in row 7",
+            "importance_weight must be at most weight_bound=8; got 9.0 at row index 7",
         ),
         (lambda w: 0 * w, "importance_weight must not be zero in every row"),
         (lambda w: 1e-170 * w, "got none above 1e-100"),
@@ -333,7 +333,7 @@ def test_bad_weights_are_refused(weights, words):
         (
             {"weight_floor": 2.0},
             {"importance_weight": np.ones(4000)},
-            "must be at least weight_floor=2; got 1 in row 0",
+            "must be at least weight_floor=2; got 1.0 at row index 0",
         ),
         ({"weight_error": 1.0}, {"importance_weight": np.ones(4000)}, "weight_error must be a number in [0, 1)"),
         ({"interval": "wilson"}, {"importance_weight": np.ones(4000)}, "interval must be one of 'betting'"),

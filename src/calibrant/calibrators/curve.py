@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_scores, in_all
+from calibrant._input import as_scores, check_rows
 from calibrant._labels import Classes
 from calibrant._params import Number, check_state
 from calibrant._text import Text
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.reach import Reach
@@ -116,9 +115,7 @@ class CurveCalibrator(ScoreCalibrator):
 def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
     """Raise for scores outside [0, 1]."""
     if scores.size and (float(scores.min()) < 0.0 or float(scores.max()) > 1.0):
-        bad = np.flatnonzero((scores < 0) | (scores > 1))
-        got = f"{float(scores[bad[0]])!r} in row {int(bad[0])}, and {in_all(bad.size)}"
-        raise InvalidValueError("scores", "be probabilities in [0, 1]", got=got, advice=advice)
+        check_rows((scores < 0) | (scores > 1), scores, "scores", "be probabilities in [0, 1]", advice)
 
 
 def inside(probabilities: FloatArray) -> FloatArray:

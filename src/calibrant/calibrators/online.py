@@ -1,7 +1,7 @@
 """Calibration of a stream: intervals that hold at every moment, however often you look at them."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from calibrant._params import OPEN_UNIT, Choice, Flag, Instance, Integer, Jobs, 
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.calibrators.stream import Stream
+from calibrant.calibrators.stream import Stream, StreamParameters
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES, Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
@@ -27,8 +27,8 @@ _DEFAULT_CLASSES = (0, 1)
 _MERGED = "which streams were merged, and when, was decided without looking at their labels"
 
 
-@dataclass(eq=False, repr=False)
-class OnlineCalibrator(Locked, RegionCalibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     """Calibrate a stream of scores and labels, one by one or in batches, with intervals valid at every moment.
 
     Claimed, for every distribution: with probability at least `confidence_level`, after every label and in every region
@@ -117,11 +117,6 @@ class OnlineCalibrator(Locked, RegionCalibrator):
         "n_jobs": Jobs(),
     }
 
-    partition: Partition | None = None
-    _: KW_ONLY
-    confidence_level: float = 0.9
-    sequence: str = "centred-beta-binomial"
-    running: bool = False
     n_bins: int = 10
     warmup: int = 1000
     value: str = "mean"
@@ -257,7 +252,7 @@ class OnlineCalibrator(Locked, RegionCalibrator):
             if not mine.sequence.order_free:
                 got = f"{mine.sequence.name!r}: {mine.sequence.why_not_mergeable}"
                 raise InvalidTypeError("sequence", "depend on counts only to be merged", got=got)
-            if mine.lower is not None or theirs.lower is not None:
+            if mine.running is not None or theirs.running is not None:
                 got = "running=True, which remembers each look"
                 raise InvalidTypeError("running", "be False to be merged", got=got)
             if mine.partition != theirs.partition or mine.sequence.name != theirs.sequence.name:

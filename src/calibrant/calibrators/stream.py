@@ -1,7 +1,8 @@
 """What a stream remembers: its regions, or the scores that will cut them, and its confidence sequence."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -19,13 +20,15 @@ from calibrant.tally import Tally
 _LONGEST_IDENTITY = 64
 
 
-class Settings(Protocol):
+@dataclass(eq=False, repr=False)
+class StreamParameters:
     """The parameters of a calibrator that a stream begins with and keeps."""
 
-    partition: Partition | None
-    confidence_level: float
-    sequence: str
-    running: bool
+    partition: Partition | None = None
+    _: KW_ONLY
+    confidence_level: float = 0.9
+    sequence: str = "centred-beta-binomial"
+    running: bool = False
 
 
 class Stream:
@@ -36,45 +39,40 @@ class Stream:
     before streams had an identity has an empty one.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.confidence_level, self._running = float(settings.confidence_level), bool(settings.running)
+    def __init__(self, settings: StreamParameters) -> None:
+        self.confidence_level, self._runs = float(settings.confidence_level), bool(settings.running)
         self._kind = get_sequence(settings.sequence)
         self.partition: Partition | None = None
         self.window = np.empty(0)
         self.sequence: Sequence = self._kind(1, 1.0 - self.confidence_level)
         self.uncounted = 0
-        self.lower: FloatArray | None = None
-        self.upper: FloatArray | None = None
+        self.running: Interval | None = None  # the limits of all moments so far, where they never widen
         self.contradicts = False
         self.identity = uuid4().hex
         self.merged: dict[str, Tally] = {}
 
     @classmethod
-    def start(cls, settings: Settings) -> "Stream":
+    def start(cls, settings: StreamParameters) -> "Stream":
         """Begin a stream, over the given partition or with a start-up window."""
         stream = cls(settings)
         if settings.partition is not None:
             stream.set_partition(settings.partition)
         return stream
 
-    def check_unchanged(self, settings: Settings) -> None:
+    def check_unchanged(self, settings: StreamParameters) -> None:
         """Raise where the guarantee would not be the one that the stream began with."""
-        began = (self.confidence_level, self._kind.name, self._running)
+        began = (self.confidence_level, self._kind.name, self._runs)
         now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
         if began != now or (settings.partition is not None and settings.partition != self.partition):
-            raise InvalidValueError(
-                "partition, confidence_level, sequence and running",
-                "stay as in the first batch",
-                got="others",
-                advice="call fit to start again",
-            )
+            names = "partition, confidence_level, sequence and running"
+            raise InvalidValueError(names, "stay as in the first batch", "others", "call fit to start again")
 
     def set_partition(self, partition: Partition) -> None:
         """Begin to count in the regions of `partition`."""
         self.partition = partition
         self.sequence = self._kind(partition.n_regions, 1.0 - self.confidence_level)
-        if self._running:
-            self.lower, self.upper = np.zeros(partition.n_regions), np.ones(partition.n_regions)
+        if self._runs:
+            self.running = Interval(np.zeros(partition.n_regions), np.ones(partition.n_regions))
 
     def warm_up(self, scores: FloatArray, n_bins: int, warmup: int) -> int:
         """Put scores into the start-up window; return how many."""
@@ -105,19 +103,19 @@ class Stream:
 
     def _look(self) -> None:
         """Where limits never widen, intersect them with those of now."""
-        if self.lower is None or self.upper is None:
+        if self.running is None:
             return
         now = self.sequence.limits()
-        lower, upper = np.maximum(self.lower, now.lower), np.minimum(self.upper, now.upper)
+        lower, upper = np.maximum(self.running.lower, now.lower), np.minimum(self.running.upper, now.upper)
         self.contradicts |= bool((lower > upper).any())
         # where no rate agrees with all moments, keep what lies between the limits that contradict each other
-        self.lower, self.upper = np.minimum(lower, upper), np.maximum(lower, upper)
+        self.running = Interval(np.minimum(lower, upper), np.maximum(lower, upper))
 
     def limits(self) -> Interval:
         """Return the limits of every region now."""
-        if self.lower is not None and self.upper is not None:
-            return Interval(self.lower.copy(), self.upper.copy())
-        return self.sequence.limits()
+        if self.running is None:
+            return self.sequence.limits()
+        return Interval(self.running.lower.copy(), self.running.upper.copy())
 
     def tally(self) -> Tally:
         """Return what was counted so far."""
@@ -157,14 +155,14 @@ class Stream:
             "window": self.window.tolist(),
             "sequence": self.sequence.state(),
             "uncounted": self.uncounted,
-            "running": None if self.lower is None or self.upper is None else [self.lower.tolist(), self.upper.tolist()],
+            "running": self.running and [self.running.lower.tolist(), self.running.upper.tolist()],
             "contradicts": self.contradicts,
             "identity": self.identity,
             "merged": {identity: part.to_dict() for identity, part in self.merged.items()},
         }
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any], settings: Settings) -> "Stream":
+    def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> "Stream":
         """Read back what `to_dict` wrote."""
         check_state(state, ("partition", "window", "sequence", "uncounted", "running", "contradicts"))
         stream = cls(settings)
@@ -179,13 +177,13 @@ class Stream:
         stream.sequence.restore(state["sequence"])
         stream.uncounted = read_count(state, "uncounted")
         running = state["running"]
-        if stream.lower is None:
+        if stream.running is None:
             if running is not None:
                 raise InvalidValueError("running", "be null for a stream without running limits", got=shown(running))
         elif not isinstance(running, list | tuple) or len(running) != 2:
             raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
         else:
-            stream.lower, stream.upper = read_limits(running[0], running[1], n_regions)
+            stream.running = Interval(*read_limits(running[0], running[1], n_regions))
         stream.contradicts = read_flag(state, "contradicts")
         stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
         return stream

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibrant._input import at_row
+from calibrant._input import check_rows
 from calibrant._params import Choice, check_bins
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
@@ -34,14 +34,9 @@ def read_forecasts(
     else:
         rows = read_rows(scores, y, pos_label=pos_label, classes=classes, segments=segments).collect()
     probabilities = np.asarray(rows.scores, dtype=np.float64)
-    bad = np.flatnonzero((probabilities < 0.0) | (probabilities > 1.0))
-    if bad.size:
-        raise InvalidValueError(
-            "scores",
-            "be probabilities in [0, 1]",
-            got=at_row(repr(float(probabilities[bad[0]])), int(bad[0]), bad.size),
-            advice="turn scores into probabilities first, for example with BinningCalibrator",
-        )
+    outside = (probabilities < 0.0) | (probabilities > 1.0)
+    advice = "turn scores into probabilities first, for example with BinningCalibrator"
+    check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", advice)
     return replace(rows, scores=probabilities)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_array, check_same_length, missing_entry
+from calibrant._input import as_array, check_rows, check_same_length, missing_entry
 from calibrant._params import CheckedParameters, Rule, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
@@ -129,7 +129,5 @@ def _as_columns(scores: ArrayLike) -> FloatArray:
     if columns.dtype.kind not in "biuf":
         raise InvalidTypeError("scores", "be real numbers", got=f"dtype {columns.dtype}")
     columns = columns.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(columns).all(axis=1))
-    if bad.size:
-        raise InvalidValueError("scores", "be finite", got=f"{columns[bad[0]].tolist()} in row {int(bad[0])}")
+    check_rows(~np.isfinite(columns).all(axis=1), columns, "scores", "be finite")
     return columns

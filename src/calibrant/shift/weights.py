@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._input import as_weights, in_all
+from calibrant._input import as_weights, check_rows
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
 from calibrant.ratios import DensityRatio
@@ -63,12 +63,11 @@ def find_weights(
     else:
         raise InvalidTypeError("X_target", "be None where importance_weight is given", got="both", advice="pass one")
     if not weights.size or weights.max() < _NOTHING:
-        raise InvalidValueError(
-            name, "not be zero in every row", got=f"none above {_NOTHING:g}", advice="use rows like those of the target"
-        )
+        got, advice = f"none above {_NOTHING:g}", "use rows like those of the target"
+        raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
     bound = float(weights.max()) if weight_bound is None else float(weight_bound)
-    _check(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
-    _check(weights < weight_floor, weights, name, f"be at least weight_floor={weight_floor:g}")
+    check_rows(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
+    check_rows(weights < weight_floor, weights, name, f"be at least weight_floor={weight_floor:g}")
     return Weights(importance_weight is not None, bound, weight_bound is not None, weights, ratio)
 
 
@@ -85,13 +84,6 @@ def _estimated(
         raise InvalidValueError("X", f"have one row per score, {n_rows:,}", got=f"{row_count(X):,}")
     fitted: DensityRatio = clone(ratio).fit(X if X_source is None else X_source, X_target)
     return fitted, as_weights(fitted.predict(X), n_rows)
-
-
-def _check(bad: BoolArray, weights: FloatArray, name: str, rule: str) -> None:
-    rows = np.flatnonzero(bad)
-    if rows.size:
-        row = int(rows[0])
-        raise InvalidValueError(name, rule, got=f"{float(weights[row]):g} in row {row}, and {in_all(rows.size)}")
 
 
 def counted_mass(
