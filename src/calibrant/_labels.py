@@ -176,8 +176,8 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[An
         if seen.size == 1:
             only = seen.tolist()[0]
             example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
-            advice = ("name both where one of them is rare, as in ", example, "; the intervals are then one-sided")
-            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", advice, labels=[only])
+            name_both = ("name both where one of them is rare, as in ", example, "; the intervals are then one-sided")
+            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", name_both, labels=[only])
         return seen
     known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]

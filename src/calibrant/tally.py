@@ -44,10 +44,10 @@ class WeightSums:
     @classmethod
     def of(cls, weights: FloatArray, regions: IndexArray, codes: CodeArray, n_regions: int) -> Self:
         """Sum the weights of rows in `regions`."""
-        both, hit = (weights, weights * weights), codes == 1
-        sums = [ExactSums.of(values, regions, n_regions) for values in both]
-        sums += [ExactSums.of(values[hit], regions[hit], n_regions) for values in both]
-        return cls(*sums, *_extremes(weights, weights, regions, n_regions))
+        squares, hit = weights * weights, codes == 1
+        w, w2 = (ExactSums.of(values, regions, n_regions) for values in (weights, squares))
+        wy, w2y = (ExactSums.of(values[hit], regions[hit], n_regions) for values in (weights, squares))
+        return cls(w, w2, wy, w2y, *_extremes(weights, weights, regions, n_regions))
 
     @property
     def _sums(self) -> tuple[ExactSums, ...]:
@@ -55,16 +55,20 @@ class WeightSums:
 
     def part(self, regions: slice) -> "WeightSums":
         """The sums of some of the regions."""
-        return WeightSums(*(sums.part(regions) for sums in self._sums), self.smallest[regions], self.largest[regions])
+        w, w2, wy, w2y = (sums.part(regions) for sums in self._sums)
+        return WeightSums(w, w2, wy, w2y, self.smallest[regions], self.largest[regions])
 
     def regrouped(self, regions: IndexArray, n_regions: int) -> "WeightSums":
         """Add up regions that become one; those sent to -1 are left out."""
-        inside, sums = regions >= 0, (sums.regrouped(regions, n_regions) for sums in self._sums)
-        return WeightSums(*sums, *_extremes(self.smallest[inside], self.largest[inside], regions[inside], n_regions))
+        w, w2, wy, w2y = (sums.regrouped(regions, n_regions) for sums in self._sums)
+        inside = regions >= 0
+        extremes = _extremes(self.smallest[inside], self.largest[inside], regions[inside], n_regions)
+        return WeightSums(w, w2, wy, w2y, *extremes)
 
     def __add__(self, other: "WeightSums") -> "WeightSums":
-        sums = (mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True))
-        return WeightSums(*sums, np.minimum(self.smallest, other.smallest), np.maximum(self.largest, other.largest))
+        w, w2, wy, w2y = (mine + theirs for mine, theirs in zip(self._sums, other._sums, strict=True))
+        smallest, largest = np.minimum(self.smallest, other.smallest), np.maximum(self.largest, other.largest)
+        return WeightSums(w, w2, wy, w2y, smallest, largest)
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented

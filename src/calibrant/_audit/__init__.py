@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Hashable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -137,20 +136,19 @@ def audit(
     else:
         groups = _groups(read_forecasts(y, scores, pos_label, classes, segments))
     share = alpha * _INTERVALS / len(groups)
-    parts = [resolve(cells, finest_bins(cells.n_rows, n_bins), share) for _, cells in groups]
-    names = [segment for segment, _ in groups]
-    table = _table(names, parts)
+    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in groups]
+    table = AuditTable.joined([part.table for part in parts])
     rest = alpha if len(parts) == 1 else alpha / 2.0
     within = None
     if len(parts) > 1:
         # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
         average = max(parts[0].average_error(), _weighted_average(parts[1:]))
-        within = Bounds(**_bounds(names[1:], parts[1:], float(table.error.max()), average, rest))
+        within = Bounds(**_bounds(parts[1:], float(table.error.max()), average, rest))
     return Audit(
-        **_bounds(names[:1], parts[:1], float(parts[0].error.max()), parts[0].average_error(), rest),
+        **_bounds(parts[:1], float(parts[0].table.error.max()), parts[0].average_error(), rest),
         within_segments=within,
         table=table,
-        findings=_findings(table, [part.level.size for part in parts]),
+        findings=_findings(parts),
         confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
         assumptions=(
@@ -174,49 +172,30 @@ def _groups(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
     return [(name, Cells.of_rows(part)) for name, part in zip(names, members, strict=True)]
 
 
-def _table(segments: list[Hashable], parts: list[Resolutions]) -> AuditTable:
-    def column(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    segment = np.empty(len(segments), dtype=object)
-    segment[:] = segments
-    counts = column("counts")
-    return AuditTable(
-        segment=np.repeat(segment, [part.level.size for part in parts]),
-        resolution=column("level"),
-        counts=counts,
-        rate=column("positives") / counts,
-        **{name: column(name) for name in ("low", "high", "mean_score", "lower", "upper", "error")},
-    )
-
-
-def _findings(table: AuditTable, sizes: list[int]) -> tuple[Finding, ...]:
+def _findings(parts: list[Resolutions]) -> tuple[Finding, ...]:
     """The largest proved error of every segment that has one, largest first."""
-    bounds = pairwise(np.cumsum([0, *sizes]).tolist())
-    worst = [start + int(table.error[start:stop].argmax()) for start, stop in bounds]
-    proved = [row for row in worst if table.error[row] > 0.0]
-    return tuple(table.finding(row) for row in sorted(proved, key=lambda row: -float(table.error[row])))
+    worst = [part.table.finding(int(part.table.error.argmax())) for part in parts]
+    return tuple(sorted((finding for finding in worst if finding.error > 0.0), key=lambda finding: -finding.error))
 
 
 def _weighted_average(parts: list[Resolutions]) -> float:
     return float(np.average([part.average_error() for part in parts], weights=[part.n_rows for part in parts]))
 
 
-def _bounds(
-    segments: list[Hashable], parts: list[Resolutions], largest: float, average: float, alpha: float
-) -> dict[str, Any]:
+def _bounds(parts: list[Resolutions], largest: float, average: float, alpha: float) -> dict[str, Any]:
     """The fields of `Bounds`, from the largest and the average error that are proved for these rows."""
-    reason = next((_no_upper_bound(*group) for group in zip(segments, parts, strict=True) if not group[1].finite), None)
+    reason = next((_no_upper_bound(part) for part in parts if not part.finite), None)
     return {
         "lower_bound": largest,
         "average_lower_bound": lower_mean(average, sum(part.n_rows for part in parts), alpha * _POPULATION),
-        "upper_bound": None if reason else max(part.largest_possible() for part in parts),
+        "upper_bound": None if reason else max(part.largest_possible for part in parts),
         "upper_bound_reason": reason,
         "unseen_mass": None if reason else _unseen_mass(parts, alpha * _UNSEEN),
     }
 
 
-def _no_upper_bound(segment: Hashable, part: Resolutions) -> str:
+def _no_upper_bound(part: Resolutions) -> str:
+    segment = part.table.segment[0]
     group = "" if segment is None else f" of segment {shown(segment)}"
     values = f"more than {MOST_VALUES:,}" if part.n_values is None else f"{part.n_values:,}"
     return (

@@ -1,6 +1,6 @@
 """What an audit found, as plain numbers and as text."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -89,6 +89,12 @@ class AuditTable:
     lower: FloatArray
     upper: FloatArray
     error: FloatArray
+
+    @classmethod
+    def joined(cls, tables: Sequence["AuditTable"]) -> "AuditTable":
+        """Several tables as one."""
+        columns = {field.name: [getattr(table, field.name) for table in tables] for field in fields(cls)}
+        return cls(**{name: np.concatenate(parts) for name, parts in columns.items()})
 
     @property
     def verdict(self) -> tuple[str, ...]:

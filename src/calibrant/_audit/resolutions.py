@@ -1,5 +1,6 @@
 """Regions of a score at several resolutions: all rows, halves, quarters, and so on down to bins or single values."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._audit.cells import Cells
-from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.intervals import Interval
+from calibrant._audit.report import AuditTable
+from calibrant._typing import IndexArray, IntArray
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.bins import equal_mass
@@ -18,22 +19,16 @@ _ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the pr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resolutions:
-    """The regions of every resolution, coarse to fine, and what is proved for each.
+    """The regions of one segment at every resolution, coarse to fine, and what is proved for each.
 
     Attributes
     ----------
-    level : int array of shape (m,)
-        Resolution of each region; the region of resolution 0 holds all rows.
+    table : AuditTable
+        The regions; the one of resolution 0 holds all rows.
     parent : int array of shape (m,)
-        The region of the next coarser resolution that contains it; -1 for the first.
-    low, high : float arrays of shape (m,)
-        Smallest and largest score seen in it.
-    counts, positives : int arrays of shape (m,)
-        Rows and positive rows.
-    mean_score : float array of shape (m,)
-        Mean score of its rows.
-    lower, upper : float arrays of shape (m,)
-        Limits for the mean of E[Y | score] over its rows, all at once.
+        The region of the next coarser resolution that contains each region; -1 for the first.
+    largest_possible : float
+        Largest distance between mean score and mean rate that is not ruled out, over the finest regions.
     finite : bool
         Whether the finest regions are single score values.
     n_values : int or None
@@ -42,15 +37,9 @@ class Resolutions:
         Scores seen once.
     """
 
-    level: IntArray
+    table: AuditTable
     parent: IndexArray
-    low: FloatArray
-    high: FloatArray
-    counts: IntArray
-    positives: IntArray
-    mean_score: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    largest_possible: float
     finite: bool
     n_values: int | None
     n_singletons: int
@@ -58,29 +47,18 @@ class Resolutions:
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        return int(self.counts[0])
-
-    @property
-    def error(self) -> FloatArray:
-        """Proved distance between mean score and mean rate of each region; 0 where nothing is proved."""
-        return np.maximum(gap_limits(Interval(self.lower, self.upper), self.mean_score)[0] - _ROUNDING, 0.0)
-
-    def largest_possible(self) -> float:
-        """Largest distance between mean score and mean rate that is not ruled out, over the finest regions."""
-        distance = gap_limits(Interval(self.lower, self.upper), self.mean_score)[1]
-        return min(1.0, float(distance[self.level == self.level[-1]].max()) + _ROUNDING)
+        return int(self.table.counts[0])
 
     def average_error(self) -> float:
         """Proved average error over the rows: the best sum over regions of any resolutions that do not overlap."""
-        best = self.counts * self.error
-        for level in range(int(self.level[-1]), 0, -1):
-            here = np.flatnonzero(self.level == level)
-            parts = np.bincount(self.parent[here], best[here], minlength=best.size)
-            best = np.maximum(best, parts)
+        best, level = self.table.counts * self.table.error, self.table.resolution
+        for finer in range(int(level[-1]), 0, -1):
+            here = np.flatnonzero(level == finer)
+            best = np.maximum(best, np.bincount(self.parent[here], best[here], minlength=best.size))
         return float(best[0]) / self.n_rows
 
 
-def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
+def resolve(segment: Hashable, cells: Cells, n_bins: int, alpha: float) -> Resolutions:
     """Cut the scores at every resolution, and find limits that hold for all regions with probability 1 - alpha.
 
     Every resolution gets the same share of alpha. Within a resolution the share is divided by Sidak's rule: given the
@@ -97,7 +75,7 @@ def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
         low, high = cells.low[first], cells.high[np.append(first[1:], cells.counts.size) - 1]
         parts.append(
             {
-                "level": np.full(first.size, level),
+                "resolution": np.full(first.size, level),
                 "parent": above[first],
                 "low": low,
                 "high": high,
@@ -110,13 +88,23 @@ def resolve(cells: Cells, n_bins: int, alpha: float) -> Resolutions:
         above = offset + np.cumsum(np.diff(cell, prepend=-1) != 0) - 1
         offset += first.size
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    limits = non_identical(
-        columns["counts"], columns["positives"], columns.pop("tail"), columns["low"] == columns["high"]
-    )
+    counts, positives, mean_score = columns["counts"], columns.pop("positives"), columns["mean_score"]
+    limits = non_identical(counts, positives, columns.pop("tail"), columns["low"] == columns["high"])
+    nearest, farthest = gap_limits(limits, mean_score)
+    parent, finest = columns.pop("parent"), columns["resolution"] == columns["resolution"][-1]
+    names = np.empty(counts.size, dtype=object)
+    names.fill(segment)
     return Resolutions(
-        **columns,
-        lower=limits.lower,
-        upper=limits.upper,
+        AuditTable(
+            segment=names,
+            rate=positives / counts,
+            lower=limits.lower,
+            upper=limits.upper,
+            error=np.maximum(nearest - _ROUNDING, 0.0),
+            **columns,
+        ),
+        parent,
+        largest_possible=min(1.0, float(farthest[finest].max()) + _ROUNDING),
         finite=cells.finite,
         n_values=cells.n_values,
         n_singletons=int(np.count_nonzero(cells.counts == 1)),
