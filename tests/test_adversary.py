@@ -32,6 +32,7 @@ def test_injective_map_stays_wrong_while_looking_right(calibrator) -> None:
     assert result.shown[0, -1] < 0.01
 
 
+@pytest.mark.broad
 def test_real_error_on_coin_flips_is_one_half_at_every_size() -> None:
     result = confront(PlattCalibrator(), sample_sizes=SIZES)
     assert result.injective[0].all()
@@ -39,6 +40,7 @@ def test_real_error_on_coin_flips_is_one_half_at_every_size() -> None:
     assert result.shown[0, -1] < 0.01
 
 
+@pytest.mark.broad
 def test_binning_shrinks_and_keeps_its_promise() -> None:
     result = confront(PlattCalibrator(), sample_sizes=SIZES)
     binning = result.methods.index("Binning")
@@ -49,6 +51,7 @@ def test_binning_shrinks_and_keeps_its_promise() -> None:
     assert result.real[binning, -1] < 0.1 * result.real[binning, 0]
 
 
+@pytest.mark.broad
 def test_fitted_map_meets_the_world_that_it_describes() -> None:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=5_000)
@@ -128,6 +131,7 @@ def test_narrow_intervals_cover_coins_and_never_their_ghost() -> None:
     assert "every method needs at least 0.4 on average" in str(shown)
 
 
+@pytest.mark.broad
 def test_text_never_shows_a_claim_below_epsilon() -> None:
     result = confront(PlattCalibrator(), sample_sizes=(100, 1_000))
     said = [float(line.split()[3]) for line in str(result).splitlines() if "Binning" in line]
@@ -135,6 +139,7 @@ def test_text_never_shows_a_claim_below_epsilon() -> None:
     assert (np.array(said) < 1.1 * result.claimed[1]).all()
 
 
+@pytest.mark.broad
 def test_picture_shows_the_numbers() -> None:
     from matplotlib.figure import Figure
 
@@ -148,6 +153,7 @@ def test_picture_shows_the_numbers() -> None:
     assert "Platt: guaranteed" not in lines
 
 
+@pytest.mark.broad
 def test_same_seed_gives_the_same_numbers() -> None:
     one, two = (confront(PlattCalibrator(), sample_sizes=(100,), random_state=5) for _ in range(2))
     np.testing.assert_array_equal(one.real, two.real)

@@ -108,6 +108,7 @@ def test_segments_share_one_error_budget() -> None:
     assert stats.binomtest(false, DRAWS, ALPHA, alternative="greater").pvalue > LEVEL
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("offset", [0.05, -0.05])
 def test_score_off_by_five_points_is_always_caught_at_1e5_rows(offset: float) -> None:
     rng = np.random.default_rng(10)
@@ -219,6 +220,7 @@ def test_segments_reveal_what_cancels_between_them() -> None:
     assert {finding.direction for finding in report.findings} == {"scores too low", "scores too high"}
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("remembered_limits")
 def test_bounds_of_the_score_hold_with_segments_whose_errors_cancel() -> None:
     # E[Y | score] = score exactly, and off by 0.15 in both segments; alpha is shared as stated

@@ -86,6 +86,7 @@ def test_out_of_fold_scores_come_without_a_proof() -> None:
     assert str(model.guarantee_).startswith("Nothing is proved: the scores come from models fitted on parts")
 
 
+@pytest.mark.broad
 def test_works_in_pipeline_grid_search_and_cross_validation() -> None:
     model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(n_bins=5), random_state=0)
     pipeline = make_pipeline(StandardScaler(), model).set_output(transform="pandas")
@@ -137,6 +138,7 @@ def test_clone_pickle_and_repr() -> None:
     assert "BinningCalibrator" in model._repr_html_()
 
 
+@pytest.mark.broad
 def test_two_runs_with_one_seed_are_identical_and_other_seeds_differ() -> None:
     runs = [
         CalibratedClassifier(RandomForestClassifier(20, random_state=0), random_state=seed).fit(X, Y).predict_proba(X)

@@ -150,6 +150,7 @@ def one_by_one(sets, scores, **named):
     return np.concatenate([sets.predict_set(scores[r : r + 1], coverage=0.9, **given[r]) for r in range(len(scores))])
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("with_keys", [False, True])
 def test_rows_predicted_one_by_one_are_covered(with_keys):
     # all rows are tied, so the p-value of a row is its random number, and coverage is the share of large ones

@@ -86,6 +86,7 @@ def watch_blocks(shares, size: int = 5, **options) -> DriftMonitor:
     return monitor.update(np.full(labels.size, 0.5), labels, blocks=np.repeat(np.arange(shares.size), size))
 
 
+@pytest.mark.broad
 def test_clusters_of_five_are_taken_for_changes_by_rows_and_not_by_blocks() -> None:
     # the reason for the stated assumption: rows of a cluster have one label, and the rate is constant
     rng = np.random.default_rng(6)
@@ -210,6 +211,7 @@ def test_blocks_that_cannot_be_taken_leave_the_monitor_as_it_was(monitor, blocks
     assert monitor.to_dict() == before
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("unit", ["row", "block"])
 def test_a_monitor_that_eight_threads_update_keeps_every_row(unit: str) -> None:
     monitor = DriftMonitor(Partition.fixed_width(5), unit=unit)

@@ -42,6 +42,7 @@ def test_an_empty_region_predicts_one_half_and_says_so() -> None:
     assert "says almost nothing yet" in str(empty)
 
 
+@pytest.mark.broad
 def test_sentence_never_promises_more_than_is_proved() -> None:
     for k in range(0, 501, 7):
         one = guarantee([500] * 4, [k] * 4)
@@ -117,6 +118,7 @@ def test_every_statement_comes_from_one_event(interval: str) -> None:
         assert one.stated.epsilon == radius[one.stated.kept].max()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("n_rows", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -> None:
     """Two bins of equal mass and rate 1/2. The limits must hold, and so must the mass of the regions that are kept.
@@ -149,6 +151,7 @@ def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -
     assert 0.093 < missed <= 0.1
 
 
+@pytest.mark.broad
 def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
     # 50 rare segments, of which some are never seen: the whole population was claimed
     rng, shares = np.random.default_rng(10), np.repeat([0.095, 0.001], [10, 50])
@@ -166,6 +169,7 @@ def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
         assert stats.binomtest(false, 20, 0.1, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.broad
 def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
     # 300 score values in 99 rows: most edges are seen once, and what lies at them is in no region
     rng, values, false = np.random.default_rng(11), np.arange(300) / 300, 0

@@ -1,6 +1,7 @@
 """Limits on the mass of regions, and of what lies in no region: exact values, and coverage where the truth is known."""
 
-from itertools import product
+from functools import cache
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -109,6 +110,16 @@ def test_limit_on_unseen_kinds_is_where_the_evidence_is_enough(counts: list[int]
         assert evidence(np.array(counts), 1 - 1e-9) < 1 / alpha
 
 
+@cache
+def limit_of(counts: tuple[int, ...], alpha: float) -> float:
+    return missing_mass_limit(np.array(counts), alpha)
+
+
+def test_limit_on_unseen_kinds_does_not_depend_on_their_order() -> None:
+    for counts in permutations((0, 1, 5, 8)):
+        assert missing_mass_limit(np.array(counts), 0.2) == limit_of((0, 1, 5, 8), 0.2)
+
+
 @pytest.mark.parametrize("alpha", [0.5, 0.2, 0.05])
 @pytest.mark.parametrize(
     "shares", [[0.5, 0.5], [0.8, 0.2], [0.9, 0.06, 0.04], [0.4, 0.3, 0.2, 0.1], [0.97, 0.01, 0.02]]
@@ -121,7 +132,7 @@ def test_limit_on_unseen_kinds_holds_by_enumeration(shares: list[float], alpha: 
                 continue
             counts = np.array([*head, n - sum(head)])
             true = np.array(shares)[counts == 0].sum()
-            if true > 0.0 and true > missing_mass_limit(counts, alpha):
+            if true > 0.0 and true > limit_of(tuple(sorted(counts.tolist())), alpha):
                 missed += stats.multinomial.pmf(counts, n, shares)
         assert missed <= alpha
 

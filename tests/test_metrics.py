@@ -185,6 +185,7 @@ def test_impossible_label_makes_log_loss_infinite_and_clipping_makes_it_finite()
     assert not clipped.heuristic
 
 
+@pytest.mark.broad
 def test_debiasing_removes_the_upward_bias_of_many_bins() -> None:
     rng = np.random.default_rng(3)
     plain, debiased = [], []
@@ -373,6 +374,7 @@ def test_intervals_are_not_vacuous() -> None:
     assert ece(y, scores, norm="l2").upper - ece(y, scores, norm="l2").lower < 0.04
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("limits_of", [bounded_mean, betting_mean])
 @pytest.mark.parametrize("world", ["beta", "labels", "two values"])
 def test_limits_of_a_bounded_mean_cover_and_shrink(limits_of, world: str) -> None:

@@ -39,7 +39,7 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
 
 
 @pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "kl", "blaker"])
-@pytest.mark.parametrize("n", [6, 13, 27, 28, 29, 30, 31])
+@pytest.mark.parametrize("n", [13, *(pytest.param(n, marks=pytest.mark.broad) for n in (6, 27, 28, 29, 30, 31))])
 def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int, interval: str) -> None:
     scores = np.random.default_rng(n).uniform(size=n)
     fit = BinningCalibrator(n_bins=2, interval=interval, classes=(0, 1)).fit
@@ -52,15 +52,14 @@ def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int,
         assert fit(scores, np.arange(n) < k).guarantee_.epsilon <= planned.epsilon
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
 def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
     planned = plan(n=220, n_bins=1, interval=interval, split=60)
     assert 0 < planned.rows_per_bin < 100
     assert planned.probability == 0.9
-    for rows in range(planned.rows_per_bin, 161):
-        assert (
-            worst_radius(rows, 1, interval) <= planned.epsilon < 1.3 * worst_radius(planned.rows_per_bin, 1, interval)
-        )
+    worst = [worst_radius(rows, 1, interval) for rows in range(planned.rows_per_bin, 161)]
+    assert max(worst) <= planned.epsilon < 1.3 * worst[0]
     assert plan(n=10, n_bins=2, interval=interval, split=5).epsilon == 1.0  # a bin may hold a single row
 
 
@@ -100,15 +99,17 @@ def test_planned_number_is_enough_and_one_less_is_not(epsilon: float, n_bins: in
     assert plan(n=planned.n, n_bins=n_bins) == planned
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_fit_of_planned_size_delivers_the_planned_epsilon(seed: int) -> None:
+@pytest.mark.broad
+def test_a_fit_of_planned_size_delivers_the_planned_epsilon() -> None:
     planned = plan(epsilon=0.08, n_bins=5)
-    rng = np.random.default_rng(seed)
-    scores = rng.uniform(size=planned.n)
-    y = rng.uniform(size=planned.n) < 0.5
-    assert BinningCalibrator(n_bins=5).fit(scores, y).guarantee_.epsilon <= 0.08
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=planned.n)
+        y = rng.uniform(size=planned.n) < 0.5
+        assert BinningCalibrator(n_bins=5).fit(scores, y).guarantee_.epsilon <= 0.08
 
 
+@pytest.mark.broad
 def test_rare_events_need_fewer_labels() -> None:
     worst = plan(epsilon=0.01, n_bins=10)
     rare = plan(epsilon=0.01, n_bins=10, base_rate=0.001)
@@ -130,6 +131,7 @@ def test_split_counts_on_the_papers_bound_for_the_emptiest_bin() -> None:
     assert plan(n=1200, n_bins=10, split=0.2).epsilon == 1.0
 
 
+@pytest.mark.broad
 def test_papers_bound_on_the_emptiest_bin_holds() -> None:
     n_bins, n, alpha, draws = 10, 40_000, 0.1, 300
     planned = plan(n=n, n_bins=n_bins, split=0.2)

@@ -11,6 +11,7 @@ PAGES = [path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")
 FENCE = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_snippets_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

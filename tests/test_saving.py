@@ -240,6 +240,7 @@ def unharmed(data: bytes) -> bool:
     return True
 
 
+@pytest.mark.broad
 def test_every_flipped_bit_is_refused_or_harmless():
     data = written(SMALL)
     assert len(data) < 3000
@@ -580,6 +581,7 @@ def fuzz(name: str, data: Any) -> bool:
     return True
 
 
+@pytest.mark.broad
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "online-betting"])
 @given(data=st.data())

@@ -760,6 +760,7 @@ def test_the_message_points_at_the_row_and_counts_the_others():
         fit(np.linspace(0, 1, 1000), np.arange(100) % 2)
 
 
+@pytest.mark.broad
 def test_python_without_asserts_runs_the_same_code():
     """So `python -O` refuses what Python refuses: no check of the package is an assert or asks for `__debug__`."""
     files = list(Path(calibrant.__file__).parent.rglob("*.py"))

@@ -1,6 +1,7 @@
 """Cutting and counting: what the bins and the tally of some rows are, however the rows are given."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from calibrant.rows import read_rows
 some_scores = st.lists(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0]) | st.floats(-2, 2), min_size=4, max_size=40)
 
 
+@pytest.mark.broad
 @given(some_scores, st.integers(1, 4))
 def test_quantile_bins_are_those_of_the_partition_made_from_the_scores(values, n_bins) -> None:
     scores = np.array(values)

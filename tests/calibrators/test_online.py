@@ -84,6 +84,7 @@ def test_a_saved_stream_goes_on_elsewhere_bit_for_bit(sequence: str, running: bo
     np.testing.assert_array_equal(here.predict_interval(later[0]), there.predict_interval(later[0]))
 
 
+@pytest.mark.broad
 def test_running_intervals_never_widen_and_others_may() -> None:
     def widths(running: bool) -> np.ndarray:
         rng = np.random.default_rng(1)
@@ -296,6 +297,7 @@ def test_a_merged_stream_says_how_merges_must_be_chosen() -> None:
     assert "which streams were merged, and when, was decided without looking at their labels" in str(merged.guarantee_)
 
 
+@pytest.mark.broad
 def test_a_growing_stream_merged_again_and_again_keeps_its_coverage() -> None:
     # counting the rows of each earlier state once more missed in a third of the runs
     rng = np.random.default_rng(6)
@@ -346,6 +348,7 @@ def test_rows_chosen_within_a_region_and_labels_delayed_by_class_break_the_guara
     assert misses_of(lambda rate, labels: (labels == 1) | half) == 40  # labels of 0 come later
 
 
+@pytest.mark.broad
 def test_coverage_holds_when_past_labels_choose_the_region() -> None:
     # each label is asked for in the region whose rate looks highest, which is the rule most likely to mislead
     rng = np.random.default_rng(8)

@@ -49,6 +49,7 @@ def test_interval_is_that_of_binning_and_epsilon_is_measured_from_its_own_value(
     assert promise.epsilon_for(0.9) <= promise.epsilon
 
 
+@pytest.mark.broad
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores beyond those seen
 @pytest.mark.parametrize("options", [{}, {"strategy": "uniform", "score_range": (0, 2)}])
 def test_probability_of_the_true_label_is_perfectly_calibrated_by_enumeration(options):

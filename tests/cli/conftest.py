@@ -1,4 +1,6 @@
+import contextlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,7 @@ class Answer:
         return json.loads(self.out)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def calibrant() -> Callable[..., Answer]:
     """Run the command line in this process, as a shell would."""
 
@@ -69,17 +71,27 @@ def write_csv(table: pa.Table, path: Path, delimiter: str = ",") -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, calibrant: Callable[..., Answer]) -> Path:
+    """The same scores as CSV and as Parquet, and a model of them: written once, copied for each test."""
+    folder = tmp_path_factory.mktemp("originals")
+    write_csv(table, folder / "scores.csv")
+    pq.write_table(table, folder / "scores.parquet", row_group_size=700)
+    with contextlib.chdir(folder):
+        answer = calibrant("fit", "scores.csv", "--score", "p", "--label", "y", "--bins", "8", "-o", "model.json")
+    assert answer.code == 0, answer.err
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the same scores as CSV and as Parquet, in which commands are run."""
-    write_csv(table, tmp_path / "scores.csv")
-    pq.write_table(table, tmp_path / "scores.parquet", row_group_size=700)
+def folder(tmp_path: Path, originals: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the scores, in which commands are run."""
+    for name in ("scores.csv", "scores.parquet"):
+        shutil.copy(originals / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
-def model(folder: Path, calibrant: Callable[..., Answer]) -> Path:
-    answer = calibrant("fit", "scores.csv", "--score", "p", "--label", "y", "--bins", "8", "-o", "model.json")
-    assert answer.code == 0, answer.err
-    return folder / "model.json"
+def model(folder: Path, originals: Path) -> Path:
+    return Path(shutil.copy(originals / "model.json", folder))

@@ -180,6 +180,7 @@ def test_the_model_may_come_from_standard_input(model: Path, folder: Path, calib
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=6)
 
 
+@pytest.mark.broad
 @given(st.lists(st.tuples(TEXTS, st.floats(allow_nan=False), st.none() | st.integers(-5, 5)), min_size=1, max_size=20))
 @settings(max_examples=60)
 def test_csv_lines_read_back_as_they_were(rows: list[tuple[str, float, int | None]]) -> None:

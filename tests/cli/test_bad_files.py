@@ -272,6 +272,7 @@ def test_text_late_in_a_long_file_is_found_with_its_row(tmp_path: Path, calibran
     check_refused(answer, ("'late'", "row 800,001 of x.csv"))
 
 
+@pytest.mark.broad
 def test_labels_that_change_kind_late_in_a_long_file(tmp_path: Path, calibrant: Any) -> None:
     path = tmp_path / "x.csv"
     path.write_text("p,y\n" + "0.123456789012345,1\n0.2,0\n" * 400_000 + "0.3,yes\n")

@@ -82,6 +82,7 @@ def facts(page: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 
 
+@pytest.mark.broad
 def test_the_report_names_the_event_its_rate_and_the_day(words: Path, table: pa.Table, calibrant: Any) -> None:
     before = datetime.now(UTC).date()
     for options in ((), ("--segment", "region")):

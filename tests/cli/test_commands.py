@@ -70,6 +70,7 @@ class TestFit:
         assert "true rate lies in" in answer.out
         assert "nothing was saved" in answer.err
 
+    @pytest.mark.broad
     def test_limits_of_rare_events_say_something(self, folder: Path, calibrant: Any) -> None:
         """With a million rows and twenty positives, a limit is tiny, and not 0."""
         rare = pa.table({"p": np.linspace(0, 1, 1_000_000), "y": np.arange(1_000_000) % 50_000 == 0})
@@ -352,6 +353,7 @@ class TestExport:
         assert len(answer.err.strip().splitlines()) == 1
 
 
+@pytest.mark.broad
 def test_plan_equals_the_library(calibrant: Any) -> None:
     answer = calibrant("plan", "--epsilon", "0.05", "--bins", "10")
     assert " ".join(answer.out.split()) == str(plan(epsilon=0.05, n_bins=10))
@@ -361,6 +363,7 @@ def test_plan_equals_the_library(calibrant: Any) -> None:
     assert "--epsilon" in calibrant("plan", "--epsilon", "2").err
 
 
+@pytest.mark.broad
 def test_compare_puts_all_methods_side_by_side(folder: Path, calibrant: Any) -> None:
     answer = calibrant("compare", "scores.csv", *COLUMNS, "--bins", "6", "--json")
     assert answer.code == 0, answer.err

@@ -43,6 +43,7 @@ class TestTies:
         quiet = calibrant("fit", "tied.parquet", *WORDS, "--quiet")
         assert TIES in joined(quiet.out)
 
+    @pytest.mark.broad
     def test_so_do_audit_and_verify_of_the_model(self, tied: Path, calibrant: Any) -> None:
         calibrant("fit", "tied.parquet", *WORDS, "-o", "model.json")
         audited = ("audit", "tied.parquet", *WORDS, "--model", "model.json", "-o", "audit.html")
@@ -179,6 +180,7 @@ class TestRowsWithoutLimits:
 
 
 class TestCompare:
+    @pytest.mark.broad
     def test_infinite_log_loss_is_explained(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("compare", "tied.parquet", *WORDS)
         assert " inf " in answer.out
@@ -193,6 +195,7 @@ class TestCompare:
         pq.write_table(pa.table(two), tied / "two.parquet")
         assert "note: inf" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
 
+    @pytest.mark.broad
     def test_the_label_is_named(self, tied: Path, calibrant: Any) -> None:
         found = calibrant("compare", "tied.parquet", *WORDS, "--bins", "4", "--json").json
         told = {entry["method"]: entry["guarantee"] for entry in found["methods"]}

@@ -30,6 +30,7 @@ def test_what_fit_and_verify_say(method: str, form: tuple[str, ...], folder: Pat
     check_plain(calibrant("verify", "model.json", "scores.csv", *form).out)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_what_audit_and_compare_and_plan_say(form: tuple[str, ...], folder: Path, calibrant: Any) -> None:
     audit = calibrant("audit", "scores.csv", *COLUMNS, *form).out

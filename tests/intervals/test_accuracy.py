@@ -135,6 +135,7 @@ def assert_accurate(seed, size):
     assert unsafe == 0, "a limit was rounded inwards"
 
 
+@pytest.mark.broad
 def test_exact_limits_agree_with_fifty_digits():
     assert_accurate(seed=0, size=300)
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from calibrant import kernels
 from calibrant.kernels import _chunks, _grid, _numpy, _select
 
-IMPLEMENTATIONS = ["numpy", "numba"]
+IMPLEMENTATIONS = ["numpy", pytest.param("numba", marks=pytest.mark.broad)]
+"""What is compiled is left out of `make quick`: compiling takes longer than all of it."""
 DENORMAL = 5e-324
 LARGEST = float(np.finfo(np.float64).max)
 EXTREMES = [0.0, -0.0, DENORMAL, -DENORMAL, 1e-310, 1.0, np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0), -1.0]
@@ -223,11 +224,11 @@ def test_strided_read_only_input_is_read_and_left_alone(implementation: str, dty
     np.testing.assert_array_equal(base_labels, before_labels)
 
 
-def test_float32_scores_are_compared_in_float64() -> None:
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_float32_scores_are_compared_in_float64(implementation: str) -> None:
     scores = np.full(10_000, 0.1, np.float32)
     cut = np.array([np.nextafter(float(scores[0]), 1.0)])
-    for implementation in IMPLEMENTATIONS:
-        assert not kernels.assign(scores, cut, implementation=implementation).any()
+    assert not kernels.assign(scores, cut, implementation=implementation).any()
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -329,6 +330,7 @@ def test_numba_is_used_from_its_threshold_on(monkeypatch: pytest.MonkeyPatch) ->
     assert _numpy is not _numba
 
 
+@pytest.mark.broad
 def test_nothing_is_compiled_again_for_other_input() -> None:
     from calibrant.kernels import _loops
 

@@ -90,6 +90,7 @@ def test_the_best_of_the_grid_is_taken():
     np.testing.assert_array_equal(single.predict(source), ratio.predict(source))
 
 
+@pytest.mark.broad
 def test_threads_never_change_a_result():
     source, target = populations(5, 200, 200)
     expected = ULSIF(n_jobs=1).fit(source, target)

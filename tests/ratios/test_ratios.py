@@ -82,6 +82,7 @@ def test_frames_are_taken_and_nothing_of_the_callers_changes(ratio):
     np.testing.assert_array_equal(target, copies[1])
 
 
+@pytest.mark.broad
 @each_numeric
 def test_polars_lists_and_single_columns_are_taken(ratio):
     source, target = populations()
@@ -102,6 +103,7 @@ def test_columns_in_other_units_change_nothing(ratio):
     )
 
 
+@pytest.mark.broad
 def test_relative_ratio_is_bounded_in_the_limit():
     rng = np.random.default_rng(0)
     source, target = rng.normal(size=(4000, 1)), rng.normal(0.5, 1.0, size=(4000, 1))

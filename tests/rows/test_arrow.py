@@ -265,6 +265,7 @@ def test_a_long_pass_in_batches_is_counted_by_numba(monkeypatch) -> None:
     assert tally.positives.tolist() == np.bincount(cells, labels).astype(int).tolist()
 
 
+@pytest.mark.broad
 def test_hundreds_of_segments_are_cut_and_counted_as_in_memory() -> None:
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 400, 20_000)

@@ -147,6 +147,7 @@ def test_a_file_that_changes_during_any_pass_of_a_fit_is_told(name, when, tmp_pa
     assert len(passes) == when
 
 
+@pytest.mark.broad
 def test_small_row_groups_are_read_together_and_rows_keep_their_numbers(tmp_path) -> None:
     table = pa.concat_tables([ROWS] * 30)
     pq.write_table(table, tmp_path / "small.parquet", row_group_size=10)

@@ -64,6 +64,7 @@ def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) ->
     np.testing.assert_array_equal(far.classes_, near.classes_)
 
 
+@pytest.mark.broad
 @given(st.integers(1, 17), st.integers(20, 2_000), st.integers(0, 99), st.booleans())
 @settings(max_examples=25)
 def test_an_audit_is_that_of_the_rows_in_memory(digits, n, seed, by_segment) -> None:

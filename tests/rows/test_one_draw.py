@@ -107,6 +107,7 @@ def dask_frame(table, partitions):
     return dd.from_pandas(table.to_pandas(), npartitions=partitions)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("order", ["as it is", "shuffled"])
 def test_with_ids_one_fit_in_any_order_and_partitioning(split, order, tmp_path) -> None:

@@ -72,6 +72,7 @@ def test_short_histograms_take_more_passes_and_give_the_same(shape, monkeypatch)
     assert len(passes) >= 3
 
 
+@pytest.mark.broad
 @given(st.integers(1, 400), st.integers(0, 99), st.sampled_from([1 << 4, 1 << 10]), st.sampled_from([0, 5, 50]))
 @settings(max_examples=30)
 def test_any_size_of_histogram_gives_the_same(n, seed, cells, few) -> None:

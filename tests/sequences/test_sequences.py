@@ -165,6 +165,7 @@ def test_centred_limits_are_next_to_rates_that_are_ruled_out(n, data) -> None:
         assert lower <= k / n <= upper
 
 
+@pytest.mark.broad
 def test_centred_limits_of_few_labels_are_those_of_the_formula() -> None:
     # every count up to 30 labels, against bisection of the formula written out
     for n in (2, 3, 7, 30):
@@ -188,6 +189,7 @@ def test_centred_mixture_is_a_martingale_at_the_true_rate(q: float) -> None:
         assert mean.sum() == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("rate", [0.5, 0.05])
 def test_centred_limits_looked_at_after_every_label_miss_no_more_than_alpha(rate: float) -> None:
     rng = np.random.default_rng(9)
@@ -219,6 +221,7 @@ def test_betting_survives_labels_that_no_rate_can_explain() -> None:
     assert 0 <= limits.lower[0] <= limits.upper[0] <= 1
 
 
+@pytest.mark.broad
 @settings(deadline=None)
 @given(rate=st.sampled_from([0.0, 0.001, 0.3, 0.5, 1.0]), seed=st.integers(0, 100))
 def test_compiled_paths_equal_the_others(rate, seed) -> None:

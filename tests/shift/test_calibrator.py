@@ -114,6 +114,7 @@ def test_values_lie_in_their_intervals_and_epsilon_is_the_largest_distance(name)
     assert guarantee.method == name
 
 
+@pytest.mark.broad
 def test_estimated_weights_are_the_ratios_own():
     x, scores, y, _ = data()
     calibrator = ShiftCalibrator(partition=BINS, ratio=ULSIF(centers=40)).fit(scores, y, X=x, X_target=target())
@@ -369,6 +370,7 @@ def test_estimated_weights_above_the_bound_are_refused_and_a_hopeless_shift_is_s
 # With a classifier
 
 
+@pytest.mark.broad
 def test_classifier_hands_rows_and_target_rows_to_the_calibrator():
     x, _, y, _ = data()
     calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20))
@@ -440,6 +442,7 @@ def test_methods_that_divide_by_the_weights_take_any_multiple(interval):
     assert any("or a multiple of it" in assumption for assumption in half.assumptions)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("options", [{"interval": "oracle"}, {"value": "known-mass"}])
 def test_methods_of_known_masses_need_the_density_ratio_itself(options):
     promise = halved(options, 0.5)

@@ -510,6 +510,7 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
     assert "940 more facts, left out" in text
 
 
+@pytest.mark.broad
 def test_a_thousand_bins_are_all_drawn() -> None:
     result = audit(Y, SCORES, n_bins=1_000)
     page = render_report(result, BinningCalibrator(200).fit(SCORES, Y))
@@ -574,6 +575,7 @@ def test_a_promise_that_is_not_proved_is_not_listed_as_proved() -> None:
     assert "After calibration the true rate is within" in read(render_report(AUDIT, CALIBRATOR)).text
 
 
+@pytest.mark.broad
 def test_it_says_what_is_assumed_and_what_no_one_can_know() -> None:
     text = read(render_report(AUDIT, CALIBRATOR)).text
     for assumption in (*AUDIT.assumptions, *CALIBRATOR.guarantee_.assumptions):
