@@ -2,11 +2,10 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,9 @@ from calibrant._sql.search import nested
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.batch import Columns
 from calibrant.rows.spark import SparkData
-from rows.clusters import SparkCluster, end, java, kill_at_random, stop_spark, wait_for, without_our_package
-from rows.same_counts import (
-    EDGES,
-    FAULTS,
-    PLAIN,
-    check_applied,
-    check_counts,
-    check_draws_and_weights,
-    check_fault,
-    check_given_edges,
-    check_third_label,
-    rows_of,
-)
+from rows.cluster_tests import KILLS, ClusterTests, check_killed
+from rows.clusters import SparkCluster, end, java, stop_spark, without_our_package
+from rows.same_counts import EDGES, PLAIN, check_applied, check_counts, check_given_edges, rows_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,7 +32,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # sockets to the virtual machine, which it closes
 ]
 
-KILLS = int(os.environ.get("CALIBRANT_TEST_KILLS", "2")) // 2  # of each way to count
 LACKING = java()
 
 
@@ -82,40 +70,47 @@ def split_into(spark) -> Any:
     return split_into
 
 
-def slow_frame(spark: Any, rows: pd.DataFrame, partitions: int, seconds: float) -> Any:
-    def slowly(batches: Iterator[Any]) -> Iterator[Any]:  # within a function, so that workers need not import this file
-        import time
+@pytest.fixture
+def slow(spark) -> Any:
+    def slow(rows: pd.DataFrame, seconds: float, native: bool = True) -> SparkData:
+        def slowly(batches: Iterator[Any]) -> Iterator[Any]:  # within a function: workers need not import this file
+            import time
 
-        time.sleep(seconds)
-        yield from batches
+            time.sleep(seconds)
+            yield from batches
 
-    frame = frame_of(spark, rows, partitions)
-    return frame.mapInArrow(slowly, frame.schema)
+        frame = frame_of(spark, rows, 40)
+        data = SparkData(frame.mapInArrow(slowly, frame.schema), PLAIN, progress=False)
+        data._native = native
+        return data
 
-
-@pytest.mark.parametrize(
-    ("partitions", "kind", "native"), [(1, "single", True), (3, "texts", True), (7, "ties", True), (2, "single", False)]
-)
-def test_counts_are_those_in_memory_however_rows_are_split_up(split_into, partitions, kind, native) -> None:
-    check_counts(split_into(partitions, native), rows_of(2000, partitions, **{kind: True}))
-
-
-@pytest.mark.parametrize(("partitions", "native"), [(200, True), (40, False)])
-def test_many_partitions_are_as_good_as_one(split_into, partitions, native) -> None:
-    check_given_edges(split_into(partitions, native), rows_of(3000, 200))
+    return slow
 
 
-def test_draws_weights_and_order_statistics_are_exact(split_into) -> None:
-    check_draws_and_weights(split_into(5), rows_of(2000, 1, ties=True))
+@pytest.fixture
+def whole(cluster, spark) -> Any:
+    return lambda: cluster.wait_for_executors(spark)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_told_with_its_partition(split_into, fault) -> None:
-    check_fault(split_into(2), rows_of(400), fault)
+@pytest.fixture
+def at_work(spark) -> Any:
+    return spark.sparkContext.statusTracker().getActiveJobsIds
 
 
-def test_a_third_label_is_told(split_into) -> None:
-    check_third_label(split_into(2), rows_of(400))
+class TestOnTheCluster(ClusterTests):
+    kills = KILLS // 2  # of each way to count
+
+    def test_workers_killed_while_the_kernel_counts_never_change_a_count(self, cluster, slow, whole) -> None:
+        check_killed(cluster, partial(slow, native=False), whole, self.kills)
+
+    def test_ctrl_c_ends_the_work_on_the_cluster(self, slow, at_work, spark) -> None:
+        super().test_ctrl_c_ends_the_work_on_the_cluster(slow, at_work)
+        assert spark.range(3).count() == 3  # and the session is as good as before
+
+
+def test_the_kernel_counts_as_in_memory(split_into) -> None:
+    check_counts(split_into(2, native=False), rows_of(2000, 2, single=True))
+    check_given_edges(split_into(40, native=False), rows_of(3000, 200))
 
 
 def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
@@ -162,42 +157,6 @@ def test_progress_tells_rows(spark, native) -> None:
     data._native = native
     data.tally(EDGES)
     assert told[-1] == 1000
-
-
-@pytest.mark.parametrize("native", [True, False])
-def test_workers_killed_at_random_moments_never_change_a_count(cluster, spark, native) -> None:
-    rows = rows_of(20_000, 8)
-    expected = BinningCalibrator(partition=EDGES).fit(rows["p"].to_numpy(), rows["y"].to_numpy()).tally_
-    data = SparkData(slow_frame(spark, rows, 12, 0.2), PLAIN, progress=False)
-    data._native = native
-
-    def fit() -> Any:
-        return BinningCalibrator(partition=EDGES).fit(data).tally_
-
-    assert fit() == expected
-    assert kill_at_random(cluster, fit, lambda: cluster.wait_for_executors(spark), KILLS, seed=3) > 0
-
-
-def test_ctrl_c_ends_the_work_on_the_cluster(cluster, spark) -> None:
-    data = SparkData(slow_frame(spark, rows_of(400), 200, 1.0), PLAIN, progress=False)
-    jobs = spark.sparkContext.statusTracker()
-
-    def interrupt() -> None:
-        wait_for(jobs.getActiveJobsIds, "beginning")
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-
-    # Spark's own handler ends every job of the session, which would hide whether we end ours
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    thread = threading.Thread(target=interrupt)
-    try:
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            data.tally(EDGES)
-    finally:
-        thread.join()
-        signal.signal(signal.SIGINT, handler)
-    wait_for(lambda: not jobs.getActiveJobsIds(), "ending", seconds=15)
-    assert spark.range(3).count() == 3  # and the session is as good as before
 
 
 CONNECT = Path(__file__).with_name("spark_connect.py")
