@@ -133,6 +133,7 @@ def test_error_in_a_narrow_range_is_found_and_named() -> None:
     assert report.worst.high > 0.6
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", ["smooth", "atoms", "forest"])
 def test_bounds_are_tight_as_rows_grow(name: str) -> None:
     world = next(world for world in WORLDS if world.name == name)

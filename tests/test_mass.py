@@ -142,6 +142,7 @@ def test_limit_on_unseen_kinds_holds_by_enumeration(shares: list[float], alpha: 
         assert missed <= alpha
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("n_kinds", [20, 300, 10_000])
 def test_limit_on_unseen_kinds_holds_with_many_kinds(n_kinds: int) -> None:
     rng, draws, missed = np.random.default_rng(n_kinds), 100, 0

@@ -25,6 +25,7 @@ def test_quantile_bins_are_those_of_the_partition_made_from_the_scores(values, n
     assert tally.uncounted == uncounted
 
 
+@pytest.mark.broad
 @given(some_scores, st.integers(1, 4))
 def test_repeats_equal_repeated_rows(values, n_bins) -> None:
     scores = np.array(values)

@@ -340,6 +340,7 @@ def misses_of(counted, runs: int = 40) -> int:
     return misses
 
 
+@pytest.mark.broad
 def test_rows_chosen_within_a_region_and_labels_delayed_by_class_break_the_guarantee() -> None:
     # the reason for two of the stated assumptions; the guarantee cannot be proved without them
     assert stats.binomtest(misses_of(lambda rate, labels: rate >= 0), 40, 0.1, alternative="greater").pvalue > 1e-3

@@ -84,6 +84,7 @@ def test_equals_two_isotonic_fits_with_the_point_added(rows, halves):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("kind", ["plain", "ties", "one label", "separable", "reversed"])
 def test_numba_and_python_agree_to_the_last_bit(kind):
     rng = np.random.default_rng(3)

@@ -70,6 +70,7 @@ def test_the_delimiter_of_the_input_is_kept(delimiter: str, model: Path, folder:
     assert read_csv(folder / "out.tsv", "\t")[0]["note"] == "a,b"
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("source", ["scores.csv", "scores.parquet"])
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv", "out.csv.gz", "out.tsv", "out.jsonl", "out.arrow"])
 def test_every_format_holds_the_same(

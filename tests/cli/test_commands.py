@@ -83,6 +83,7 @@ class TestFit:
         assert 0 < float(low) <= region["lower"]
         assert region["upper"] <= float(high) < 1e-4
 
+    @pytest.mark.broad
     @pytest.mark.parametrize(
         ("options", "segmented"),
         [
@@ -172,6 +173,7 @@ class TestFit:
         assert calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3", "--overwrite").code == 0
         assert model.read_bytes() != before
 
+    @pytest.mark.broad
     @pytest.mark.parametrize("form", ["csv", "gz", "parquet", "jsonl", "arrow"])
     def test_standard_input_in_every_format(self, form: str, folder: Path, table: pa.Table, calibrant: Any) -> None:
         import gzip

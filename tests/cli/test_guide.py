@@ -70,6 +70,7 @@ def test_a_wrong_page_would_be_noticed() -> None:
     assert not agrees(["three", "...", "one"], "one\ntwo\nthree\n")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("command", ["audit", "fit", "apply", "verify", "export", "compare", "plan"])
 def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: Any) -> None:
     """A key that a script may rely on is on the page; what is on the page is there."""
@@ -98,6 +99,7 @@ PARTS = {
 }
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("part", PARTS)
 def test_the_keys_of_each_part_are_those_of_the_guide(part: str, model: Path, calibrant: Any) -> None:
     command, entry = PARTS[part]

@@ -103,6 +103,7 @@ class TestOnlyRegularFilesAreReplaced:
         assert stat.S_ISFIFO(pipe.stat().st_mode)
         assert target.is_symlink() is linked
 
+    @pytest.mark.broad
     @pytest.mark.parametrize("command", ENDS)
     def test_a_link_is_followed(self, command: str, model: Path, folder: Path, calibrant: Any) -> None:
         end = ENDS[command]

@@ -116,6 +116,7 @@ def test_names_of_columns_are_printed_as_they_are(name: str, folder: Path, calib
     assert repr(name) in answer.err
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_names_of_classes_and_segments_are_printed_as_they_are(name: str, folder: Path, calibrant: Any) -> None:
     labels = [name, "other"] * 100

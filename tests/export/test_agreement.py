@@ -27,7 +27,15 @@ def assert_agrees(engine, calibrator, rows):
     assert any(value is not None for value in right["calibrated"])
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.__name__)
+FEW = (worlds.quantile, worlds.by_text)
+"""In `make quick`."""
+
+
+@pytest.mark.parametrize(
+    "world",
+    [pytest.param(one, marks=() if one in FEW else pytest.mark.broad) for one in WORLDS],
+    ids=lambda world: world.__name__,
+)
 def test_edges_atoms_and_refused_scores(engine, world):
     calibrator = world()
     scores = [*NOWHERE, *ANYWHERE, *edge_scores(calibrator).tolist()]
@@ -36,6 +44,7 @@ def test_edges_atoms_and_refused_scores(engine, world):
     assert_agrees(engine, calibrator, in_rows(calibrator, scores))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("world", [worlds.quantile, worlds.tiny_and_huge, worlds.edge_at_the_end, worlds.by_text])
 def test_columns_of_32_bits(engine, world):
     calibrator = world()

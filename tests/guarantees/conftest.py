@@ -99,7 +99,6 @@ class Limits:
 
         return upper_limit
 
-
     def _remembered(self, function: Callable) -> Callable:
         """Limits on mass are the same for every method of one fit."""
         last: list = [None, None, None]

@@ -24,8 +24,14 @@ RATIOS = {
 }
 NUMERIC = {name: ratio for name, ratio in RATIOS.items() if name != "logistic"}
 
-each_ratio = pytest.mark.parametrize("ratio", RATIOS.values(), ids=RATIOS.keys())
-each_numeric = pytest.mark.parametrize("ratio", NUMERIC.values(), ids=NUMERIC.keys())
+
+def each(ratios):
+    """One of them in `make quick`."""
+    params = [pytest.param(ratio, marks=() if name == "ulsif" else pytest.mark.broad) for name, ratio in ratios.items()]
+    return pytest.mark.parametrize("ratio", params, ids=ratios.keys())
+
+
+each_ratio, each_numeric = each(RATIOS), each(NUMERIC)
 
 
 def populations(seed=0, n=400, shift=0.7):

@@ -235,6 +235,7 @@ def test_one_failure_ends_the_work_of_all_threads() -> None:
         data.tally(EDGES)
 
 
+@pytest.mark.broad
 def test_a_row_is_read_once_whatever_the_number_of_threads() -> None:
     table = pa.table({"p": np.arange(1_000.0), "y": np.arange(1_000) % 2})
     parts = [
@@ -246,6 +247,7 @@ def test_a_row_is_read_once_whatever_the_number_of_threads() -> None:
         assert data.tally(Partition.from_edges([500.0]))[0].counts.tolist() == [500, 500]
 
 
+@pytest.mark.broad
 def test_a_long_pass_in_batches_is_counted_by_numba(monkeypatch) -> None:
     pytest.importorskip("numba")
     used = []

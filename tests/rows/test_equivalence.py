@@ -110,6 +110,7 @@ def counts_by_hand(table: pa.Table) -> tuple[list[int], list[int]]:
 cases = given(st.sampled_from([1, 7, 300, 700]), st.integers(0, 999), st.sampled_from([1, 2, 9, 200]))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("engine", ENGINES)
 @cases
 @settings(max_examples=6)
@@ -162,6 +163,7 @@ def test_a_fit_by_segment_is_the_same_everywhere(engine, parameters, tmp_path) -
     assert len(fitted.guarantee_.lower) == fitted.partition_.n_regions > 10
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("engine", MANY_TIMES)
 def test_without_an_id_two_passes_draw_the_same_rows(engine, tmp_path) -> None:
     table = table_of(2_000, 4)
@@ -191,7 +193,14 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("pandas", "arrays")])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        name if name in ("files", "duckdb") else pytest.param(name, marks=pytest.mark.broad)
+        for name in ENGINES
+        if name not in ("pandas", "arrays")
+    ],
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_faulty_row_is_told_with_its_place(engine, fault, tmp_path) -> None:
     column, value, message = FAULTS[fault]

@@ -29,6 +29,7 @@ def test_a_header_with_a_quoted_line_break_is_read(tmp_path) -> None:
     assert counts(tmp_path / "rows.csv", score="default\nprobability", label="y;\r\nn") == [2, 2]
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("n_columns", [10_000, 300_000])
 def test_columns_far_out_in_a_long_header_are_found(n_columns, tmp_path) -> None:
     names = [f"feature_{number}" for number in range(n_columns)]

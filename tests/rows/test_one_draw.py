@@ -161,6 +161,7 @@ def test_bins_that_no_row_or_every_row_cuts_are_refused() -> None:
                 split_fit(split, *data)
 
 
+@pytest.mark.broad
 def test_a_draw_by_partition_is_told_and_still_told_after_saving() -> None:
     for source in (duckdb.from_arrow(TABLE), dask_frame(TABLE, 3)):
         drawn = split_fit(0.2, scored(source, **NAMES))

@@ -25,7 +25,6 @@ from calibrant import (
 from calibrant.rows.fingerprint import fingerprint
 
 duckdb = pytest.importorskip("duckdb")
-torch = pytest.importorskip("torch")
 
 ROWS, SKIPPED = 3_000, 417
 RNG = np.random.default_rng(4)
@@ -45,6 +44,7 @@ NAMES = {"score": "p", "label": "y"}
 
 
 def sources(folder):
+    torch = pytest.importorskip("torch")
     pq.write_table(TABLE, folder / "rows.parquet", row_group_size=700)
     pyarrow.csv.write_csv(TABLE, folder / "rows.csv")
     nan = np.where(MISSING, np.nan, LABELS)
@@ -61,6 +61,7 @@ def sources(folder):
     }
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("segment", [None, "g"])
 @pytest.mark.parametrize("settings", [{"n_bins": 5}, {"n_bins": 5, "strategy": "uniform"}])
 def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, settings, tmp_path) -> None:
@@ -79,6 +80,7 @@ def test_skipped_rows_leave_the_fit_of_the_others_and_are_counted(segment, setti
             BinningCalibrator(**settings).fit(scored(source, **NAMES, segment=segment, progress=False))
 
 
+@pytest.mark.broad
 def test_a_dask_frame_skips_the_same_rows() -> None:
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(TABLE.to_pandas(), npartitions=3)
@@ -87,6 +89,7 @@ def test_a_dask_frame_skips_the_same_rows() -> None:
     assert data.skipped_rows() == SKIPPED
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("split", [0.3, 500])
 def test_a_split_by_id_draws_the_same_rows_of_those_that_are_kept(split, tmp_path) -> None:
     calibrator = BinningCalibrator(n_bins=5, split=split, random_state=2)

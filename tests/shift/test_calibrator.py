@@ -358,6 +358,7 @@ def test_bad_arguments_are_refused(parameters, options, words):
         ShiftCalibrator(n_bins=4, **parameters).fit(scores, y, **options)
 
 
+@pytest.mark.broad
 def test_estimated_weights_above_the_bound_are_refused_and_a_hopeless_shift_is_said_aloud():
     x, scores, y, _ = data()
     with pytest.raises(InvalidValueError, match="the estimated importance weight must be at most weight_bound=1; got"):

@@ -408,6 +408,7 @@ def test_it_names_no_label_of_a_paper_and_no_empty_value(page) -> None:
     assert not re.search(r"\b(None|nan|NaN|undefined)\b", read(page).all("main")[0].text)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("scores", "y"),
     [
