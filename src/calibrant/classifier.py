@@ -355,7 +355,8 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
 
     def predict(self, X: Any, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
-        return np.asarray(self.classes_[self.predict_proba(X, segments=segments).argmax(axis=1)])
+        chosen = self.predict_proba(X, segments=segments).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
