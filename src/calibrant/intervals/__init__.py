@@ -39,34 +39,19 @@ METHODS: dict[str, Method] = {
             exact=True,
         ),
         Method(
-            "blaker",
-            blaker,
-            "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level",
-            exact=True,
+            "blaker", blaker, "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level", exact=True
         ),
-        Method(
-            "hoeffding",
-            hoeffding,
-            "Hoeffding's inequality (1963, Theorem 2), by Bonferroni",
-            exact=False,
-        ),
+        Method("hoeffding", hoeffding, "Hoeffding's inequality (1963, Theorem 2), by Bonferroni"),
         Method(
             "empirical-bernstein",
             empirical_bernstein,
             "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4), by Bonferroni",
-            exact=False,
         ),
-        Method(
-            "kl",
-            kl,
-            "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1), by Bonferroni",
-            exact=False,
-        ),
+        Method("kl", kl, "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1), by Bonferroni"),
         Method(
             "umd",
             umd,
             "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021), by Bonferroni",
-            exact=False,
         ),
     )
 }

@@ -74,7 +74,7 @@ class Method:
     name: str
     function: Callable[[Tally, float], Interval]
     theorem: str
-    exact: bool
+    exact: bool = False
 
     def __call__(self, tally: Tally, alpha: float) -> Interval:
         """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""

@@ -1,12 +1,13 @@
 """Binning under covariate shift: calibrated for another population, by importance weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._input import as_weights, check_rows
 from calibrant._labels import Classes, name_classes
 from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget
 from calibrant._text import Setting
@@ -14,9 +15,9 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import Guarantee, check_tally
+from calibrant.guarantee import Guarantee, ImportanceWeights, Population, Statement, check_tally
 from calibrant.intervals import Interval
-from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, tolerated_error
+from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, tolerated_error, widened
 from calibrant.intervals.shift.base import WEIGHT_BOUND, WEIGHT_FLOOR, weight_sums, weighted_rates
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.partition import Partition
@@ -26,7 +27,7 @@ from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
 from calibrant.shift.result import ShiftResult
-from calibrant.shift.weights import Weights, counted_mass, find_weights
+from calibrant.shift.weights import NOTHING, Weights, counted_mass, estimated_weights
 from calibrant.tally import Tally
 
 MASS_VALUES = ("known-mass", "counted-mass")
@@ -37,6 +38,11 @@ Masses: TypeAlias = ArrayLike | Callable[[Partition], ArrayLike] | None
 _WEIGHT_ERROR = Number(
     "a number in [0, 1): how far, relatively, the weights may be from the truth", 0.0, 1.0, open_high=True
 )
+_ESTIMATED = (
+    "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit of many rows of both "
+    "populations, if the estimated weights tend to the true ones"
+)
+_UNBOUNDED = "weight_bound was not given, and there may be larger weights than the largest seen"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -174,37 +180,46 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         if isinstance(scores, ScoredData):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:
-                raise InvalidValueError(
-                    "weight", "name the column of weights", got="None", advice="scored(..., weight=)"
-                )
+                advice = "scored(..., weight=)"
+                raise InvalidValueError("weight", "name the column of weights", got="None", advice=advice)
             if get_shift_method(self.interval).needs_rows:
                 data = data.collect()
             binned = cut_and_count(data, self, weighted=True)
             weights = self._weights_of(binned.tally)
         else:
             rows = data.collect()
-            weights = find_weights(
-                len(rows),
-                importance_weight=importance_weight,
-                ratio=self.ratio,
-                X=X,
-                X_source=X_source,
-                X_target=X_target,
-                weight_bound=self.weight_bound,
-                weight_floor=float(self.weight_floor),
-            )
+            weights = self._find_weights(len(rows), importance_weight, X, X_source, X_target)
             binned = cut_and_count(replace(rows, weights=weights.values), self, weighted=True)
-        masses = relative_mass(binned.partition) if callable(relative_mass) else relative_mass
+        masses = _masses(relative_mass, binned.partition)
         if self.value == "counted-mass":
             source = source_scores if source_scores is not None else scores
             known = data.collect().scores if isinstance(source, ScoredData) else source
             masses = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
-        elif masses is not None:
-            masses = as_relative_mass(masses, binned.partition.n_regions)
         evidence, facts = self._evidence(binned, weights, masses), data.facts(drawn=self.split is not None)
         self._conclude(binned.partition, evidence, weights, binned.classes, facts)
         self.score_range_seen_ = binned.reach.seen
         return self
+
+    def _find_weights(
+        self, n_rows: int, importance_weight: ArrayLike | None, X: Any, X_source: Any, X_target: Any
+    ) -> Weights:
+        """Take the weights as given, or estimate them; raise for those that break what was said of them."""
+        ratio, name = None, "importance_weight"
+        if importance_weight is None:
+            ratio, weights = estimated_weights(n_rows, self.ratio, X, X_source, X_target)
+            name = "the estimated importance weight"
+        elif X_target is None:
+            weights = as_weights(importance_weight, n_rows)
+        else:
+            rule = "be None where importance_weight is given"
+            raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
+        if not weights.size or weights.max() < NOTHING:
+            got, advice = f"none above {NOTHING:g}", "use rows like those of the target"
+            raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
+        bound, floor = float(weights.max() if self.weight_bound is None else self.weight_bound), self.weight_floor
+        check_rows(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
+        check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
+        return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
 
     def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:
         """What the interval is made of; the rows in random order, for bets must not follow the order of the data."""
@@ -247,9 +262,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         calibrator = cls(partition=partition, classes=classes, **parameters)
         calibrator._check_parameters()
         check_tally(partition, tally)
-        masses = relative_mass(partition) if callable(relative_mass) else relative_mass
-        masses = None if masses is None else as_relative_mass(masses, tally.n_regions)
         weights = calibrator._weights_of(tally)
+        masses = _masses(relative_mass, partition)
         evidence = Evidence(tally, weights.bound, float(calibrator.weight_floor), masses)
         calibrator._conclude(partition, evidence, weights, name_classes(classes, calibrator.pos_label))
         return calibrator
@@ -298,16 +312,30 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self._result = result
         self._set_fitted(result.partition, result.tally, guarantee, classes, facts)
 
-    def _derive(self, result: ShiftResult, weight_error: float, positive_label: Any) -> Guarantee:
+    def _derive(self, result: ShiftResult, weight_error: float, positive_label: Hashable) -> Guarantee:
+        """What is guaranteed if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
-        return result.guarantee(
-            method=method,
-            any_multiple=method.any_multiple and self.value not in MASS_VALUES,
+        any_multiple = method.any_multiple and self.value not in MASS_VALUES
+        guarantee = Guarantee.from_limits(
+            result.partition,
+            result.tally,
+            result.limits if weight_error == 0.0 else widened(result.limits, weight_error),
             confidence_level=self.confidence_level,
-            weight_error=weight_error,
+            method=method.name,
+            value=result.value,
             positive_label=positive_label,
-            split=self.split is not None,
+            statement=replace(
+                Statement.about(result.partition, split=self.split is not None, theorem=method.theorem),
+                population=Population.COVARIATE_SHIFT,
+                weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple),
+                notes=result.remarks,
+            ),
         )
+        if not result.known:
+            return guarantee.with_caveat(_ESTIMATED, supposition="the weights are exact")
+        if not result.bounded:
+            return guarantee.with_caveat(_UNBOUNDED, supposition="no weight is larger than those seen")
+        return guarantee
 
     def _state(self) -> dict[str, Any]:
         return {**self._result.to_dict(), **self._facts.to_dict()}
@@ -320,6 +348,12 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             raise InvalidValueError("weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound))
         self._set(result, classes, RowFacts.from_dict(state))
         self.ratio_ = None
+
+
+def _masses(relative_mass: Masses, partition: Partition) -> FloatArray | None:
+    """The relative mass of each region, where it is known."""
+    masses = relative_mass(partition) if callable(relative_mass) else relative_mass
+    return None if masses is None else as_relative_mass(masses, partition.n_regions)
 
 
 def _values(value: str, evidence: Evidence, limits: Interval) -> FloatArray:

@@ -1,7 +1,7 @@
-"""What was learned from weighted rows, and the guarantee that follows."""
+"""What was learned from weighted rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from calibrant._params import check_state
@@ -9,18 +9,13 @@ from calibrant._state import read_flag, read_limits, read_numbers
 from calibrant._text import shown
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidTypeError
-from calibrant.guarantee import Guarantee, ImportanceWeights, Population, Statement, check_tally
+from calibrant.guarantee import check_tally
 from calibrant.intervals import Interval
-from calibrant.intervals.shift import Evidence, ShiftMethod, widened
+from calibrant.intervals.shift import Evidence
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
 _KEYS = ("partition", "tally", "lower", "upper", "value", "known", "bound", "bounded", "remarks")
-_ESTIMATED = (
-    "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit of many rows of both "
-    "populations, if the estimated weights tend to the true ones"
-)
-_UNBOUNDED = "weight_bound was not given, and there may be larger weights than the largest seen"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,38 +30,6 @@ class ShiftResult:
     bound: float
     bounded: bool
     remarks: tuple[str, ...]
-
-    def guarantee(
-        self,
-        *,
-        method: ShiftMethod,
-        any_multiple: bool,
-        confidence_level: float,
-        weight_error: float,
-        positive_label: Any,
-        split: bool,
-    ) -> Guarantee:
-        """What is guaranteed if the weights are right up to a relative error."""
-        guarantee = Guarantee.from_limits(
-            self.partition,
-            self.tally,
-            self.limits if weight_error == 0.0 else widened(self.limits, weight_error),
-            confidence_level=confidence_level,
-            method=method.name,
-            value=self.value,
-            positive_label=positive_label,
-            statement=replace(
-                Statement.about(self.partition, split=split, theorem=method.theorem),
-                population=Population.COVARIATE_SHIFT,
-                weights=ImportanceWeights(self.known, self.bound, weight_error, any_multiple),
-                notes=self.remarks,
-            ),
-        )
-        if not self.known:
-            return guarantee.with_caveat(_ESTIMATED, supposition="the weights are exact")
-        if not self.bounded:
-            return guarantee.with_caveat(_UNBOUNDED, supposition="no weight is larger than those seen")
-        return guarantee
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as plain JSON values."""

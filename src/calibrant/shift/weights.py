@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._input import as_weights, check_rows
+from calibrant._input import as_weights
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -14,7 +14,7 @@ from calibrant.partition import Partition
 from calibrant.ratios import DensityRatio
 from calibrant.ratios.base import row_count
 
-_NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
+NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,38 +42,10 @@ class Weights:
     ratio: DensityRatio | None = None
 
 
-def find_weights(
-    n_rows: int,
-    *,
-    importance_weight: ArrayLike | None,
-    ratio: DensityRatio | None,
-    X: Any,
-    X_source: Any,
-    X_target: Any,
-    weight_bound: float | None,
-    weight_floor: float,
-) -> Weights:
-    """Take the weights as given, or estimate them; raise for those that break what was said of them."""
-    if importance_weight is None:
-        ratio, weights = _estimated(n_rows, ratio, X, X_source, X_target)
-        name = "the estimated importance weight"
-    elif X_target is None:
-        ratio, weights = None, as_weights(importance_weight, n_rows)
-        name = "importance_weight"
-    else:
-        raise InvalidTypeError("X_target", "be None where importance_weight is given", got="both", advice="pass one")
-    if not weights.size or weights.max() < _NOTHING:
-        got, advice = f"none above {_NOTHING:g}", "use rows like those of the target"
-        raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
-    bound = float(weights.max()) if weight_bound is None else float(weight_bound)
-    check_rows(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
-    check_rows(weights < weight_floor, weights, name, f"be at least weight_floor={weight_floor:g}")
-    return Weights(importance_weight is not None, bound, weight_bound is not None, weights, ratio)
-
-
-def _estimated(
+def estimated_weights(
     n_rows: int, ratio: DensityRatio | None, X: Any, X_source: Any, X_target: Any
 ) -> tuple[DensityRatio, FloatArray]:
+    """Fit the ratio, and return it with the weights that it gives the rows of X."""
     if ratio is None:
         advice = ("set ", Setting("ratio", python="ratio=ULSIF()"), " and pass X and X_target to estimate it")
         raise InvalidTypeError("importance_weight", "be given", got="None", advice=advice)

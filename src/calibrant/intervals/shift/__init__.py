@@ -48,11 +48,7 @@ SHIFT_METHODS: dict[str, ShiftMethod] = {
             empirical_bernstein,
             "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level",
         ),
-        ShiftMethod(
-            "hoeffding",
-            hoeffding,
-            "Hoeffding's inequality on w (y - theta) (1963, Theorem 2), by Bonferroni",
-        ),
+        ShiftMethod("hoeffding", hoeffding, "Hoeffding's inequality on w (y - theta) (1963, Theorem 2), by Bonferroni"),
         ShiftMethod(
             "oracle",
             oracle,
