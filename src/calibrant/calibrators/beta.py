@@ -1,6 +1,7 @@
 """Beta calibration: increasing curves on [0, 1], among them the identity, S-shapes and their inverses."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import expit, logit
 
 from calibrant._params import Choice, Rule
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
 from calibrant.calibrators.distinct import DistinctScores
@@ -19,6 +20,7 @@ from calibrant.guarantee import NoGuarantee
 PARAMETERS = ("abm", "ab", "am")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BetaCalibrator(CurveCalibrator):
     """Turn probabilities into better ones by a beta curve: logit p' = a ln p - b ln(1 - p) + c, with a, b >= 0.
 
@@ -73,14 +75,8 @@ class BetaCalibrator(CurveCalibrator):
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"parameters": Choice(PARAMETERS)}
     _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
     _claim: ClassVar[NoGuarantee] = INJECTIVE
-    a_: float
-    b_: float
-    c_: float
 
-    def __init__(self, *, parameters: str = "abm", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
-        self.parameters = parameters
-        self.pos_label = pos_label
-        self.classes = classes
+    parameters: str = "abm"
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         check_probabilities(

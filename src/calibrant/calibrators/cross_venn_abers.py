@@ -1,6 +1,7 @@
 """Cross Venn-Abers: one inductive Venn-Abers for each fold's model, merged into one probability."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ _KNOWN = WeakerGuarantee(
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CrossVennAbersCalibrator(ScoreCalibrator):
     """Venn-Abers calibrators of several models' scores, one column each, merged by least regret.
 
@@ -80,12 +82,10 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     """
 
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
-    calibrators_: tuple[VennAbersCalibrator, ...]
 
-    def __init__(self, *, loss: str = "log", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
-        self.loss = loss
-        self.pos_label = pos_label
-        self.classes = classes
+    loss: str = "log"
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
 
     def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, folds: ArrayLike) -> Self:
         """Fit one Venn-Abers calibrator on each fold's rows.

@@ -1,7 +1,8 @@
 """Calibrators that are a curve: one number in, one number out, learned from the distinct scores."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CurveCalibrator(ScoreCalibrator):
     """A calibrator whose state is a few numbers.
 
@@ -32,10 +34,11 @@ class CurveCalibrator(ScoreCalibrator):
     same rules.
     """
 
-    pos_label: Any
-    classes: Any
     _learned: ClassVar[tuple[str, ...]]
     _claim: ClassVar[NoGuarantee]
+
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
 
     @abstractmethod
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:

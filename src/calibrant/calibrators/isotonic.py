@@ -1,13 +1,14 @@
 """Isotonic regression: the best curve among those that never decrease."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from calibrant._state import read_numbers
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curve import CurveCalibrator
 from calibrant.calibrators.distinct import DistinctScores
@@ -27,6 +28,7 @@ _KNOWN = WeakerGuarantee(
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IsotonicCalibrator(CurveCalibrator):
     """Turn any real scores into probabilities by the non-decreasing curve that fits the labels best.
 
@@ -72,12 +74,6 @@ class IsotonicCalibrator(CurveCalibrator):
 
     _learned: ClassVar[tuple[str, ...]] = ("thresholds", "values")
     _claim: ClassVar[NoGuarantee] = _KNOWN
-    thresholds_: FloatArray
-    values_: FloatArray
-
-    def __init__(self, *, pos_label: Any = None, classes: ArrayLike | None = None) -> None:
-        self.pos_label = pos_label
-        self.classes = classes
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         from sklearn.isotonic import isotonic_regression

@@ -1,13 +1,14 @@
 """Platt scaling: a logistic curve over any real score."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from calibrant._params import Flag, Rule
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, read_number
 from calibrant.calibrators.distinct import DistinctScores
@@ -15,6 +16,7 @@ from calibrant.calibrators.logistic import fit_logistic
 from calibrant.guarantee import NoGuarantee
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PlattCalibrator(CurveCalibrator):
     """Turn any real scores into probabilities by a logistic curve, fitted by maximum likelihood.
 
@@ -71,13 +73,8 @@ class PlattCalibrator(CurveCalibrator):
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"smoothing": Flag()}
     _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
     _claim: ClassVar[NoGuarantee] = INJECTIVE
-    slope_: float
-    intercept_: float
 
-    def __init__(self, *, smoothing: bool = True, pos_label: Any = None, classes: ArrayLike | None = None) -> None:
-        self.smoothing = smoothing
-        self.pos_label = pos_label
-        self.classes = classes
+    smoothing: bool = True
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         n_positive, n_negative = rows.n_positive, rows.n_rows - rows.n_positive

@@ -1,7 +1,7 @@
 """Any calibration map, followed by bins with a guarantee: the paper's advice, as one calibrator."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from calibrant._labels import Classes
 from calibrant._numbers import counted
 from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state, thread_count
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, Seed
 from calibrant.calibrators._bins import RegionParameters
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
@@ -29,6 +29,7 @@ from calibrant.rows.reach import Reach
 _ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 
 
+@dataclass(eq=False, repr=False)
 class ScalingBinningCalibrator(RegionCalibrator):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
@@ -110,34 +111,19 @@ class ScalingBinningCalibrator(RegionCalibrator):
         },
         "split": FRACTION_OR_COUNT,
     }
-    base_: ScoreCalibrator
 
-    def __init__(
-        self,
-        base: ScoreCalibrator | None = None,
-        *,
-        n_bins: int | str = "auto",
-        split: float = 0.5,
-        strategy: str = "quantile",
-        confidence_level: float = 0.9,
-        interval: str = "clopper-pearson",
-        value: str = "mean",
-        pos_label: Any = None,
-        classes: ArrayLike | None = None,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.base = base
-        self.n_bins = n_bins
-        self.split = split
-        self.strategy = strategy
-        self.confidence_level = confidence_level
-        self.interval = interval
-        self.value = value
-        self.pos_label = pos_label
-        self.classes = classes
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    base: ScoreCalibrator | None = None
+    _: KW_ONLY
+    n_bins: int | str = "auto"
+    split: float = 0.5
+    strategy: str = "quantile"
+    confidence_level: float = 0.9
+    interval: str = "clopper-pearson"
+    value: str = "mean"
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+    random_state: Seed = 0
+    n_jobs: int | None = None
 
     def fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None

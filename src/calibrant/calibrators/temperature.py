@@ -1,6 +1,7 @@
 """Temperature scaling: one number that makes probabilities more or less extreme."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import expit, logit
 
 from calibrant._params import Choice, Rule
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
 from calibrant.calibrators.distinct import DistinctScores
@@ -19,6 +20,7 @@ SCALES = ("probability", "logit")
 _LOWEST, _HIGHEST = np.exp(-10.0), np.exp(10.0)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TemperatureCalibrator(CurveCalibrator):
     """Divide the logit of each probability by one learned temperature.
 
@@ -72,12 +74,8 @@ class TemperatureCalibrator(CurveCalibrator):
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"scale": Choice(SCALES)}
     _learned: ClassVar[tuple[str, ...]] = ("temperature",)
     _claim: ClassVar[NoGuarantee] = INJECTIVE
-    temperature_: float
 
-    def __init__(self, *, scale: str = "probability", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
-        self.scale = scale
-        self.pos_label = pos_label
-        self.classes = classes
+    scale: str = "probability"
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         if self.scale == "probability":

@@ -1,6 +1,7 @@
 """Venn-Abers: two isotonic fits for every score, one for each label it may have; exact and fast."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ _KNOWN = WeakerGuarantee(
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class VennAbersCalibrator(CurveCalibrator):
     """Inductive Venn-Abers: the isotonic fit at a score, once with the score added as a 0 and once as a 1.
 
@@ -94,14 +96,8 @@ class VennAbersCalibrator(CurveCalibrator):
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
-    cuts_: FloatArray
-    p0_: FloatArray
-    p1_: FloatArray
 
-    def __init__(self, *, loss: str = "log", pos_label: Any = None, classes: ArrayLike | None = None) -> None:
-        self.loss = loss
-        self.pos_label = pos_label
-        self.classes = classes
+    loss: str = "log"
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores
