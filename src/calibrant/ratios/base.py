@@ -101,8 +101,7 @@ def effective_sample_size(weights: FloatArray) -> float:
 class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """An estimate of w(x) = (density of the target population at x) / (density of the source population at x).
 
-    A subclass implements `_fit(source, target)` and `_weigh(rows)`, on checked float matrices unless it sets
-    `_takes_any_rows`.
+    A subclass implements `_fit(source, target)` and `_weigh(rows)`, on checked float matrices.
     """
 
     diagnostics_: RatioDiagnostics
