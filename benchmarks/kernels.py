@@ -62,7 +62,7 @@ def textbook_predict(scores: Array, edges: Array, table: Array, out: Array | Non
 
 
 def fit(scores: Array, labels: Array, n_bins: int, **options: Any) -> object:
-    kernels.first_nonfinite(scores, threads=options.get("threads", 1))
+    kernels.first_nonfinite(scores)
     edges = np.unique(kernels.order_statistics(scores, wanted_ranks(scores.shape[0], n_bins), **options))
     return kernels.count(scores, labels, np.unique((edges, np.nextafter(edges, np.inf))), **options)
 

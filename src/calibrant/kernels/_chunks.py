@@ -13,11 +13,9 @@ from calibrant._typing import CodeArray
 
 Result = TypeVar("Result")
 
+# one megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a tenth
 CHUNK_ROWS = 1 << 17
-"""One megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a tenth."""
-
-THREAD_ROWS = 10_000_000
-"""Below this many rows one thread is as good as two."""
+THREAD_ROWS = 10_000_000  # below so many rows one thread is as good as two
 
 
 Limits: TypeAlias = tuple[float, float]
@@ -82,7 +80,22 @@ def over_threads(rows: int, threads: int, work: Callable[[slice], Result]) -> li
 
 
 def first_nonfinite(scores: NDArray[Any]) -> int:
-    """Index of the first NaN or infinity, or -1."""
+    """Index of the first score that is NaN or infinite, or -1.
+
+    Parameters
+    ----------
+    scores : array of shape (n,), float64 or float32
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first_nonfinite(np.array([0.1, np.nan]))
+    1
+    """
     for start in range(0, scores.shape[0], CHUNK_ROWS):
         piece = scores[start : start + CHUNK_ROWS]
         if not all_finite(piece):
@@ -91,7 +104,27 @@ def first_nonfinite(scores: NDArray[Any]) -> int:
 
 
 def encode(labels: NDArray[Any], negative: Any, positive: Any) -> tuple[CodeArray, int]:
-    """Codes 0 and 1, and the index of the first label that is neither of the two, or -1."""
+    """Labels of two kinds as 0 and 1.
+
+    Parameters
+    ----------
+    labels : array of shape (n,), numeric or bool
+    negative, positive : scalars
+        The two labels.
+
+    Returns
+    -------
+    codes : array of shape (n,), uint8
+        1 where the label equals `positive`. Shares memory with bool or uint8 labels that are 0 and 1 already.
+    first_bad : int
+        Index of the first label that is neither of the two, or -1. Where there is one, the codes mean nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encode(np.array([-1, 1, 1]), -1, 1)
+    (array([0, 1, 1], dtype=uint8), -1)
+    """
     small = labels.dtype == np.bool_ or labels.dtype == np.uint8
     if small and negative == 0 and positive == 1:
         codes: CodeArray = labels.view(np.uint8)

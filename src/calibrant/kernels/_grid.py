@@ -16,24 +16,16 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray
 
-POSITIVE_BITS = 0
-"""Key from the top bits of the float: equal steps in each power of two. Needs cuts >= 0."""
-LINEAR = 1
-"""Key from equal steps between the outermost cuts."""
-SIGNED_BITS = 2
-"""As POSITIVE_BITS, for cuts of both signs: slower, and coarse, because the steps run through all powers of two."""
+# kinds of keys
+POSITIVE_BITS = 0  # from the top bits of the float: equal steps in each power of two; needs cuts >= 0
+LINEAR = 1  # from equal steps between the outermost cuts
 
-MAGIC = 2.0**52
-"""Added to a float below 2**51, it leaves the nearest whole number in the low bits."""
+MAGIC = 2.0**52  # added to a float below 2**51, it leaves the nearest whole number in the low bits
 MAGIC_BITS = int(np.float64(MAGIC).view(np.int64))
-LOWEST_BITS = 0x7FFF_FFFF_FFFF_FFFF
 
-SAMPLE_ROWS = 2048
-"""Rows that judge the grids: enough to see a share of 1 % of the rows."""
-GOOD_SHARE = 1 / 64
-"""With fewer rows than this to compare, a faster key beats a finer one."""
-USELESS_SHARE = 0.6
-"""With more rows than this in keys of three or more cuts, the keys cost more than they save."""
+SAMPLE_ROWS = 2048  # that judge the grids: enough to see a share of 1 % of the rows
+GOOD_SHARE = 1 / 64  # with fewer rows than this to compare, a faster key beats a finer one
+USELESS_SHARE = 0.6  # with more rows than this in keys of three or more cuts, the keys cost more than they save
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,14 @@ class Grid:
 
     def keys(self, scores: FloatArray, out: IndexArray, work: FloatArray) -> IndexArray:
         """Write the keys of contiguous `scores` to `out`; they may lie outside the grid and have to be clipped."""
-        return _keys(scores, out, work, self.kind, self.shift, self.offset, self.low, self.high, self.scale)
+        if self.kind == POSITIVE_BITS:
+            np.right_shift(scores.view(np.int64), self.shift, out=out)
+            return np.subtract(out, self.offset, out=out)
+        np.clip(scores, self.low, self.high, out=work)
+        np.subtract(work, self.low, out=work)
+        np.multiply(work, self.scale, out=work)
+        np.add(work, MAGIC, out=work)
+        return np.subtract(work.view(np.int64), MAGIC_BITS, out=out)
 
     def resolve(self, scores: FloatArray, keys: IndexArray) -> IndexArray:
         """Cells of the given scores, by comparing them with the cuts that share their keys."""
@@ -82,35 +81,6 @@ class Grid:
             cells += 1
             result += scores >= self.padded.take(cells)
         return result
-
-
-def _keys(
-    scores: FloatArray,
-    out: IndexArray,
-    work: FloatArray,
-    kind: int,
-    shift: int,
-    offset: int,
-    low: float,
-    high: float,
-    scale: float,
-) -> IndexArray:
-    if kind == POSITIVE_BITS:
-        np.right_shift(scores.view(np.int64), shift, out=out)
-        return np.subtract(out, offset, out=out)
-    if kind == LINEAR:
-        np.clip(scores, low, high, out=work)
-        np.subtract(work, low, out=work)
-        np.multiply(work, scale, out=work)
-        np.add(work, MAGIC, out=work)
-        return np.subtract(work.view(np.int64), MAGIC_BITS, out=out)
-    # Negative zero equals zero, so it must have zero's bits.
-    bits = np.add(scores, 0.0, out=work).view(np.int64)
-    np.right_shift(bits, 63, out=out)
-    np.bitwise_and(out, LOWEST_BITS, out=out)
-    np.bitwise_xor(out, bits, out=out)
-    np.right_shift(out, shift, out=out)
-    return np.subtract(out, offset, out=out)
 
 
 def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE) -> Grid | None:
@@ -125,7 +95,7 @@ def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE
     sizes = (_grid_size(cuts.shape[0]), 1 << 16)
     best: Grid | None = None
     for size in sizes:
-        for kind in (POSITIVE_BITS, LINEAR, SIGNED_BITS):
+        for kind in (POSITIVE_BITS, LINEAR):
             grid = _try(cuts, kind, size)
             if grid is None:
                 continue
@@ -179,29 +149,21 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> Grid | None:
         if not (-np.inf < low < cuts[0] and cuts[-1] < high < np.inf):
             return None
     else:
-        if kind == POSITIVE_BITS and low < 0:
+        if low < 0:
             return None
         bits = cuts.view(np.int64)
-        ordered = bits ^ ((bits >> 63) & LOWEST_BITS)
-        first, last = int(ordered[0]), int(ordered[-1])
+        first, last = int(bits[0]), int(bits[-1])
         # At least one bit is dropped: the lowest key minus the offset then stays within 64 bits.
         while (last >> shift) - (first >> shift) > size - 3:
             shift += 1
-        offset = (first >> shift) - 1
-        if kind == POSITIVE_BITS:
-            # Negative zero has the lowest key of all, which must then be zero's key too.
-            offset = max(offset, 0)
-    empty = np.empty(cuts.shape, np.intp)
-    keys = _keys(cuts, empty, np.empty_like(cuts), kind, shift, offset, low, high, scale)
-    used = int(keys[-1]) + 2
-    np.clip(keys, 0, used - 1, out=keys)
-    per_key = np.bincount(keys, minlength=used)
-    return Grid(
+        # Negative zero has the lowest key of all, which must then be zero's key too.
+        offset = max((first >> shift) - 1, 0)
+    grid = Grid(
         cuts=cuts,
         padded=np.concatenate((cuts, (np.inf, np.inf))),
-        first=np.cumsum(per_key) - per_key,
-        shared=per_key > 0,
-        depth=int(per_key.max()),
+        first=np.empty(0, np.intp),
+        shared=np.empty(0, np.bool_),
+        depth=0,
         kind=kind,
         shift=shift,
         offset=offset,
@@ -209,3 +171,7 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> Grid | None:
         high=high,
         scale=scale,
     )
+    keys = grid.keys(cuts, np.empty(cuts.shape, np.intp), np.empty_like(cuts))
+    used = int(keys[-1]) + 2
+    per_key = np.bincount(np.clip(keys, 0, used - 1), minlength=used)
+    return replace(grid, first=np.cumsum(per_key) - per_key, shared=per_key > 0, depth=int(per_key.max()))

@@ -13,15 +13,13 @@ import numba
 import numpy as np
 from numba.extending import overload
 
-from calibrant.kernels._grid import LOWEST_BITS, MAGIC
+from calibrant.kernels._grid import MAGIC
 
-BLOCK = 256
-"""Rows whose keys are computed together, which the compiler turns into vector instructions."""
-LANES = 2
-"""Histograms filled in turn: equal scores in a row would otherwise wait for each other's store."""
+BLOCK = 256  # rows whose keys are computed together, which the compiler turns into vector instructions
+LANES = 2  # histograms filled in turn: equal scores in a row would otherwise wait for each other's store
 ONE = np.uint64(1)
+# codes of keys shared with a cut, in tables of one and of two bytes: constants, because that saves a fifth
 SMALL_MARK, MARK = np.uint64(0xFF), np.uint64(0xFFFF)
-"""Codes of keys shared with a cut, in tables of one and of two bytes: constants, because that saves a fifth."""
 
 
 def _compiled(function: Callable[..., Any]) -> Any:
@@ -48,24 +46,14 @@ def _fill_by_kind(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
                 keys[row] = min(max((bits[row] >> shift) - offset, 0), top)
 
         return positive_bits
-    if len(parameters) == 3:
 
-        def linear(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
-            low, high, scale = parameters
-            for row in range(scores.shape[0]):
-                clipped = min(max(scores[row], low), high)
-                keys[row] = min(np.int64(((clipped - low) * scale + MAGIC) - MAGIC), top)
-
-        return linear
-
-    def signed_bits(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
-        bits, shift, offset = scores.view(np.int64), parameters[0] & 63, parameters[1]
+    def linear(scores: Any, parameters: Any, top: Any, keys: Any) -> Any:
+        low, high, scale = parameters
         for row in range(scores.shape[0]):
-            # Negative zero equals zero, so it must have zero's key.
-            ordered = 0 if scores[row] == 0.0 else bits[row] ^ ((bits[row] >> 63) & LOWEST_BITS)
-            keys[row] = min(max((ordered >> shift) - offset, 0), top)
+            clipped = min(max(scores[row], low), high)
+            keys[row] = min(np.int64(((clipped - low) * scale + MAGIC) - MAGIC), top)
 
-    return signed_bits
+    return linear
 
 
 def _load(scores: Any, start: Any, buffer: Any) -> Any:

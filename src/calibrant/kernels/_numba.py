@@ -15,18 +15,17 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _loops
 from calibrant.kernels._chunks import Limits, chunks
-from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, Grid
+from calibrant.kernels._grid import POSITIVE_BITS, Grid
 from calibrant.kernels._loops import LANES
 from calibrant.kernels._numpy import code_type
 
+# rows at a time where something has to be checked, converted or copied out: a call costs 5 microseconds
 CHUNK_ROWS = 1 << 17
-"""Rows at a time where something has to be checked, converted or copied out: a call costs 5 microseconds."""
+# rows at a time otherwise: enough that a call costs nothing, few enough that their counts fit 32 bits
 LARGEST_PIECE = 1 << 20
-"""Rows at a time otherwise: enough that a call costs nothing, few enough that their counts fit 32 bits."""
-GOOD_SHARE = 1 / 96
-"""For `build`: a branch that is foreseen wrongly costs more here than a slower key."""
+GOOD_SHARE = 1 / 96  # for `build`: a branch that is foreseen wrongly costs more here than a slower key
+# with more rows than this to be compared, comparing all is faster than a branch that cannot be foreseen
 COMPARED_SHARE = 1 / 32
-"""With more rows than this to be compared, comparing all is faster than a branch that cannot be foreseen."""
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -39,9 +38,7 @@ def fits(grid: Grid | None, names: int) -> bool:
 def _parameters(grid: Grid) -> tuple[Any, ...]:
     if grid.kind == POSITIVE_BITS:
         return grid.shift, grid.offset
-    if grid.kind == LINEAR:
-        return grid.low, grid.high, grid.scale
-    return grid.shift, grid.offset, 0, 0
+    return grid.low, grid.high, grid.scale
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -113,33 +110,12 @@ def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
 def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
     small = marks.astype(np.uint8) if int(marks.max()) < 0xFF else marks
-    found = _Found()
+    most = min(scores.shape[0], LARGEST_PIECE) + 1  # the loop also writes one row that is not kept
+    kept, found = np.empty(most), np.empty(most, np.uint16)
+    values: list[FloatArray] = []
+    codes: list[NDArray[Any]] = []
     for _, piece in _pieces(scores):
-        found.add(_loops.extract(piece, _parameters(grid), small, *found.room(piece.shape[0])))
-    return found.result()
-
-
-class _Found:
-    """Rows copied out, in buffers that grow."""
-
-    def __init__(self) -> None:
-        self._values = np.empty(2 * CHUNK_ROWS)
-        self._codes = np.empty(2 * CHUNK_ROWS, np.uint16)
-        self._filled = 0
-
-    def room(self, rows: int) -> tuple[FloatArray, NDArray[np.uint16]]:
-        """Space for so many rows more, and one that is written and not kept."""
-        needed = self._filled + rows + 1
-        if needed > self._values.shape[0]:
-            values, codes = np.empty(2 * needed), np.empty(2 * needed, np.uint16)
-            values[: self._filled], codes[: self._filled] = self.result()
-            self._values, self._codes = values, codes
-        return self._values[self._filled :], self._codes[self._filled :]
-
-    def add(self, rows: int) -> None:
-        """Keep so many of the rows written since."""
-        self._filled += int(rows)
-
-    def result(self) -> tuple[FloatArray, NDArray[np.uint16]]:
-        """All rows kept."""
-        return self._values[: self._filled], self._codes[: self._filled]
+        rows = int(_loops.extract(piece, _parameters(grid), small, kept, found))
+        values.append(kept[:rows].copy())
+        codes.append(found[:rows].copy())
+    return np.concatenate(values), np.concatenate(codes)

@@ -11,13 +11,10 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, chunks
 from calibrant.kernels._grid import Grid
 
+# up to so many codes two rows are counted as one number, and the table of pairs still fits the first-level cache
 PAIR_CODES = 64
-"""Up to so many codes two rows are counted as one number, and the table of pairs still fits the first-level cache."""
-
-DENSE = 8
-"""With more than one row in so many to be compared, comparing all of them is faster than picking those out."""
-FEW_CUTS = 6
-"""Up to so many cuts, comparing with each is faster than keys."""
+DENSE = 8  # with more than one row in so many to be compared, comparing all of them is faster than picking those out
+FEW_CUTS = 6  # up to so many cuts, comparing with each is faster than keys
 
 
 def code_type(largest: int) -> type[np.unsignedinteger[Any]]:

@@ -10,26 +10,18 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import over_threads
-from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, SIGNED_BITS, Grid, over_range
+from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, Grid, over_range
 
-SORT_ROWS = 1 << 15
-"""Up to so many rows a sort is as fast as anything else."""
-
-SAMPLE_ROWS = 1 << 13
-"""Rows that tell which cells to count in."""
-
+SORT_ROWS = 1 << 15  # up to so many rows a sort is as fast as anything else
+SAMPLE_ROWS = 1 << 13  # that tell which cells to count in
+# how far outside its expected place in the sample a wanted score may lie before the cells no longer reach it
 STANDARD_DEVIATIONS = 3.3
-"""How far outside its expected place in the sample a wanted score may lie before the cells no longer reach it."""
-
+# with at most so many values in the sample the scores are taken to be discrete, and each value is counted
 FEW_VALUES = SAMPLE_ROWS // 16
-"""With at most so many values in the sample the scores are taken to be discrete, and each value is counted."""
+KIND_COST = 0.05  # each kind of key is slower than the one before it: it has to spare copying this share of the rows
 
-KIND_COST = 0.05
-"""Each kind of key is slower than the one before it: it has to spare copying this share of the rows."""
-
-
+# from scores and cuts to the rows of each cell
 Count: TypeAlias = Callable[[NDArray[Any], FloatArray], IntArray]
-"""From scores and cuts to the rows of each cell."""
 
 
 def order_statistics(scores: NDArray[Any], ranks: IntArray, passes: Any, count: Count, threads: int) -> FloatArray:
@@ -59,7 +51,7 @@ def _select(scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, t
     grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
     if grid is None:
         return _sorted_at(scores, wanted)
-    counts = _histogram(scores, grid, passes, threads)
+    counts = np.sum(over_threads(rows, threads, lambda part: passes.histogram(scores[part], grid)), axis=0)
     reached = np.cumsum(counts)
     keys = reached.searchsorted(wanted, side="left")
     chosen, cell = np.unique(keys, return_inverse=True)
@@ -69,7 +61,8 @@ def _select(scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, t
     local = wanted - (reached - counts)[keys]
     marks = np.zeros(grid.size, np.uint16)
     marks[chosen] = np.arange(1, chosen.shape[0] + 1)
-    inside, mark = _extract(scores, grid, marks, passes, threads)
+    parts = over_threads(rows, threads, lambda part: passes.extract(scores[part], grid, marks))
+    inside, mark = (np.concatenate(found) for found in zip(*parts, strict=True))
     inside = inside[np.argsort(mark, kind="stable")]
     stops = np.cumsum(sizes)
     result = np.empty(wanted.shape)
@@ -107,7 +100,7 @@ def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray
     places = np.minimum((shares * known.shape[0]).astype(np.int64), known.shape[0] - 1)
     best: Grid | None = None
     best_cost = np.inf
-    for number, kind in enumerate((POSITIVE_BITS, LINEAR, SIGNED_BITS)):
+    for number, kind in enumerate((POSITIVE_BITS, LINEAR)):
         grid = over_range(lower, upper, kind)
         if grid is None:
             continue
@@ -117,16 +110,3 @@ def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray
         if cost < best_cost:
             best, best_cost = grid, cost
     return best
-
-
-def _histogram(scores: NDArray[Any], grid: Grid, passes: Any, threads: int) -> IntArray:
-    parts = over_threads(scores.shape[0], threads, lambda part: passes.histogram(scores[part], grid))
-    total: IntArray = np.sum(parts, axis=0, dtype=np.int64)
-    return total
-
-
-def _extract(
-    scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16], passes: Any, threads: int
-) -> tuple[FloatArray, NDArray[Any]]:
-    parts = over_threads(scores.shape[0], threads, lambda part: passes.extract(scores[part], grid, marks))
-    return np.concatenate([values for values, _ in parts]), np.concatenate([found for _, found in parts])

@@ -52,8 +52,7 @@ DeviceArray: TypeAlias = Any
 Method = TypeVar("Method", bound=Callable[..., Any])
 Estimator = TypeVar("Estimator", bound=type)
 
-CHUNK_ROWS = 1 << 24
-"""Rows at a time: about 50 bytes of temporary memory each, 800 MB in all."""
+CHUNK_ROWS = 1 << 24  # rows at a time: about 50 bytes of temporary memory each, 800 MB in all
 
 _DIGIT = 16
 _BASE = 1 << _DIGIT
