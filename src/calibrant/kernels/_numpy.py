@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,39 +26,36 @@ def code_type(largest: int) -> type[np.unsignedinteger[Any]]:
 
 
 class Coder:
-    """Turns chunks of scores into small codes, one for each cell.
+    """Finds the cells of chunks of scores.
 
     Parameters
     ----------
     cuts : strictly increasing
     grid : the keys of the cuts, or None to do without
-    names : the code of each cell
     rows : the longest chunk to come
+    largest : the largest number that its buffer of cells has to hold
     """
 
-    def __init__(self, cuts: FloatArray, grid: Grid | None, names: IndexArray, rows: int) -> None:
-        kind = code_type(int(names[-1]))
+    def __init__(self, cuts: FloatArray, grid: Grid | None, rows: int, largest: int) -> None:
+        kind = code_type(largest)
         self._cuts = cuts
         self._grid = grid
-        self._names = names.astype(kind)
-        self._plain = bool(names[-1] == cuts.shape[0])
         self._mark = np.iinfo(kind).max
         self._codes = np.empty(rows, kind)
         self._marked = np.empty(rows, np.bool_)
         if grid is not None:
-            self._table = self._names[grid.first]
-            self._table[grid.shared] = self._mark
             self._first = grid.first.astype(kind)
+            self._table = np.where(grid.shared, self._mark, self._first).astype(kind)
             self._references = [grid.padded[grid.first + nth] for nth in range(min(grid.depth, 2))]
             self._keys = np.empty(rows, np.intp)
             self._work = np.empty(rows)
 
-    def codes(self, scores: FloatArray) -> NDArray[Any]:
-        """Codes of the scores, in a buffer that the next call overwrites."""
+    def cells(self, scores: FloatArray) -> NDArray[Any]:
+        """Cells of the scores, in a buffer that the next call overwrites."""
         rows = scores.shape[0]
         codes, marked = self._codes[:rows], self._marked[:rows]
         if self._grid is None:
-            return self._named(self._without_keys(scores, codes, marked))
+            return self._without_keys(scores, codes, marked)
         keys = self._grid.keys(scores, self._keys[:rows], self._work[:rows])
         self._table.take(keys, out=codes, mode="clip")
         np.equal(codes, self._mark, out=marked)
@@ -66,10 +64,10 @@ class Coder:
             for reference in self._references:
                 values = reference.take(keys, out=self._work[:rows], mode="clip")
                 np.add(codes, np.greater_equal(scores, values, out=marked), out=codes)
-            return self._named(codes)
+            return codes
         hits = marked.nonzero()[0]
         if hits.shape[0]:
-            codes[hits] = self._names[self._grid.resolve(scores[hits], keys[hits])]
+            codes[hits] = self._grid.resolve(scores[hits], keys[hits])
         return codes
 
     def _without_keys(self, scores: FloatArray, codes: NDArray[Any], marked: BoolArray) -> NDArray[Any]:
@@ -80,9 +78,6 @@ class Coder:
         for cut in self._cuts:
             np.add(codes, np.greater_equal(scores, cut, out=marked), out=codes)
         return codes
-
-    def _named(self, cells: NDArray[Any]) -> NDArray[Any]:
-        return cells if self._plain else self._names.take(cells, out=cells, mode="clip")
 
 
 class Histogram:
@@ -117,9 +112,9 @@ class Histogram:
 
 def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, out: IndexArray) -> None:
     """Write the cell of each score to `out`."""
-    coder = Coder(cuts, grid, np.arange(cuts.shape[0] + 1), min(scores.shape[0], CHUNK_ROWS))
+    coder = Coder(cuts, grid, min(scores.shape[0], CHUNK_ROWS), cuts.shape[0])
     for start, stop, piece in chunks(scores):
-        out[start:stop] = coder.codes(piece)
+        out[start:stop] = coder.cells(piece)
 
 
 def count(
@@ -128,10 +123,11 @@ def count(
     """Rows and positives in each cell."""
     n_codes = 2 * (cuts.shape[0] + 1)
     rows = min(scores.shape[0], CHUNK_ROWS)
-    coder = Coder(cuts, grid, np.arange(0, n_codes, 2), rows)
+    coder = Coder(cuts, grid, rows, n_codes - 1)
     totals = Histogram(n_codes, rows)
     for start, stop, piece in chunks(scores):
-        codes = coder.codes(piece)
+        codes = coder.cells(piece)
+        np.add(codes, codes, out=codes)
         totals.add(np.add(codes, labels[start:stop], out=codes))
     table = totals.result().reshape(-1, 2)
     return table.sum(axis=1), table[:, 1].copy()
@@ -141,48 +137,46 @@ def look_up_into(
     scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray, limits: Limits | None
 ) -> None:
     """Write the table's row for each score to `out`."""
-    rows = min(scores.shape[0], CHUNK_ROWS)
     if grid is None or DENSE * grid.share > 1 or np.isnan(table).any():
-        coder = Coder(cuts, grid, np.arange(cuts.shape[0] + 1), rows)
+        coder = Coder(cuts, grid, min(scores.shape[0], CHUNK_ROWS), cuts.shape[0])
         for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
-            table.take(coder.codes(piece), axis=0, out=out[start:stop], mode="clip")
+            table.take(coder.cells(piece), axis=0, out=out[start:stop], mode="clip")
         return
     # From key to value in one step; NaN marks what has to be compared.
     values = table[grid.first]
     values[grid.shared] = np.nan
-    key_buffer, work, marked = np.empty(rows, np.intp), np.empty(rows), np.empty(rows, np.bool_)
-    for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
-        length = stop - start
-        keys = grid.keys(piece, key_buffer[:length], work[:length])
-        part = values.take(keys, axis=0, out=out[start:stop], mode="clip")
-        head = part if part.ndim == 1 else part[:, 0]
-        hits = np.isnan(head, out=marked[:length]).nonzero()[0]
+    for rows, piece, keys in _keyed(scores, grid, limits):
+        part = values.take(keys, axis=0, out=out[rows], mode="clip")
+        hits = np.isnan(part if part.ndim == 1 else part[:, 0]).nonzero()[0]
         if hits.shape[0]:
             part[hits] = table[grid.resolve(piece[hits], keys[hits])]
 
 
+def _keyed(
+    scores: NDArray[Any], grid: Grid, limits: Limits | None = None
+) -> Iterator[tuple[slice, FloatArray, IndexArray]]:
+    """Chunks: which rows they are, their scores, and the keys of these, in buffers that the next chunk overwrites."""
+    rows = min(scores.shape[0], CHUNK_ROWS)
+    keys, work = np.empty(rows, np.intp), np.empty(rows)
+    for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
+        yield slice(start, stop), piece, grid.keys(piece, keys[: stop - start], work[: stop - start])
+
+
 def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
     """Rows with each key."""
-    rows = min(scores.shape[0], CHUNK_ROWS)
-    key_buffer, work = np.empty(rows, np.intp), np.empty(rows)
     totals = np.zeros(grid.size, np.int64)
-    for start, stop, piece in chunks(scores):
-        keys = grid.keys(piece, key_buffer[: stop - start], work[: stop - start])
-        np.clip(keys, 0, grid.size - 1, out=keys)
-        totals += np.bincount(keys, minlength=grid.size)
+    for _, _, keys in _keyed(scores, grid):
+        totals += np.bincount(np.clip(keys, 0, grid.size - 1, out=keys), minlength=grid.size)
     return totals
 
 
 def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
-    rows = min(scores.shape[0], CHUNK_ROWS)
-    key_buffer, work, found = np.empty(rows, np.intp), np.empty(rows), np.empty(rows, np.bool_)
     marked = marks > 0
     values: list[FloatArray] = []
     kept: list[NDArray[Any]] = []
-    for start, stop, piece in chunks(scores):
-        keys = grid.keys(piece, key_buffer[: stop - start], work[: stop - start])
-        hits = marked.take(keys, out=found[: stop - start], mode="clip").nonzero()[0]
+    for _, piece, keys in _keyed(scores, grid):
+        hits = marked.take(keys, mode="clip").nonzero()[0]
         values.append(piece[hits])
         kept.append(marks.take(keys[hits], mode="clip"))
     return np.concatenate(values), np.concatenate(kept)
