@@ -16,12 +16,11 @@ from collections import Counter
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from contextlib import closing
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from calibrant._exact import ExactSums
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -300,23 +299,13 @@ def settle(
     except UnexpectedLabelsError as error:
         error.got = f"{error.got} ({counted.where()})"
         raise
-    nothing = KindSums(np.zeros(partition.n_regions, dtype=np.int64))
+    n_regions = partition.n_regions
+    no_rows = np.empty(0, dtype=np.uint8)
+    no_weights = WeightSums.of(np.empty(0), no_rows.astype(np.intp), no_rows, n_regions) if weighted else None
+    nothing = KindSums(np.zeros(n_regions, dtype=np.int64), weights=no_weights)
     negative, positive = (counted.kinds.get(label, nothing) for label in (known.negative, known.positive))
-    sums = _weight_sums(negative, positive, partition.n_regions) if weighted else None
-    counts = negative.counts + positive.counts
-    uncounted = negative.uncounted + positive.uncounted
-    return Tally(counts, positive.counts, uncounted, partition.fingerprint, sums), known
-
-
-def _weight_sums(negative: KindSums, positive: KindSums, n_regions: int) -> WeightSums:
-    zero = ExactSums.nothing(n_regions)
-    w, w2, wy, w2y = zero, zero, zero, zero
-    smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
-    for sums in (negative, positive):
-        if sums.weights is None:
-            continue
-        w, w2 = w + sums.weights.w, w2 + sums.weights.w2
-        if sums is positive:
-            wy, w2y = sums.weights.w, sums.weights.w2
-        smallest, largest = np.minimum(smallest, sums.weights.smallest), np.maximum(largest, sums.weights.largest)
-    return WeightSums(w, w2, wy, w2y, smallest, largest)
+    both, weights = negative + positive, positive.weights
+    sums = both.weights
+    if sums is not None and weights is not None:
+        sums = replace(sums, wy=weights.w, w2y=weights.w2)
+    return Tally(both.counts, positive.counts, both.uncounted, partition.fingerprint, sums), known

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._exact import ExactSums
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import IndexArray, IntArray
 from calibrant.partition import ScorePartition
 from calibrant.partition.bins import Bins
 from calibrant.rows.batch import BatchRows, Coded, Columns, missing_column, read_batch
@@ -16,31 +15,9 @@ from calibrant.rows.faults import Fault, Faults, Place
 from calibrant.rows.reach import Reach
 from calibrant.rows.sample import Seal
 from calibrant.rows.work import Work
+from calibrant.tally import WeightSums
 
 _MOST_KINDS = 20  # of label, that are told apart
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KindWeights:
-    """Per region the exact sums of w and w², and the smallest and largest w, of one kind of label."""
-
-    w: ExactSums
-    w2: ExactSums
-    smallest: FloatArray
-    largest: FloatArray
-
-    @classmethod
-    def of(cls, weights: FloatArray, regions: IndexArray, n_regions: int) -> "KindWeights":
-        """Sum the weights of rows in `regions`."""
-        smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
-        np.minimum.at(smallest, regions, weights)
-        np.maximum.at(largest, regions, weights)
-        w, w2 = ExactSums.of(weights, regions, n_regions), ExactSums.of(weights * weights, regions, n_regions)
-        return cls(w, w2, smallest, largest)
-
-    def __add__(self, other: "KindWeights") -> "KindWeights":
-        smallest = np.minimum(self.smallest, other.smallest)
-        return KindWeights(self.w + other.w, self.w2 + other.w2, smallest, np.maximum(self.largest, other.largest))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +26,7 @@ class KindSums:
 
     counts: IntArray
     uncounted: int = 0
-    weights: KindWeights | None = None
+    weights: WeightSums | None = None
     first: Place | None = None
 
     def __add__(self, other: "KindSums") -> "KindSums":
@@ -167,7 +144,9 @@ class Count(Work[Counted]):
         uncounted = int(np.count_nonzero(chosen)) - int(np.count_nonzero(here))
         if not self.weighted or rows.weights is None:
             return KindSums(counts, uncounted)
-        return KindSums(counts, uncounted, KindWeights.of(rows.weights[here], regions[here], n_regions))
+        weights = rows.weights[here]
+        sums = WeightSums.of(weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions)
+        return KindSums(counts, uncounted, sums)
 
     def _prepared(self, rows: BatchRows) -> Any:
         return self.partition.prepared(rows.scores, self._segment(rows))
