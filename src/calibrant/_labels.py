@@ -1,6 +1,6 @@
 """Two kinds of labels, told apart and coded as 0 and 1; which one is positive is never guessed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, cast
@@ -19,11 +19,8 @@ _MOST_CLASSES = 20  # more kinds of numbers than this are no classes
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
 
 
-@dataclass(eq=False, repr=False)
 class UnexpectedLabelsError(InvalidValueError):
-    """The data hold other labels than the two that were expected; `labels` are the ones found."""
-
-    labels: Sequence[Any] = ()
+    """The data hold other labels than the two that were expected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +146,7 @@ def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsE
         if many
         else _spelling(rows) or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
     )
-    return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice, labels=kinds.tolist())
+    return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)
 
 
 def _spelling(rows: Mapping[Any, int]) -> str | None:
@@ -172,12 +169,12 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[An
     if classes is None:
         if (spelling := _spelling(rows)) is not None:
             got = " and ".join(map(repr, seen.tolist()))
-            raise UnexpectedLabelsError("y", "hold two classes", got, spelling, labels=seen.tolist())
+            raise UnexpectedLabelsError("y", "hold two classes", got, spelling)
         if seen.size == 1:
             only = seen.tolist()[0]
             example = Setting("classes", (0, 1) if only in (0, 1) else (only, "other"))
             name_both = ("name both where one of them is rare, as in ", example, "; the intervals are then one-sided")
-            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", name_both, labels=[only])
+            raise UnexpectedLabelsError("y", "hold two classes", f"one class only, {only!r}", name_both)
         return seen
     known = _check_classes(classes)
     strange = [label for label in seen.tolist() if label not in known.tolist()]
@@ -185,7 +182,7 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[An
         rule = ("hold only the labels ", Setting("classes", known.tolist()))
         named = dict.fromkeys(known.tolist(), sum(rows.values()))  # the spelling that was named is the usual one
         advice = _spelling(named | {label: rows.get(label, 0) for label in strange})
-        raise UnexpectedLabelsError("y", rule, repr(strange[0]), advice, labels=strange)
+        raise UnexpectedLabelsError("y", rule, repr(strange[0]), advice)
     return known
 
 

@@ -3,7 +3,6 @@
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import uuid4
 from weakref import WeakSet
 
 from calibrant._optional import needed
@@ -29,12 +28,12 @@ class DaskData(ScoredData):
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every partition, and add results in groups where they are and groups here."""
-        graph, keys = _graph(self._source[work.columns.to_read], pickle.dumps(work))
         client = _client(self._source)
+        sums = _sums(self._source[work.columns.to_read], pickle.dumps(work))
         total = work.nothing()
         with watched(self._progress, None, "reading") as advance:
             try:
-                for result in _here(graph, keys, advance) if client is None else _there(graph, keys, client, advance):
+                for result in _here(sums, advance) if client is None else _there(sums, client, advance):
                     total = total + result
             except Exception as error:
                 tell_missing(error, "the Dask cluster")
@@ -63,39 +62,32 @@ def _client(frame: Any) -> Any:
     return owner if hasattr(owner, "scheduler_info") else None
 
 
-def _graph(frame: Any, job: bytes) -> tuple[dict[Any, Any], list[str]]:
-    """The tasks that read the frame, those that work on its partitions and those that add up, and keys of the last."""
-    fold, add = _tasks()
-    chosen, name = frame.optimize(), f"calibrant-{uuid4().hex}"
-    graph = {**chosen.__dask_graph__(), f"{name}-job": job}
-    leaves = []
-    for number, part in enumerate(chosen.__dask_keys__()):
-        leaves.append(f"{name}-fold-{number}")
-        graph[leaves[-1]] = (fold, f"{name}-job", part, number)
-    width, sums = -(-len(leaves) // _MOST_GROUPS), []
-    for start in range(0, len(leaves), width):
-        sums.append(f"{name}-add-{start}")
-        graph[sums[-1]] = (add, leaves[start : start + width])
-    return graph, sums
+def _sums(frame: Any, job: bytes) -> list[Any]:
+    """Sums of groups of partitions, each with its number of rows, still to be computed."""
+    delayed = _needed("dask").delayed
+    fold, add = map(delayed, _tasks())
+    shared = delayed(job)
+    leaves = [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
+    width = -(-len(leaves) // _MOST_GROUPS)
+    return [add(leaves[start : start + width]) for start in range(0, len(leaves), width)]
 
 
-def _here(graph: dict[Any, Any], keys: list[str], advance: Callable[[int], None]) -> Iterator[Any]:
+def _here(sums: list[Any], advance: Callable[[int], None]) -> Iterator[Any]:
     """The sums, from the threads or processes of this machine."""
-    wanted = set(keys)
+    wanted = {part.key for part in sums}
 
     def finished(key: Any, value: Any, *_: Any) -> None:
         if key in wanted:
             advance(value[0])
 
-    get = _needed("dask.base").get_scheduler() or _needed("dask.threaded").get
     with _needed("dask.callbacks").Callback(posttask=finished):
-        yield from (result for _, result in get(graph, keys))
+        yield from (result for _, result in _needed("dask").compute(*sums))
 
 
-def _there(graph: dict[Any, Any], keys: list[str], client: Any, advance: Callable[[int], None]) -> Iterator[Any]:
+def _there(sums: list[Any], client: Any, advance: Callable[[int], None]) -> Iterator[Any]:
     """The sums as the cluster has them, each once."""
     _equip(client)
-    futures = client.get(graph, keys, sync=False)
+    futures = client.compute(sums)
     try:
         for future in _needed("distributed").as_completed(futures, loop=client.loop):
             rows, result = future.result()  # waits for a second run where the worker that held it is gone
