@@ -79,6 +79,9 @@ class CutParameters(BinParameters):
 
     partition: Partition | None = None
 
+    def _automatic_bins(self, n_rows: int) -> int:
+        return automatic_bins(n_rows)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.split is not None and (self.strategy == "uniform" or self.partition is not None):
@@ -152,7 +155,9 @@ def automatic_bins(n_rows: int) -> int:
 
 def _bins_for(settings: CutParameters, n_rows: int, n_cutting: int) -> int:
     """How many bins: from how many rows there are, and how many of them cut the edges."""
-    return min(automatic_bins(n_rows), max(n_cutting, 1)) if settings.n_bins == "auto" else int(settings.n_bins)
+    return (
+        min(settings._automatic_bins(n_rows), max(n_cutting, 1)) if settings.n_bins == "auto" else int(settings.n_bins)
+    )
 
 
 def _fixed_width(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:

@@ -1,7 +1,7 @@
 """Curves by name, and the choice between them by cross-validated log loss."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit, xlogy
@@ -29,6 +29,7 @@ NAMED: dict[str, type[CurveCalibrator]] = {
     "isotonic": IsotonicCalibrator,
 }
 CURVES = ("auto", *NAMED)
+_SCORE = "score"
 _FOLDS = 5
 _SEED = 13
 _CODED = Classes(np.array([0, 1]), 1)
@@ -38,28 +39,59 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
     """Fit a curve to counts of rows; return its name too, as "auto" chooses one."""
     if isinstance(curve, ScoreCalibrator):
         return type(curve).__name__, _fitted(clone(curve).set_params(classes=(0, 1), pos_label=1), rows)
-    if curve == "auto":
-        curve = chosen(rows)
-    fits = [_fitted(NAMED[name](), rows) for name in curve.split("+")]
-    return curve, fits[0] if len(fits) == 1 else _between(*fits)
+    if curve != "auto":
+        return curve, _fitted(NAMED[curve](), rows)
+    smooth = _smooth(rows)
+    best = chosen(rows, smooth)
+    if best.name == _SCORE:
+        return best.name, lambda scores: np.clip(scores, *_without_ends(rows.scores))
+    one = _fitted(NAMED[smooth](), rows)
+    if not best.steps:
+        return best.name, one
+    other = _fitted(VennAbersCalibrator(), rows)
+    return best.name, lambda scores: _mixed(one(scores), other(scores), best.steps)
 
 
-def chosen(rows: DistinctScores) -> str:
-    """The name of the curve with the smallest log loss on rows that it was not fitted to."""
-    smooth = "beta" if rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0 else "platt"
-    names = (smooth, "venn-abers", f"{smooth}+venn-abers")
-    if rows.scores.size < 2:
-        return smooth
-    losses = dict.fromkeys(names, 0.0)
+class Candidate(NamedTuple):
+    """A curve that "auto" may choose: a smooth one and Venn-Abers, mixed on the logit scale.
+
+    `steps` is the share of Venn-Abers; it is never 1, because its steps do not tell all scores apart. `handicap` is
+    what the log loss over all rows must gain for the curve to be chosen: simpler ones come first.
+    """
+
+    name: str
+    steps: float
+    handicap: float
+
+
+def _smooth(rows: DistinctScores) -> str:
+    return "beta" if rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0 else "platt"
+
+
+def chosen(rows: DistinctScores, smooth: str) -> Candidate:
+    """The curve with the smallest log loss on rows that it was not fitted to."""
+    score = Candidate(_SCORE, 0.0, 0.0)
+    candidates = [
+        Candidate(smooth, 0.0, 2.0),
+        Candidate(f"half {smooth}, half venn-abers", 0.5, 2.5),
+        Candidate("mostly venn-abers", 0.85, 3.0),
+    ]
+    losses = {candidate: candidate.handicap for candidate in candidates}
+    if smooth == "beta":
+        losses[score] = _loss(rows.counts, rows.positives, np.clip(rows.scores, *_without_ends(rows.scores)))
     for counts, positives in zip(*_folds(rows), strict=True):
         others = _present(rows.scores, rows.counts - counts, rows.positives - positives)
         if others.scores.size < 2:
-            return smooth
+            return candidates[0]
         with np.errstate(all="ignore"):
-            smoothly, stepwise = (_fitted(NAMED[name](), others)(rows.scores) for name in names[:2])
-        for name, values in zip(names, (smoothly, stepwise, _mean(smoothly, stepwise)), strict=True):
-            losses[name] -= float((xlogy(positives, values) + xlogy(counts - positives, 1.0 - values)).sum())
-    return min(names, key=lambda name: losses[name])
+            one, other = (_fitted(NAMED[name](), others)(rows.scores) for name in (smooth, "venn-abers"))
+            for candidate in candidates:
+                losses[candidate] += _loss(counts, positives, _mixed(one, other, candidate.steps))
+    return min(losses, key=lambda candidate: losses[candidate])
+
+
+def _loss(counts: IntArray, positives: IntArray, values: FloatArray) -> float:
+    return -float((xlogy(positives, values) + xlogy(counts - positives, 1.0 - values)).sum())
 
 
 def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> DistinctScores:
@@ -125,11 +157,7 @@ def smoothed(rows: DistinctScores) -> DistinctScores:
     return DistinctScores(rows.scores, rows.counts + share, rows.positives + share / 2)
 
 
-def _between(one: Curve, other: Curve) -> Curve:
-    return lambda scores: _mean(one(scores), other(scores))
-
-
-def _mean(one: FloatArray, other: FloatArray) -> FloatArray:
-    """The mean on the logit scale, which keeps the order of scores that either of the two tells apart."""
-    values: FloatArray = expit((logit(one) + logit(other)) / 2)
+def _mixed(one: FloatArray, other: FloatArray, share: float) -> FloatArray:
+    """The mean on the logit scale, which tells scores apart that either of the two does."""
+    values: FloatArray = expit(logit(one) * (1.0 - share) + logit(other) * share)
     return values

@@ -12,7 +12,7 @@ from calibrant._labels import Classes
 from calibrant._params import Choice, Instance, Integer, Rule, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import CutParameters, cut_and_count
+from calibrant.calibrators._bins import CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
 from calibrant.calibrators.base import ScoreCalibrator
@@ -54,11 +54,11 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     ----------
     curve : str or calibrator, default="auto"
         "beta", "platt", "venn-abers", "isotonic", or a calibrator of scores that is not fitted. "auto" takes what has
-        the smallest cross-validated log loss: a smooth curve ("beta" for scores in [0, 1], else "platt"), "venn-abers",
-        or the mean of both on the logit scale.
+        the smallest cross-validated log loss, with a preference for what is simple: the score itself, if it lies in
+        [0, 1]; a smooth curve, "beta" or for other scores "platt"; or its mean with "venn-abers" on the logit scale.
     n_bins : int or "auto", default="auto"
-        Number of regions; in each segment, where segments are given. "auto" is the whole part of the cube root of the
-        number of rows.
+        Number of regions; in each segment, where segments are given. "auto" is half of the cube root of the number
+        of rows: the curve tells scores apart within a region, so that regions can be larger than bins.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     interval : str, default="clopper-pearson"
@@ -195,6 +195,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             values = bent(regions, knots, values, grid, tally, limits)
         kept = [simplified(x, y) for x, y in zip(knots, values, strict=True)]
         return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
+
+    def _automatic_bins(self, n_rows: int) -> int:
+        return max(1, round(automatic_bins(n_rows) / 2))
 
     def _is_increasing(self) -> bool:
         """Whether the curve never falls but for rounding."""
