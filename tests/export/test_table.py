@@ -9,14 +9,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
-    BetaCalibrator,
     BinningCalibrator,
     CalibratedClassifier,
-    IsotonicCalibrator,
+    CrossVennAbersCalibrator,
     Partition,
-    PlattCalibrator,
     ScalingBinningCalibrator,
-    TemperatureCalibrator,
     VennAbersCalibrator,
 )
 from calibrant.calibrators.base import ScoreCalibrator
@@ -35,12 +32,12 @@ def python_function(calibrator, **options):
     return space[options.get("name", "calibrate")]
 
 
-@pytest.mark.parametrize("kind", [PlattCalibrator, TemperatureCalibrator, BetaCalibrator, IsotonicCalibrator])
 @pytest.mark.parametrize("export", EXPORTS)
-def test_curves_are_refused_with_the_reason(export, kind):
+def test_merged_folds_are_refused_with_the_reason(export):
     _, scores, y = worlds.data()
-    with pytest.raises(InvalidTypeError, match=f"engines round.*got {kind.__name__}: export BinningCalibrator"):
-        export(kind().fit(scores, y))
+    model = CrossVennAbersCalibrator().fit(scores, y, folds=np.arange(y.size) % 3)
+    with pytest.raises(InvalidTypeError, match=r"be a curve.*got CrossVennAbersCalibrator: export BinningCalibrator"):
+        export(model)
 
 
 def test_other_things_are_refused():

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant import (
+    AnchoredCalibrator,
     BinningCalibrator,
     LabelShiftCalibrator,
     OnlineCalibrator,
@@ -131,9 +132,26 @@ def by_bool():
     return counted(Partition.by_segment({False: Partition.fixed_width(2), True: Partition.from_edges([0.1, 0.2])}))
 
 
+def anchored():
+    _, scores, y = data()
+    return AnchoredCalibrator(n_bins=6).fit(scores, y)
+
+
+def anchored_in_segments():
+    rng, scores, y = data()
+    y = np.where((scores > 0.4) & (scores < 0.5), 1 - y, y)  # where the curve moves
+    return AnchoredCalibrator("beta", n_bins=4).fit(scores, y, segments=rng.choice(["a", "b'"], size=scores.size))
+
+
+def anchored_positive_first():
+    _, scores, y = data()
+    return AnchoredCalibrator("venn-abers", n_bins=3, pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
+
+
 WORLDS = (
     quantile, fixed_width, tied, atoms, tiny_and_huge, edge_at_the_end, one_region, text_labels, positive_first, online,
-    shift, label_shift, venn_binning, scaling_binning, by_text, by_number, by_bool,
+    shift, label_shift, venn_binning, scaling_binning, by_text, by_number, by_bool, anchored, anchored_in_segments,
+    anchored_positive_first,
 )  # fmt: skip
 
 

@@ -31,6 +31,10 @@ class Dialect:
         A further condition on the score column, `{}`, where a cast would accept values that are not numbers.
     substituted : str
         Opens what the engine replaces before it reads SQL, so no name may contain it.
+    extremes : (str, str)
+        The functions that give the smallest and the largest of their arguments.
+    logarithm : str
+        The natural logarithm.
     most_nested : int or None
         The most cuts for a nested CASE; more are searched in an array.
     """
@@ -44,6 +48,8 @@ class Dialect:
     booleans: tuple[str, str] = ("FALSE", "TRUE")
     guard: str = ""
     substituted: str | None = None
+    extremes: tuple[str, str] = ("LEAST", "GREATEST")
+    logarithm: str = "LN"
     most_nested: int | None = None
 
     def name(self, name: str) -> str:
@@ -197,6 +203,7 @@ DIALECTS: dict[str, Dialect] = {
         "{}9e999",
         binary_text="{} COLLATE BINARY",
         booleans=("0", "1"),
+        extremes=("MIN", "MAX"),
         guard="typeof({}) IN ('real', 'integer')",
     ),
 }

@@ -62,7 +62,11 @@ class Grid:
                 cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
             cuts = np.unique(cuts[(cuts > part.low) & (cuts <= part.high) & np.isfinite(cuts)])
             parts.append(ScorePartition(cuts, (part.low, part.high)))
-        cells = regions._joined(parts)
+        return cls.over(data, regions._joined(parts))
+
+    @classmethod
+    def over(cls, data: ScoredData, cells: Bins) -> Self:
+        """Count the rows over given cells."""
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
 

@@ -101,7 +101,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     same rows, E[h(X) - Y | b] lies in [h_b - U_b - V_b D_b, h_b - L_b + V_b D_b]. Where h_b leaves [L_b, U_b] the data
     refute the curve: there it is shifted on the logit scale until it does not. The ranking changes only there.
 
-    The curve is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
+    The curve is fitted to all rows, also to those that only cut the regions: the inequality holds for every curve. It
+    is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
     seen. Rows are counted in fine cells between knots, so that h_b is known up to a small part of V_b, which is added.
 
     The error budget: 5 % for limits on mass; of the rest, a tenth for D_b and the others for the rates.
@@ -169,7 +170,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         grid = Grid.count(rows, regions, _sizes(regions, tally))
         limits = get_method(self.interval).function(tally, self._budgets()[0])
         with np.errstate(all="ignore"):
-            name, curve = self._fit_curves(grid, regions, tally, limits)
+            whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
+            name, curve = self._fit_curves(whole, grid, regions, tally, limits)
             where = grid.regions(regions)
             moved = anchored(curve, curve.averages(grid), where, curve.regions(regions), limits)
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
@@ -180,16 +182,16 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         self.score_range_seen_ = reach.seen
         return self
 
-    def _fit_curves(self, grid: Grid, regions: Bins, tally: Tally, limits: Interval) -> tuple[str, Pieces]:
-        """The curve of each segment; one with few rows has that of all rows."""
+    def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins, tally: Tally, limits: Interval) -> tuple[str, Pieces]:
+        """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
         everything = np.ones(grid.rows.size, dtype=bool)
-        name, pooled = fit_curve(self.curve, grid.distinct(everything))
+        name, pooled = fit_curve(self.curve, whole.distinct(everything))
         knots = [grid.knots(number) for number in range(len(regions.parts))]
         values = []
         for number, x in enumerate(knots):
             here = everything if len(knots) == 1 else grid.segment == number
-            own = len(knots) > 1 and grid.rows[here].sum() >= _FEW_ROWS
-            y = (fit_curve(self.curve, grid.distinct(here))[1] if own else pooled)(x)
+            own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
+            y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
             values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
         if self._is_increasing():
             values = bent(regions, knots, values, grid, tally, limits)

@@ -13,8 +13,9 @@ from calibrant._params import Choice
 from calibrant._sql.tree import balanced
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidValueError
-from calibrant.export.table import ExportTable, export_table
+from calibrant.export.table import MOST_LOGIT, ExportTable, Lines, export_table
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -104,19 +105,32 @@ def to_onnx(
             helper.make_node("Concat", ["_score", "_segment"], ["_features"], axis=1),
         ]
         features = "_features"
-    region_name = chosen.get("region", "_region")
     nodes += [
         helper.make_node("TreeEnsemble", [features], ["_leaf"], domain="ai.onnx.ml", **_Tree(table).attributes()),
         helper.make_node("Squeeze", ["_leaf", "_axis"], ["_flat"]),
-        helper.make_node("Cast", ["_flat"], [region_name], to=TensorProto.INT64),
+        helper.make_node("Cast", ["_flat"], ["_region"], to=TensorProto.INT64),
     ]
+
+    def constant(name: str, values: Any) -> str:
+        constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def looked_up(values: NDArray[Any], name: str) -> str:
+        nodes.append(helper.make_node("Gather", [constant(f"{name}_table", values), "_region"], [name], axis=0))
+        return name
+
+    curve = None if table.lines is None else _curve(table, table.lines, nodes, constant, looked_up)
     results = []
     for output, name in chosen.items():
         kind, shape = _TYPES.get(output, ("DOUBLE", ["n"]))
         results.append(helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape))
-        if output != "region":
-            constants.append(numpy_helper.from_array(_column(table, output), f"_{output}_table"))
-            nodes.append(helper.make_node("Gather", [f"_{output}_table", region_name], [name], axis=0))
+        if curve is None or output in ("region", "set"):
+            looked_up(_column(table, output), name)
+        elif output == "calibrated":
+            nodes.append(helper.make_node("Identity", [curve], [name]))
+        else:
+            looked_up(_column(table, output), f"_{output}")
+            _limited(nodes, constant, curve, f"_{output}", name)
     graph = helper.make_graph(nodes, "calibrant", inputs, results, constants, doc_string=" ".join(table.notes))
     model = helper.make_model(
         graph,
@@ -128,6 +142,53 @@ def to_onnx(
     helper.set_model_props(model, {**about, "coverage": repr(table.coverage)})
     checker.check_model(model)
     return model
+
+
+def _curve(
+    table: ExportTable,
+    lines: Lines,
+    nodes: list[Any],
+    constant: Callable[[str, Any], str],
+    looked_up: Callable[[NDArray[Any], str], str],
+) -> str:
+    """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN where there is no region."""
+    from onnx import helper
+
+    def then(operator: str, *inputs: str) -> str:
+        result = f"_curve_{len(nodes)}"
+        nodes.append(helper.make_node(operator, list(inputs), [result]))
+        return result
+
+    base = looked_up(np.append(table.calibrated, np.nan), "_base")
+    if lines.beta is not None:
+        low, high = constant("_low", SMALLEST_PROBABILITY), constant("_high", 1.0 - SMALLEST_PROBABILITY)
+        p = then("Max", then("Min", "_double", high), low)
+        logs = [then("Log", p), then("Log", then("Sub", constant("_one", 1.0), p))]
+        factors = [constant(f"_factor_{place}", factor) for place, factor in enumerate(lines.beta)]
+        first, second = (then("Mul", factor, log) for factor, log in zip(factors, logs, strict=True))
+        z = then("Add", then("Sub", first, second), base)
+    else:
+        start = looked_up(np.append(lines.start, np.nan), "_start")
+        slope = looked_up(np.append(lines.slope, np.nan), "_slope")
+        z = then("Add", base, then("Mul", slope, then("Sub", "_double", start)))
+    if not lines.logit:
+        return z
+    low, high = constant("_least", -MOST_LOGIT), constant("_most", MOST_LOGIT)
+    power = then("Exp", then("Neg", then("Max", then("Min", z, high), low)))
+    whole = constant("_whole", 1.0)
+    known = then("Div", whole, then("Add", whole, power))
+    return then("Where", then("IsNaN", base), base, known)
+
+
+def _limited(nodes: list[Any], constant: Callable[[str, Any], str], curve: str, offset: str, name: str) -> None:
+    """The nodes of a limit: the curve and what is added to it, cut off at 0 and 1."""
+    from onnx import helper
+
+    low, high = constant(f"{offset}_low", 0.0), constant(f"{offset}_high", 1.0)
+    steps = {"Add": [curve, offset], "Min": [f"{offset}_Add", high], "Max": [f"{offset}_Min", low]}
+    nodes += [helper.make_node(operator, inputs, [f"{offset}_{operator}"]) for operator, inputs in steps.items()]
+    nodes.append(helper.make_node("IsNaN", [offset], [f"{offset}_absent"]))
+    nodes.append(helper.make_node("Where", [f"{offset}_absent", offset, f"{offset}_Max"], [name]))
 
 
 _TYPES: dict[str, tuple[str, list[str | int]]] = {"region": ("INT64", ["n"]), "set": ("BOOL", ["n", 2])}
@@ -183,10 +244,12 @@ class _Tree:
         }
 
 
-def _column(table: ExportTable, output: str) -> FloatArray | BoolArray:
+def _column(table: ExportTable, output: str) -> FloatArray | BoolArray | IntArray:
     """An output in each region, and last, where the region -1 points, what a score in no region gets."""
     if output == "set" and table.sets is not None:
         return np.vstack([table.sets, [False, False]])
+    if output == "region":
+        return np.array([*table.region_numbers, -1], dtype=np.int64)
     return np.append(table.values(output), np.nan)
 
 

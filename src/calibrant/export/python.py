@@ -9,10 +9,18 @@ from collections.abc import Mapping, Sequence
 from calibrant._input import shown
 from calibrant._sql.dialects import comment
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export.table import ExportTable, Label, export_table
+from calibrant.export.table import MOST_LOGIT, ExportTable, Label, Lines, export_table
 
-_USED = {"abs", "bisect_right", "bytearray", "bytes", "dict", "float", "hasattr", "int", "isinstance", "str", "zip"}
+_LIMITS = ("lower", "upper")
+_USED = {"abs", "bisect_right", "bytearray", "bytes", "dict", "float", "hasattr", "int", "isinstance", "str", "zip"} | {
+    "exp",
+    "log",
+    "log1p",
+    "max",
+    "min",
+}
 _FUNCTION = '''\
 def {name}(score{parameter}):
     """Return {keys} of one score, as a dict.
@@ -31,8 +39,19 @@ def {name}(score{parameter}):
     region = regions[bisect_right(cuts, value)]
     if region < 0:
         return dict.fromkeys(_OUTPUTS)
-    return dict(zip(_OUTPUTS, _ROWS[region]))
+{result}
 '''
+_TABLE = "    return dict(zip(_OUTPUTS, _ROWS[region]))"
+_LINE = """\
+    start, base, slope, lower, upper, row = _ROWS[region]
+    curve = {curve}
+    found = {{"calibrated": curve, "lower": curve + lower, "upper": curve + upper, **row}}
+    for name in ("lower", "upper"):
+        found[name] = min(max(found[name], 0.0), 1.0)
+    return {{name: found[output] for output, name in _CHOSEN}}"""
+_STRAIGHT = "base + slope * (value - start)"
+_BETA = "base + {a!r} * log(p) - {b!r} * log1p(-p)"
+_LOGISTIC = "1.0 / (1.0 + exp(-min(max({z}, -{most}), {most})))"
 
 
 def to_python(
@@ -83,25 +102,51 @@ def to_python(
         "_ROWS": list(zip(*(_values(table, output) for output in chosen), strict=True)),
         "_STEPS": by_segment if table.is_segmented else by_segment[None],
     }
+    result, imports = _TABLE, ""
+    if table.lines is not None:
+        constants["_ROWS"] = _curve_rows(table, table.lines, chosen)
+        constants["_CHOSEN"] = tuple(chosen.items())
+        result, imports = _curve_text(table.lines), "from math import exp, log, log1p\n" if table.lines.logit else ""
     function = _FUNCTION.format(
         name=name,
         parameter=", segment" if table.is_segmented else "",
         keys=", ".join(chosen),
         unknown=", or the segment is not known" if table.is_segmented else "",
         steps="_STEPS[segment]" if table.is_segmented else "_STEPS",
+        result=result,
     )
     header = "".join(f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110))
     body = "\n".join(
         f"{key} = {pprint.pformat(value, width=118, compact=True, sort_dicts=False)}"
         for key, value in constants.items()
     )
-    return f"{header}from bisect import bisect_right\n\n{body}\n\n\n{function}"
+    return f"{header}from bisect import bisect_right\n{imports}\n{body}\n\n\n{function}"
+
+
+def _curve_rows(table: ExportTable, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:
+    """Of each region the numbers of its line, what is added for the limits, and its other outputs."""
+    nothing = [0.0] * table.calibrated.size
+    lower, upper = (nothing if not table.values(name).size else table.values(name).tolist() for name in _LIMITS)
+    others = [output for output in chosen if output in ("region", "set")]
+    columns = [_values(table, output) for output in others]
+    rows = [dict(zip(others, row, strict=True)) for row in zip(*columns, strict=True)] or [{}] * len(nothing)
+    return list(zip(lines.start.tolist(), table.calibrated.tolist(), lines.slope.tolist(), lower, upper, rows,
+                    strict=True))  # fmt: skip
+
+
+def _curve_text(lines: Lines) -> str:
+    z, before = _STRAIGHT, ""
+    if lines.beta is not None:
+        z = _BETA.format(a=lines.beta[0], b=lines.beta[1])
+        smallest = SMALLEST_PROBABILITY
+        before = f"    p = min(max(value, {smallest!r}), {1.0 - smallest!r})\n"
+    return before + _LINE.format(curve=_LOGISTIC.format(z=z, most=MOST_LOGIT) if lines.logit else z)
 
 
 def _values(table: ExportTable, output: str) -> Sequence[float] | Sequence[tuple[Label, ...]]:
     """An output in each region, as plain Python values."""
     if output == "region":
-        return range(table.calibrated.size)
+        return table.region_numbers
     if output == "set":
         if any(isinstance(label, bytes) or label in (math.inf, -math.inf) for label in table.classes):
             rule = "not ask for 'set', because the labels are not text, finite numbers or bools"

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from calibrant._params import Choice
 from calibrant._sql import dialects
 from calibrant._sql.dialects import Dialect
-from calibrant._sql.search import bin_of, by_segment, indented
+from calibrant._sql.search import as_double, bin_of, by_segment, indented, one_line
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export.table import ExportTable, Segment, export_table
+from calibrant.export.table import MOST_LOGIT, ExportTable, Lines, Segment, Steps, export_table
 
 DIALECTS = tuple(dialects.DIALECTS)
 """The engines that SQL can be written for."""
@@ -30,7 +31,8 @@ def to_sql(
     """Return a fitted calibrator as SQL text.
 
     Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`, `predict_interval` and
-    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats. Every output is NULL for a score that
+    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats; curves with exp, and isotonic ones,
+    within 1e-12 of it, relatively. Every output is NULL for a score that
     they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is missing or was not
     seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
     compares doubles as IEEE 754 says, and the column of segments has the type that segments had in `fit`.
@@ -129,12 +131,7 @@ def _expression(
     table: ExportTable, output: str, spelling: Dialect, score_column: str, segment_column: str | None
 ) -> list[str]:
     """The lines of one output's expression."""
-    literals = _literals(table, output, spelling)
-    bodies = []
-    for steps in table.steps:
-        cuts, regions = steps.runs(literals)
-        leaves = [literals[region] if region >= 0 else "NULL" for region in regions]
-        bodies.append((steps.segment, bin_of(spelling, score_column, steps.low, steps.high, cuts, leaves)))
+    bodies = [(steps.segment, _of_steps(table, steps, output, spelling, score_column)) for steps in table.steps]
     if segment_column is None:
         return bodies[0][1]
     column = spelling.binary_text.format(segment_column) if isinstance(bodies[0][0], str) else segment_column
@@ -142,10 +139,55 @@ def _expression(
     return by_segment(column, [(_segment_literal(segment, spelling), body) for segment, body in known])
 
 
+def _of_steps(table: ExportTable, steps: Steps, output: str, spelling: Dialect, column: str) -> list[str]:
+    """One output for the scores of one segment."""
+
+    def looked_up(literals: list[str]) -> list[str]:
+        cuts, regions = steps.runs(literals)
+        leaves = [literals[region] if region >= 0 else "NULL" for region in regions]
+        return bin_of(spelling, column, steps.low, steps.high, cuts, leaves)
+
+    if table.lines is None or output in ("region", "set"):
+        return looked_up(_literals(table, output, spelling))
+    parts = [table.calibrated, table.lines.slope, table.lines.start]
+    if output != "calibrated":
+        parts.append(table.values(output))
+    texts = [[spelling.number(value) for value in part.tolist()] for part in parts]
+    score = as_double(spelling, column)
+    if spelling.most_nested is not None and steps.cuts.size > spelling.most_nested:
+        found = [one_line(looked_up(text)) for text in texts]
+        return [_on_curve(table.lines, spelling, score, *found)]
+    return looked_up([_on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)])
+
+
+def _on_curve(
+    lines: Lines, spelling: Dialect, score: str, value: str, slope: str, start: str, offset: str | None = None
+) -> str:
+    """The prediction, or a limit, from the numbers of a region."""
+    if lines.beta is not None:
+        smallest, largest = (spelling.number(end) for end in (SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY))
+        p = _clipped(spelling, score, smallest, largest)
+        a, b = (spelling.number(factor) for factor in lines.beta)
+        z = f"{a} * {spelling.logarithm}({p}) - {b} * {spelling.logarithm}({spelling.number(1.0)} - {p}) + {value}"
+    else:
+        z = f"{value} + {slope} * ({score} - {start})"
+    if lines.logit:
+        z = _clipped(spelling, z, spelling.number(-MOST_LOGIT), spelling.number(MOST_LOGIT))
+        z = f"{spelling.number(1.0)} / ({spelling.number(1.0)} + EXP(-({z})))"
+    if offset is None:
+        return z
+    return _clipped(spelling, f"{z} + ({offset})", spelling.number(0.0), spelling.number(1.0))
+
+
+def _clipped(spelling: Dialect, text: str, low: str, high: str) -> str:
+    least, most = spelling.extremes
+    return f"{most}({least}({text}, {high}), {low})"
+
+
 def _literals(table: ExportTable, output: str, spelling: Dialect) -> list[str]:
     """The text of an output in each region."""
     if output == "region":
-        return [str(region) for region in range(table.calibrated.size)]
+        return [str(region) for region in table.region_numbers]
     if output == "set":
         return [spelling.text(name) for name in table.set_names]
     return [spelling.number(value) for value in table.values(output).tolist()]

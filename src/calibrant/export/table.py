@@ -1,7 +1,7 @@
 """What all exports read: a fitted calibrator as cuts of the score, and what is predicted between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -13,12 +13,19 @@ from calibrant._sql.search import LARGEST
 from calibrant._text import Setting, Text, joined
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
+from calibrant.calibrators._pieces import Pieces
+from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.beta import BetaCalibrator
+from calibrant.calibrators.curve import CurveCalibrator
+from calibrant.calibrators.isotonic import IsotonicCalibrator
+from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator, merged
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition import Partition
+from calibrant.partition import Partition, ScorePartition
 from calibrant.tripod import region_sets
 
 OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
@@ -27,6 +34,9 @@ OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
 Segment: TypeAlias = str | int | float | bool
 Label: TypeAlias = str | int | float | bool | bytes
 Key = TypeVar("Key")
+
+MOST_LOGIT = 700.0
+"""Logits are cut off here, where exp does not overflow in any engine."""
 
 _DEFAULT = ("calibrated", "lower", "upper", "set")
 _MOST_INTEGER = 2**63
@@ -64,6 +74,30 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """A curve that is straight in each region of the table, perhaps on the logit scale.
+
+    In a region it is z = calibrated + slope * (score - start), or with `beta`, numbers a and b, the same for all
+    regions, z = calibrated + a ln p - b ln(1 - p), where p is the score kept within `smallest` of 0 and 1. The
+    prediction is z, or 1 / (1 + exp(-z)) where it is on the logit scale. Then z is cut off at +-700.
+
+    Attributes
+    ----------
+    start, slope : float arrays of shape (n_regions,)
+        Where each region begins, and the slope in it.
+    logit : bool
+        Whether the curve is straight on the logit scale.
+    beta : (float, float) or None
+        Factors of the logarithms, in place of start and slope.
+    """
+
+    start: FloatArray
+    slope: FloatArray
+    logit: bool = False
+    beta: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ExportTable:
     """A fitted calibrator as plain numbers, which is all that an export needs.
 
@@ -83,6 +117,11 @@ class ExportTable:
         Coverage of the sets.
     notes : tuple of str
         For a reader: which version wrote it, the partition's fingerprint, and the guarantee.
+    lines : Lines or None
+        Where predictions vary within a region: how. `calibrated` is then the value where the region begins, and
+        `lower` and `upper` are added to the prediction and cut off at 0 and 1.
+    numbers : int array of shape (n_regions,), or None
+        The number of the calibrator's region that each region of this table is part of; None where they are the same.
     """
 
     steps: tuple[Steps, ...]
@@ -93,6 +132,13 @@ class ExportTable:
     classes: tuple[Label, ...]
     coverage: float
     notes: tuple[str, str]
+    lines: Lines | None = None
+    numbers: IntArray | None = None
+
+    @property
+    def region_numbers(self) -> list[int]:
+        """The number of the calibrator's region, for each region of the table."""
+        return list(range(self.calibrated.size)) if self.numbers is None else [int(one) for one in self.numbers]
 
     @property
     def is_segmented(self) -> bool:
@@ -117,7 +163,8 @@ class ExportTable:
 
     def choose(self, outputs: Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:
         """Return the chosen outputs, each with the name it gets."""
-        available = OUTPUTS if self.sets is not None else ("calibrated", "region")
+        alone = ("calibrated",) if self.lines is not None else ("calibrated", "region")
+        available = OUTPUTS if self.sets is not None else alone
         if outputs is None:
             return {name: name for name in _DEFAULT if name in available}
         if isinstance(outputs, str) or not isinstance(outputs, Sequence | Mapping):
@@ -142,13 +189,13 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
     """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be exported.
 
     A calibrator can be exported if it predicts one of finitely many values, chosen by comparing the score with cuts.
-    Comparisons do not round, so every engine finds the same value. A curve that needs exp or log cannot be exported:
-    engines round it differently in the last bits.
+    Comparisons do not round, so every engine finds the same value. A curve can be exported too: straight between
+    knots, or one that needs exp and log, which engines round differently in the last bits.
 
     Parameters
     ----------
     calibrator : calibrator of scores
-        A fitted calibrator on bins of the score, with or without segments, or a `VennAbersCalibrator`.
+        A fitted calibrator on bins of the score, with or without segments, or one that is a curve.
     coverage : float, default=0.95
         Coverage of the prediction sets.
 
@@ -170,6 +217,8 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
             advice="export the calibrator_ of a classifier",
         )
     check_is_fitted(calibrator)
+    if isinstance(calibrator, AnchoredCalibrator):
+        return _of_pieces(calibrator, coverage)
     if isinstance(calibrator, ScalingBinningCalibrator):
         return _of_regions(calibrator, (_composed(calibrator),), coverage)
     if isinstance(calibrator, RegionCalibrator):
@@ -179,12 +228,50 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
         everywhere = Steps(None, -LARGEST, LARGEST, calibrator.cuts_, np.arange(value.size))
         classes = tuple(calibrator.classes_.tolist())
         return ExportTable((everywhere,), value, None, None, None, classes, coverage, _notes(calibrator))
+    if isinstance(calibrator, CurveCalibrator):
+        return _of_curve(calibrator, coverage)
     raise InvalidTypeError(
         "calibrator",
-        "predict one value for each bin of the score, because engines round computed values differently",
+        "predict one value for each bin of the score, or be a curve",
         got=type(calibrator).__name__,
         advice=_ADVICE,
     )
+
+
+def _of_pieces(calibrator: AnchoredCalibrator, coverage: float) -> ExportTable:
+    """The pieces of a curve, each with the limits and the set of the region that it is part of."""
+    start, value, slope, lower, upper = calibrator._table.T
+    numbers = calibrator._curve.regions(calibrator.partition_.as_bins())
+    whole = _of_regions(calibrator, _of_partition(calibrator._curve.cells), coverage)
+    sets = None if whole.sets is None else whole.sets[numbers]
+    lines = Lines(start, slope)
+    return replace(whole, calibrated=value, lower=lower, upper=upper, sets=sets, lines=lines, numbers=numbers)
+
+
+def _of_curve(calibrator: CurveCalibrator, coverage: float) -> ExportTable:
+    low, high, cuts = -LARGEST, LARGEST, np.empty(0)
+    zero = np.zeros(1)
+    if isinstance(calibrator, IsotonicCalibrator):
+        bins = ScorePartition(np.empty(0))
+        curve = Pieces.through(bins, [calibrator.thresholds_], [calibrator.values_])
+        (start, value, slope), cuts = curve.table.T, calibrator.thresholds_
+        lines = Lines(start, slope)
+    elif isinstance(calibrator, PlattCalibrator):
+        value, lines = np.array([calibrator.intercept_]), Lines(zero, np.array([calibrator.slope_]), logit=True)
+    elif isinstance(calibrator, TemperatureCalibrator) and calibrator.scale == "logit":
+        value, lines = zero, Lines(zero, np.array([1.0 / calibrator.temperature_]), logit=True)
+    elif isinstance(calibrator, TemperatureCalibrator):
+        factor = 1.0 / calibrator.temperature_
+        low, high, value, lines = 0.0, 1.0, zero, Lines(zero, zero, logit=True, beta=(factor, factor))
+    elif isinstance(calibrator, BetaCalibrator):
+        low, high, value = 0.0, 1.0, np.array([calibrator.c_])
+        lines = Lines(zero, zero, logit=True, beta=(calibrator.a_, calibrator.b_))
+    else:
+        rule = "predict one value for each bin of the score, or be a known curve"
+        raise InvalidTypeError("calibrator", rule, type(calibrator).__name__, _ADVICE)
+    steps = (Steps(None, low, high, cuts, np.arange(cuts.size + 1)),)
+    classes = tuple(calibrator.classes_.tolist())
+    return ExportTable(steps, value, None, None, None, classes, coverage, _notes(calibrator), lines)
 
 
 def _of_regions(calibrator: RegionCalibrator, steps: tuple[Steps, ...], coverage: float) -> ExportTable:
