@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from calibrant import Partition, Tally
+from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.intervals.bounded_mean import betting_mean, bounded_mean
 from calibrant.sequences import SEQUENCES
 
@@ -49,6 +49,12 @@ def stream(name: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float
     return {"epsilon": float(radius.max()), "mean radius": float(radius.mean())}
 
 
+def bins(interval: str, scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """The sizes of the intervals of bins of equal mass: the largest radius, and the mean one."""
+    fitted = BinningCalibrator(N_BINS, interval=interval, classes=(0, 1)).fit(scores, labels)
+    return {"epsilon": fitted.guarantee_.epsilon, "mean radius": float(fitted.guarantee_.radius.mean())}
+
+
 def brier(
     limits: Callable[[np.ndarray, float], tuple[float, float]], scores: np.ndarray, labels: np.ndarray
 ) -> dict[str, float]:
@@ -58,6 +64,7 @@ def brier(
 
 
 CONTESTS: dict[str, dict[str, Method]] = {
+    "bins": {name: partial(bins, name) for name in ("clopper-pearson", "clopper-pearson-weighted")},
     "streams": {name: partial(stream, name) for name in ("beta-binomial", "centred-beta-binomial")},
     "Brier score": {"Chernoff and Bernstein": partial(brier, bounded_mean), "betting": partial(brier, betting_mean)},
 }

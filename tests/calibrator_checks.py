@@ -177,6 +177,7 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
         getattr(calibrator, "strategy", None) == "quantile"
         and getattr(calibrator, "partition", None) is None
         and not hasattr(calibrator, "curve")
+        and getattr(calibrator, "interval", None) != "clopper-pearson-weighted"  # takes scores for probabilities
     ),
 }
 

@@ -23,7 +23,8 @@ from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 
 _LARGEST_PLAN = 10**12
-_INTERVALS = tuple(name for name in METHODS if name != "umd")  # its limits need the sizes of all bins
+# the limits of "umd" need the sizes of all bins, and weighted limits their edges
+_INTERVALS = tuple(name for name, method in METHODS.items() if name != "umd" and not method.takes_partition)
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
 _MOST_TRIED = 4_000  # counts of positives that are tried one by one; for more, a bound is used
 _ROUNDING = 1e-10

@@ -45,7 +45,7 @@ class Limits:
         self.asked: dict[object, list[np.ndarray]] = {}
         self.tables: dict[object, Table] = {}
         for name, method in list(METHODS.items()):
-            if name != "umd":  # it depends on more than the counts of each region
+            if name != "umd" and not method.takes_partition:  # these depend on more than the counts of each region
                 monkeypatch.setitem(METHODS, name, replace(method, function=self._of_method(name, method.function)))
         monkeypatch.setattr(mass, "upper_limit", self._of_mass(mass.upper_limit))
         monkeypatch.setattr(base, "mass_limits", self._remembered(mass.mass_limits))

@@ -112,9 +112,10 @@ def test_alpha_outside_the_unit_interval_is_refused(name, alpha):
 
 
 def test_the_registry_names_each_method_once():
-    assert list(METHODS) == ["clopper-pearson", "blaker", "hoeffding", "empirical-bernstein", "kl", "umd"]
+    exact = ["clopper-pearson", "clopper-pearson-weighted", "blaker"]
+    assert list(METHODS) == [*exact, "hoeffding", "empirical-bernstein", "kl", "umd"]
     assert all(method.name == name and method.theorem for name, method in METHODS.items())
-    assert [name for name, method in METHODS.items() if method.exact] == ["clopper-pearson", "blaker"]
+    assert [name for name, method in METHODS.items() if method.exact] == exact
 
 
 @pytest.mark.parametrize("name", ["foo", "Clopper-Pearson", "", None, 3])

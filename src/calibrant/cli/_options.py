@@ -10,7 +10,8 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("csv", "parquet", "json", "ipc")
 PLAN_INTERVALS = ("clopper-pearson", "blaker", "kl", "hoeffding", "empirical-bernstein")
-INTERVALS = (*PLAN_INTERVALS, "umd", "betting")  # umd needs the sizes of all bins, betting needs weights
+# the last three need the sizes of all bins, their edges, and weights
+INTERVALS = (*PLAN_INTERVALS, "umd", "clopper-pearson-weighted", "betting")
 
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:

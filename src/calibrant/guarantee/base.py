@@ -124,7 +124,7 @@ class Guarantee:
         guarantee = cls.from_limits(
             partition,
             tally,
-            method.function(tally, for_rates),
+            method(tally, for_rates, partition),
             confidence_level=confidence_level,
             method=method.name,
             value=value,

@@ -15,6 +15,7 @@ from calibrant.intervals.empirical_bernstein import empirical_bernstein
 from calibrant.intervals.hoeffding import hoeffding
 from calibrant.intervals.kl import kl
 from calibrant.intervals.umd import umd
+from calibrant.intervals.weighted import clopper_pearson_weighted
 
 __all__ = [
     "METHODS",
@@ -22,6 +23,7 @@ __all__ = [
     "Method",
     "blaker",
     "clopper_pearson",
+    "clopper_pearson_weighted",
     "empirical_bernstein",
     "get_method",
     "hoeffding",
@@ -37,6 +39,13 @@ METHODS: dict[str, Method] = {
             clopper_pearson,
             "binomial tails inverted (Clopper and Pearson 1934), at the Sidak level",
             exact=True,
+        ),
+        Method(
+            "clopper-pearson-weighted",
+            clopper_pearson_weighted,
+            "binomial tails inverted (Clopper and Pearson 1934), at levels weighted by a guess of each bin's variance",
+            exact=True,
+            takes_partition=True,
         ),
         Method(
             "blaker", blaker, "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level", exact=True

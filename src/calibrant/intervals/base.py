@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._typing import FloatArray
+from calibrant.partition import Partition
 from calibrant.tally import Tally
 
 
@@ -62,6 +63,8 @@ class Method:
         One line: the result that the method rests on.
     exact : bool
         Whether the limits invert the binomial distribution itself, rather than a bound on it.
+    takes_partition : bool
+        Whether the function takes the partition too, as a third argument.
 
     Examples
     --------
@@ -72,13 +75,14 @@ class Method:
     """
 
     name: str
-    function: Callable[[Tally, float], Interval]
+    function: Callable[..., Interval]
     theorem: str
     exact: bool = False
+    takes_partition: bool = False
 
-    def __call__(self, tally: Tally, alpha: float) -> Interval:
+    def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
         """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
-        return self.function(tally, alpha)
+        return self.function(tally, alpha, partition) if self.takes_partition else self.function(tally, alpha)
 
 
 def around_rate(tally: Tally, radius: FloatArray) -> Interval:
