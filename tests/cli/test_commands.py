@@ -418,5 +418,5 @@ def test_choices_are_those_of_the_library() -> None:
 
     assert set(_options.FORMATS) == set(FORMATS)
     assert set(_options.INTERVALS) - {"betting"} == set(intervals.METHODS)
-    assert set(_options.PLAN_INTERVALS) == set(intervals.METHODS) - {"umd"}
+    assert set(_options.PLAN_INTERVALS) == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
     assert set(export.DIALECTS) == set(DIALECTS)
