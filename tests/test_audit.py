@@ -13,7 +13,8 @@ from calibrant.intervals import Interval
 from calibrant.intervals.non_identical import non_identical
 from worlds import WORLDS, World
 
-DRAWS = 2000
+# a claim false in 18% of draws, in place of 10%, is refuted with probability 0.98
+DRAWS = 600
 ROWS = 200
 ALPHA = 0.1
 LEVEL = 1e-4  # there are some 60 binomial tests here

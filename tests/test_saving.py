@@ -593,7 +593,7 @@ def test_no_content_with_a_right_checksum_crashes(name, data):
 @pytest.mark.filterwarnings("ignore::calibrant.errors.CalibrantWarning")  # scores far beyond those seen
 @pytest.mark.slow
 @given(data=st.data())
-@settings(max_examples=2000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=1000, suppress_health_check=list(HealthCheck))
 def test_no_content_of_any_type_crashes(data):
     fuzz(data.draw(st.sampled_from(sorted(CONTENTS))), data)
 

@@ -56,11 +56,9 @@ def test_columns_of_32_bits(engine, world):
     assert_agrees(engine, calibrator, rows)
 
 
-@pytest.mark.parametrize("n_bins", [64, 65, 1_000, 5_000])
+@pytest.mark.parametrize("n_bins", [64, 65, 2_000])
 @pytest.mark.slow
 def test_thousands_of_bins(engine, n_bins):
-    if engine.name == "sqlite":
-        n_bins = min(n_bins, 2_000)  # it compares every constant with all before it
     edges = np.sort(np.random.default_rng(1).uniform(size=n_bins - 1))
     calibrator = worlds.counted(Partition.from_edges(edges, score_range=(0.0, 1.0)))
     assert_agrees(
@@ -71,8 +69,8 @@ def test_thousands_of_bins(engine, n_bins):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.slow
 def test_hundreds_of_thousands_of_scores(engine, dtype):
-    # one in 100,000 that is misplaced is found; where each row is computed alone, with probability 0.86
-    size = 1_000_000 if engine.name in ("duckdb", "onnx") else 200_000
+    # one in 100,000 that is misplaced is found with probability 0.86
+    size = 200_000
     rng = np.random.default_rng(2)
     calibrator = worlds.counted(Partition.from_edges(np.sort(rng.uniform(size=99))))
     scores = rng.uniform(-0.1, 1.1, size=size)

@@ -10,8 +10,8 @@ from scipy.special import logit
 from calibrant import ScalingBinningCalibrator
 from worlds import WORLDS
 
-# a promise broken in 16% of draws, in place of 10%, is caught with probability 0.97
-DRAWS, ROWS, ALPHA, LEVEL = 1000, 200, 0.1, 1e-4
+# a promise broken in 18% of draws, in place of 10%, is caught with probability 0.98
+DRAWS, ROWS, ALPHA, LEVEL = 600, 200, 0.1, 1e-4
 SIMULATED = [world for world in WORLDS if world.name not in ("near-empty", "many-ties")]
 
 

@@ -141,9 +141,8 @@ def test_exact_limits_agree_with_fifty_digits():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_exact_limits_agree_with_fifty_digits_on_ten_thousand_cases(seed):
-    assert_accurate(seed, size=2500)
+def test_exact_limits_agree_with_fifty_digits_on_thousands_of_cases():
+    assert_accurate(seed=1, size=2500)
 
 
 def test_known_failures_of_the_beta_quantile():
