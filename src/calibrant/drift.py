@@ -166,12 +166,7 @@ class DriftMonitor(Locked):
         return float(np.log(self.partition.n_regions) - np.log1p(-self.confidence_level))
 
     def update(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike,
-        *,
-        segments: ArrayLike | None = None,
-        blocks: ArrayLike | None = None,
+        self, scores: ArrayLike, y: ArrayLike, *, segments: ArrayLike | None = None, blocks: ArrayLike | None = None
     ) -> Self:
         """Take a batch of scores and labels, in the order in which they came.
 

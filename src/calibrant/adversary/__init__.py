@@ -4,11 +4,4 @@ from calibrant.adversary.confrontation import SAMPLE_SIZES, Confrontation, confr
 from calibrant.adversary.ghost import GhostWorld
 from calibrant.adversary.widths import WidthDemonstration, width_demonstration
 
-__all__ = [
-    "SAMPLE_SIZES",
-    "Confrontation",
-    "GhostWorld",
-    "WidthDemonstration",
-    "confront",
-    "width_demonstration",
-]
+__all__ = ["SAMPLE_SIZES", "Confrontation", "GhostWorld", "WidthDemonstration", "confront", "width_demonstration"]

@@ -155,11 +155,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             return self._learn(self._stream if self.__sklearn_is_fitted__() else None, scores, y, segments)
 
     def _learn(
-        self,
-        begun: Stream | None,
-        scores: ArrayLike | ScoredData,
-        y: ArrayLike | None,
-        segments: ArrayLike | None,
+        self, begun: Stream | None, scores: ArrayLike | ScoredData, y: ArrayLike | None, segments: ArrayLike | None
     ) -> Self:
         """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()

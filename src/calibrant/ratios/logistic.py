@@ -62,7 +62,7 @@ class LogisticRatio(DensityRatio):
     _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
         "classifier": Optional(
             Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")
-        ),
+        )
     }
 
     classifier: Any = None

@@ -75,12 +75,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     if data.count(b"[") + data.count(b"{") > MOST_OBJECTS:
         raise InvalidValueError("the model file", f"have at most {MOST_OBJECTS:,} lists and objects", got="more")
     try:
-        content = json.loads(
-            data.decode(),
-            object_pairs_hook=_object,
-            parse_int=_whole,
-            parse_constant=_no_constant,
-        )
+        content = json.loads(data.decode(), object_pairs_hook=_object, parse_int=_whole, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         raise is_not_a_model(f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:

@@ -170,8 +170,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             lower=moved_odds(plain.lower, odds_ratio(target.lower, source.upper)),
             upper=moved_odds(plain.upper, odds_ratio(target.upper, source.lower)),
         ).with_facts(
-            theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
-            population=Population.LABEL_SHIFT,
+            theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper", population=Population.LABEL_SHIFT
         )
         self.source_prior_, self.target_prior_ = source, target
         self._set_fitted(partition, tally, guarantee, classes, facts)
