@@ -105,10 +105,13 @@ class AuditTable:
     @property
     def is_finest(self) -> BoolArray:
         """Whether a region belongs to its segment's finest resolution."""
-        changes = [a is not b for a, b in pairwise(self.segment)]
-        block = np.cumsum([False, *changes])
-        last = np.flatnonzero([*changes, True])  # the finest resolution of a segment is its last
-        return np.asarray(self.resolution == self.resolution[last][block])
+        return np.concatenate([self.resolution[rows] == self.resolution[rows.stop - 1] for rows in self.blocks])
+
+    @property
+    def blocks(self) -> tuple[slice, ...]:
+        """The regions of all rows, and then of each segment. The first region of a block holds all of its rows."""
+        starts = np.flatnonzero(self.resolution == 0).tolist()
+        return tuple(slice(*ends) for ends in pairwise([*starts, self.resolution.size]))
 
     def finding(self, row: int) -> Finding:
         """What is proved for one region."""

@@ -10,8 +10,7 @@ from calibrant._numbers import upper
 from calibrant._optional import pandas
 from calibrant._params import Integer, as_generator
 from calibrant._typing import BoolArray, FloatArray, IntArray, ScoreMap, Seed
-from calibrant.adversary.ghost import BITS, POINTS, GhostWorld
-from calibrant.adversary.maps import is_fitted, predict, refitted
+from calibrant.adversary.ghost import BITS, POINTS, GhostWorld, is_fitted, predict, refitted
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.metrics import ece
 

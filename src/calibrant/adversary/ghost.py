@@ -1,12 +1,15 @@
 """The ghost world: each point has a fixed label, but samples look as if labels were drawn at random."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone
 
 from calibrant._params import Integer
-from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IntArray, ScoreMap
+from calibrant.errors import InvalidTypeError
 from calibrant.rows.draw import Keys, mixed
 
 BITS = 40  # 10^12 points: a million draws repeat a point with probability 0.4, and 10^5 draws with 0.005
@@ -84,3 +87,22 @@ class GhostWorld:
         for row in np.flatnonzero(few).tolist():
             result[row] = self.labels_at(np.arange(first[row], last[row] + 1)).mean()
         return np.asarray(result)
+
+
+def is_fitted(calibrator: ScoreMap) -> bool:
+    """Whether it is fitted. Raises an error for an object without `fit` and `predict`."""
+    if not all(callable(getattr(calibrator, method, None)) for method in ("fit", "predict")):
+        raise InvalidTypeError("calibrator", "have fit and predict", got=type(calibrator).__name__)
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(calibrator))
+
+
+def refitted(calibrator: ScoreMap, scores: FloatArray, y: CodeArray) -> ScoreMap:
+    """A copy that is fitted on these rows."""
+    copy = clone(calibrator) if hasattr(calibrator, "get_params") else deepcopy(calibrator)
+    fitted: ScoreMap = copy.fit(scores, y)
+    return fitted
+
+
+def predict(fitted: ScoreMap, scores: FloatArray) -> FloatArray:
+    """Its predictions, as doubles."""
+    return np.asarray(fitted.predict(scores), dtype=np.float64)

@@ -8,8 +8,7 @@ import numpy as np
 from calibrant._numbers import lower, percent, upper
 from calibrant._params import OPEN_UNIT, Integer, as_generator
 from calibrant._typing import FloatArray, ScoreMap, Seed
-from calibrant.adversary.ghost import GhostWorld
-from calibrant.adversary.maps import is_fitted, predict, refitted
+from calibrant.adversary.ghost import GhostWorld, is_fitted, predict, refitted
 from calibrant.tripod import minimum_expected_width
 
 _PROBES = 20_000

@@ -26,8 +26,7 @@ from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
-from calibrant.shift.result import ShiftResult
-from calibrant.shift.weights import NOTHING, Weights, counted_mass, estimated_weights
+from calibrant.shift.weights import NOTHING, ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.tally import Tally
 
 MASS_VALUES = ("known-mass", "counted-mass")

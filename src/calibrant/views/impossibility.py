@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.adversary import Confrontation
-from calibrant.views._axes import new_axes, without_frame
+from calibrant.views.plot import new_axes, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

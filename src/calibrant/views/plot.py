@@ -7,13 +7,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._numbers import counted, percent, rows
+from calibrant._optional import needed
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.partition import ScorePartition
-from calibrant.views._axes import new_axes, without_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +27,18 @@ _OBSERVED = "#D55E00"
 _QUIET = "0.55"
 _STRIP = 0.18  # height of the histogram strip, as a share of the range of rates
 _MARGIN = 0.02
+
+
+def new_axes(width: float, height: float) -> "Axes":
+    """Axes in a new figure of pyplot, or an error that names the extra that installs matplotlib."""
+    plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
+    axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
+
+
+def without_frame(ax: "Axes") -> None:
+    """Leave only the axes at the left and at the bottom."""
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 class ReliabilityDisplay:

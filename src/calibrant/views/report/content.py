@@ -16,11 +16,10 @@ from calibrant.tally import Tally
 from calibrant.views.report import wording
 from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, taken
 from calibrant.views.report.histogram import MOST_BARS
-from calibrant.views.report.segments import blocks, finest, segments_section
+from calibrant.views.report.segments import Shown, finest, segments_section
 
 _MOST_FACTS = 60
 _LONGEST_FACT = 400
-_OPEN_ROWS = 40  # a longer table is folded
 _DEFAULT_TITLE = "Calibration report"
 
 
@@ -40,24 +39,6 @@ class Sizes:
     table_rows: int
     segments: int
     small_figures: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegionTable:
-    """Rows of text, and how many regions there are in all."""
-
-    rows: tuple[dict[str, str], ...]
-    n_regions: int
-
-    @property
-    def folded(self) -> bool:
-        """Whether the table is long enough to be folded away."""
-        return len(self.rows) > _OPEN_ROWS
-
-    @property
-    def left_out(self) -> int:
-        """Regions that are not in the table."""
-        return self.n_regions - len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,19 +126,15 @@ def _number(name: str, value: str, note: str, exact: float | None = None) -> dic
 
 def _before_figure(inputs: Inputs, most: int) -> Figure:
     audit = inputs.audit
-    everyone = blocks(audit)[0]
-    every, drawn = finest(audit, everyone), finest(audit, everyone, most)
-    bar_rows = finest(audit, everyone, MOST_BARS)
-    figure = audit_figure(
-        "before", "Scores as they are", audit, drawn, histogram=inputs.histogram, bar_rows=bar_rows
-    )  # fmt: skip
+    every, drawn, bars = (finest(audit.table, audit.table.blocks[0], limit) for limit in (None, most, MOST_BARS))
+    figure = audit_figure("before", "Scores as they are", audit, drawn, histogram=inputs.histogram, bar_rows=bars)
     if drawn.size == every.size:
         return figure
     return figure.with_notes(f"{drawn.size:,} coarser regions are drawn in place of the {every.size:,} finest.")
 
 
 def _after_figure(guarantee: Guarantee | NoGuarantee | None, after: Audit | None, most: int) -> Figure | None:
-    checked = None if after is None else (after.table, finest(after, blocks(after)[0], most))
+    checked = None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
     if isinstance(guarantee, Guarantee):
         seen = np.flatnonzero(guarantee.counts > 0)
         chosen = _largest(guarantee.radius, seen, most)
@@ -184,18 +161,18 @@ def _largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:
     return at if at.size <= most else np.sort(at[np.argsort(-values[at], kind="stable")[:most]])
 
 
-def _audit_table(audit: Audit, most: int) -> RegionTable:
-    every = finest(audit, blocks(audit)[0])
+def _audit_table(audit: Audit, most: int) -> Shown:
+    every = finest(audit.table, audit.table.blocks[0])
     lines = []
     for texts in audit_texts(taken(audit.table, _largest(audit.table.error, every, most))):
         kind, verdict = wording.FINDINGS.get(texts["verdict"], wording.NO_FINDING)
         lines.append({**texts, "kind": kind, "verdict": verdict, "error": "" if kind == "none" else texts["error"]})
-    return RegionTable(tuple(lines), int(every.size))
+    return Shown(tuple(lines), int(every.size))
 
 
-def _promise_table(guarantee: Guarantee, most: int) -> RegionTable:
+def _promise_table(guarantee: Guarantee, most: int) -> Shown:
     every = np.arange(guarantee.counts.size)
-    return RegionTable(tuple(promise_texts(guarantee, _largest(guarantee.radius, every, most))), int(every.size))
+    return Shown(tuple(promise_texts(guarantee, _largest(guarantee.radius, every, most))), int(every.size))
 
 
 def _computed(inputs: Inputs) -> list[tuple[str, str]]:

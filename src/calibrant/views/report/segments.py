@@ -1,11 +1,10 @@
 """Segments, largest proved error first: one row each, and small figures of the first."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._audit import Audit, Finding
+from calibrant._audit import Audit, AuditTable, Finding
 from calibrant._numbers import lower, nearest, upper
 from calibrant._typing import IndexArray
 from calibrant.views.report.figures import Figure, audit_figure
@@ -13,49 +12,45 @@ from calibrant.views.report.scales import SMALL, Axis, Tick, limits_of, shared_l
 from calibrant.views.report.wording import FINDINGS, NO_FINDING, name_of
 
 _BAR = 120.0
+_OPEN_ROWS = 40  # a longer table is folded
 _SMALL_REGIONS = 48  # a small figure shows the finest resolution with at most so many regions
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Rows first to last of the audit's table, which belong to one segment; the first holds all of the segment."""
+class Shown:
+    """Rows of a table as text, and how many rows there are in all."""
 
-    segment: Hashable
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """The section on segments."""
-
-    n_segments: int
-    n_found: int
     rows: tuple[dict[str, str], ...]
-    ticks: tuple[Tick, ...]
-    figures: tuple[Figure, ...]
+    total: int
 
     @property
     def left_out(self) -> int:
-        """Segments that are not in the table."""
-        return self.n_segments - len(self.rows)
+        """How many rows are not shown."""
+        return self.total - len(self.rows)
+
+    @property
+    def folded(self) -> bool:
+        """Whether the table is long enough to be folded away."""
+        return len(self.rows) > _OPEN_ROWS
 
 
-def blocks(audit: Audit) -> list[Block]:
-    """The groups of the table: all rows first, then the segments."""
-    starts = np.flatnonzero(audit.table.resolution == 0).tolist()
-    ends = [*starts[1:], audit.table.resolution.size]
-    return [Block(audit.table.segment[start], start, end) for start, end in zip(starts, ends, strict=True)]
+@dataclass(frozen=True, slots=True)
+class Segments(Shown):
+    """The section on segments."""
+
+    n_found: int
+    ticks: tuple[Tick, ...]
+    figures: tuple[Figure, ...]
 
 
-def finest(audit: Audit, block: Block, most: int | None = None) -> IndexArray:
+def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArray:
     """The regions of the block's finest resolution; with `most`, of the finest that has no more regions."""
-    levels = audit.table.resolution[block.first : block.last]
+    levels = table.resolution[block]
     sizes = np.bincount(levels)
     chosen = sizes.size - 1
     if most is not None and sizes[chosen] > most:
         chosen = int(np.flatnonzero(sizes <= most).max(initial=0))
-    return block.first + np.flatnonzero(levels == chosen)
+    return block.start + np.flatnonzero(levels == chosen)
 
 
 def segments_section(audit: Audit, *, most_rows: int, most_figures: int) -> Segments | None:
@@ -65,28 +60,27 @@ def segments_section(audit: Audit, *, most_rows: int, most_figures: int) -> Segm
     table = audit.table
     found = {finding.segment: finding for finding in audit.findings}
     order = {segment: place for place, segment in enumerate(found)}
-    groups = [block for block in blocks(audit) if block.segment is not None]
-    groups.sort(key=lambda block: (order.get(block.segment, len(order)), -int(table.counts[block.first])))
+    groups = [(table.segment[block.start], block) for block in table.blocks[1:]]
+    groups.sort(key=lambda group: (order.get(group[0], len(order)), -int(table.counts[group[1].start])))
     shown = groups[:most_rows]
-    first = np.array([block.first for block in shown])
+    first = np.array([block.start for _, block in shown])
     scale = limits_of(np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist())
     axis = Axis(*scale, 4.0, _BAR - 4.0)
     return Segments(
-        n_segments=len(groups),
-        n_found=sum(block.segment in found for block in groups),
-        rows=tuple(_row(audit, block, found.get(block.segment), axis) for block in shown),
+        rows=tuple(_row(table, block.start, found.get(segment), axis) for segment, block in shown),
+        total=len(groups),
+        n_found=sum(segment in found for segment, _ in groups),
         ticks=(Tick(axis.start, f"{scale[0]:g}"), Tick(axis.end, f"{scale[1]:g}")),
-        figures=_figures(audit, groups[:most_figures]),
+        figures=_figures(audit, [block for _, block in groups[:most_figures]]),
     )
 
 
-def _row(audit: Audit, block: Block, finding: Finding | None, axis: Axis) -> dict[str, str]:
+def _row(table: AuditTable, row: int, finding: Finding | None, axis: Axis) -> dict[str, str]:
     """A segment, as the table shows it: texts, and the paths of its bar and tick."""
-    table, row = audit.table, block.first
     low, high, mean = float(table.lower[row]), float(table.upper[row]), float(table.mean_score[row])
     kind, verdict = NO_FINDING if finding is None else FINDINGS[finding.direction]
     return {
-        "name": name_of(block.segment),
+        "name": name_of(table.segment[row]),
         "count": f"{table.counts[row]:,}",
         "kind": kind,
         "verdict": verdict,
@@ -98,13 +92,13 @@ def _row(audit: Audit, block: Block, finding: Finding | None, axis: Axis) -> dic
     }
 
 
-def _figures(audit: Audit, worst: list[Block]) -> tuple[Figure, ...]:
+def _figures(audit: Audit, worst: list[slice]) -> tuple[Figure, ...]:
     table = audit.table
-    drawn = [finest(audit, block, _SMALL_REGIONS) for block in worst]
+    drawn = [finest(table, block, _SMALL_REGIONS) for block in worst]
     every = np.concatenate(drawn)
     both = np.concatenate([table.lower[every], table.upper[every]])
     limits = shared_limits(table.mean_score[every].tolist(), both.tolist())
     return tuple(
-        audit_figure(f"segment-{number}", name_of(block.segment), audit, chosen, frame=SMALL, limits=limits)
-        for number, (block, chosen) in enumerate(zip(worst, drawn, strict=True), start=1)
+        audit_figure(f"segment-{number}", name_of(table.segment[chosen[0]]), audit, chosen, frame=SMALL, limits=limits)
+        for number, chosen in enumerate(drawn, start=1)
     )
