@@ -731,7 +731,7 @@ def test_no_more_is_read_than_a_model_may_hold():
             return b" " * size
 
     file = Endless()
-    with pytest.raises(InvalidValueError, match="bytes long"):
+    with pytest.raises(InvalidValueError, match="at most 8,000,000 bytes"):
         load_model(file)
     assert file.size == _text.MOST_BYTES + 1
 

@@ -131,31 +131,32 @@ def as_scores(scores: ArrayLike | None, *, positive_column: Literal[0, 1] = 1, n
             _check_finite(array[:, column], name)
         _check_probabilities(array, name)
         return array[:, positive_column]
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        flat = array.ndim == 2 and array.shape[0] == 1
-        raise InvalidValueError(
-            name,
-            "have shape (n,), (n, 1) or, from predict_proba, (n, 2)",
-            got=f"shape {array.shape}",
-            advice="use .ravel() for a single row of scores" if flat else None,
-        )
-    array = _as_real(array, name)
-    _check_finite(array, name)
-    return array
+    return _finite(_flat(array, name, "(n,), (n, 1) or, from predict_proba, (n, 2)"), name)
 
 
 def as_numbers(values: ArrayLike, name: str) -> FloatArray:
     """Return `values` as a finite one-dimensional float64 array; two columns are no single row of numbers here."""
-    array = as_array(values, name)
+    return _finite(as_column(values, name), name).astype(np.float64)
+
+
+def as_column(values: ArrayLike | None, name: str) -> NDArray[Any]:
+    """Return `values` of shape (n,) or (n, 1), of any kind, as a one-dimensional array."""
+    return _flat(as_array(values, name), name, "(n,)")
+
+
+def _flat(array: NDArray[Any], name: str, shapes: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
+        return array[:, 0]
     if array.ndim != 1:
-        raise InvalidValueError(name, "have shape (n,)", got=f"shape {array.shape}")
+        advice = "use .ravel() for a single row" if array.ndim == 2 and array.shape[0] == 1 else None
+        raise InvalidValueError(name, f"have shape {shapes}", got=f"shape {array.shape}", advice=advice)
+    return array
+
+
+def _finite(array: NDArray[Any], name: str) -> NDArray[Any]:
     array = _as_real(array, name)
     _check_finite(array, name)
-    return array.astype(np.float64)
+    return array
 
 
 def _check_finite(array: NDArray[Any], name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._input import as_array, is_missing, missing_entry, shown
+from calibrant._input import as_array, as_column, is_missing, missing_entry, shown
 from calibrant._numbers import counted
 from calibrant._text import Setting, Text
 from calibrant._typing import ArrayLike, CodeArray
@@ -49,11 +49,7 @@ def encode_labels(
     `score_columns` is 2 where the scores are the output of `predict_proba`: there the second column belongs to the
     second class, so a positive label need not be named.
     """
-    labels = as_array(y, "y")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise InvalidValueError("y", "have shape (n,)", f"shape {labels.shape}")
+    labels = as_column(y, "y")
     if labels.size == 0:
         raise InvalidValueError("y", "have at least one row", "an empty array")
     labels = _of_one_kind(labels, "y")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_array, check_rows, check_same_length, missing_entry
+from calibrant._input import as_array, as_column, check_rows, check_same_length, missing_entry
 from calibrant._params import CheckedParameters, Rule, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
@@ -48,10 +48,7 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         """Scores as columns, each row's class as its column, and the classes."""
         self._check_parameters()
         columns = _as_columns(scores)
-        labels = as_array(y, "y")
-        labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-        if labels.ndim != 1:
-            raise InvalidValueError("y", "have shape (n,)", got=f"shape {labels.shape}")
+        labels = as_column(y, "y")
         if labels.dtype.kind == "f" and (missing := np.flatnonzero(np.isnan(labels))).size:
             raise missing_entry("y", int(missing[0]), missing.size, "NaN")
         check_same_length(columns, labels)
@@ -66,9 +63,8 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         place = np.clip(np.searchsorted(known[order], labels), 0, known.size - 1)
         strange = np.flatnonzero(known[order][place] != labels)
         if strange.size:
-            raise InvalidValueError(
-                "y", f"hold only labels of classes {shown(known.tolist())}", shown(labels[strange[0]])
-            )
+            rule = f"hold only labels of classes {shown(known.tolist())}"
+            raise InvalidValueError("y", rule, shown(labels[strange[0]]))
         return columns, order[place], known
 
     def _columns(self, scores: ArrayLike) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from calibrant._file import write_file
+from calibrant._params import TEXT, Instance
 from calibrant._text import shown
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.saving._text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
@@ -192,12 +193,8 @@ def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping
 
     model = given if isinstance(given, Model) else Model(given)
     if not isinstance(model.calibrator, ScoreCalibrator):
-        raise InvalidTypeError(
-            "calibrator_or_model",
-            "be a fitted calibrator of scores or a Model",
-            got=type(model.calibrator).__name__,
-            advice="use its to_dict, if it has one",
-        )
+        rule, advice = "be a fitted calibrator of scores or a Model", "use its to_dict, if it has one"
+        raise InvalidTypeError("calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice)
     return Model(
         model.calibrator,
         _check_columns(model.columns if columns is None else columns),
@@ -276,11 +273,9 @@ def _read(data: bytes) -> Model:
     if content["checksum"] != checksum:
         advice = "get it again from where it was made, for it was changed or damaged since it was written"
         raise InvalidValueError("the model file", "have the checksum of its content", got="another", advice=advice)
-    if not isinstance(content["created_by"], str):
-        raise InvalidTypeError("created_by of the model file", "be text", got=shown(content["created_by"]))
+    TEXT.check("created_by of the model file", content["created_by"])
     columns = _check_columns(content["columns"])
-    if not isinstance(content["provenance"], dict):
-        raise InvalidTypeError("provenance of the model file", "be an object", got=shown(content["provenance"]))
+    Instance(dict, "an object").check("provenance of the model file", content["provenance"])
     _check_promise(content["promise"])
     _check_regions(content["calibrator"])
     calibrator = _read_calibrator(content["calibrator"], content["promise"])
@@ -307,8 +302,7 @@ def _check_promise(promise: Any) -> None:
         if promise[name] is not None and type(promise[name]) is not float:
             rule = "be a number with a decimal point, or null"
             raise InvalidTypeError(f"{name} of the promise", rule, got=shown(promise[name]))
-    if not isinstance(promise["sentence"], str):
-        raise InvalidTypeError("sentence of the promise", "be text", got=shown(promise["sentence"]))
+    TEXT.check("sentence of the promise", promise["sentence"])
 
 
 def _check_regions(calibrator: Any) -> None:

@@ -65,15 +65,16 @@ def parse(data: Any) -> dict[str, Any]:
 def _parsed(data: bytes) -> dict[str, Any]:
     if not data:
         raise InvalidValueError("the model file", "be a JSON object", got="an empty file")
-    if len(data) > MOST_BYTES:
-        raise InvalidValueError("the model file", f"be at most {MOST_BYTES:,} bytes long", got="more")
     for start, what in _OTHER_KINDS.items():
         if data.startswith(start):
             raise is_not_a_model(what)
-    if data.count(b",") > MOST_VALUES:
-        raise InvalidValueError("the model file", f"have at most {MOST_VALUES:,} values", got="more")
-    if data.count(b"[") + data.count(b"{") > MOST_OBJECTS:
-        raise InvalidValueError("the model file", f"have at most {MOST_OBJECTS:,} lists and objects", got="more")
+    for size, most, unit in (
+        (len(data), MOST_BYTES, "bytes"),
+        (data.count(b","), MOST_VALUES, "values"),
+        (data.count(b"[") + data.count(b"{"), MOST_OBJECTS, "lists and objects"),
+    ):
+        if size > most:
+            raise InvalidValueError("the model file", f"have at most {most:,} {unit}", got="more")
     try:
         content = json.loads(data.decode(), object_pairs_hook=_object, parse_int=_whole, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
