@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -253,13 +253,17 @@ FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
 """Part of the rows: a fraction of them, or how many."""
 
 
+Rules: TypeAlias = Mapping[str, Rule[object]]
+"""The rule of each parameter."""
+
+
 class CheckedParameters:
     """An estimator that declares what its parameters must be.
 
     `pos_label` and `classes` have no rule here: they are checked together with the labels.
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {}
+    _parameter_rules: ClassVar[Rules] = {}
 
     def _check_parameters(self) -> None:
         """Raise an error for the first parameter that breaks its rule."""

@@ -24,7 +24,7 @@ from calibrant._params import (
     Integer,
     Optional,
     RandomState,
-    Rule,
+    Rules,
     as_generator,
 )
 from calibrant._text import Setting, Text, shown
@@ -120,7 +120,7 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     ((2, 2), (2, 2))
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "estimator": Having(("fit",), "a classifier, such as LogisticRegression()"),
         "calibrator": Optional(
             Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
@@ -144,7 +144,8 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         if "method" in parameters:
             advice = "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another"
             raise InvalidTypeError("method", "be left out", got=shown(parameters["method"]), advice=advice)
-        return super().__new__(cls)
+        instance: Self = super().__new__(cls)
+        return instance
 
     def fit(self, X: Any, y: ArrayLike, *, X_target: Any = None, **params: Any) -> Self:
         """Fit the model on one part of the rows, and calibrate it on the other.

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomState, Rule, as_generator
+from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomState, Rules, as_generator
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
@@ -150,7 +150,7 @@ class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
            [False,  True]])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "conditional": Choice(KINDS),
         "center": Number(),
         "randomized": Flag(),

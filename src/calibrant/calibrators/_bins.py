@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from calibrant._params import (
     Only,
     Optional,
     RandomState,
-    Rule,
+    Rules,
     ScoreRange,
     thread_count,
 )
@@ -44,7 +44,7 @@ U = TypeVar("U")
 class BinParameters(CheckedParameters):
     """The parameters of every calibrator that cuts bins of a score, and their rules."""
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "n_bins": Integer(1) | Only("auto"),
         "strategy": Choice(STRATEGIES),
         "confidence_level": OPEN_UNIT,
@@ -72,7 +72,7 @@ class BinParameters(CheckedParameters):
 class CutParameters(BinParameters):
     """The same, and the parameter of calibrators that take regions fixed beforehand too."""
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         **BinParameters._parameter_rules,
         "partition": Optional(Instance(Partition, "a Partition")),
     }
@@ -114,7 +114,7 @@ class CutParameters(BinParameters):
 class RegionParameters(CutParameters):
     """The same, and the parameter of calibrators that predict one value in each region."""
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {**CutParameters._parameter_rules, "value": Choice(VALUES)}
+    _parameter_rules: ClassVar[Rules] = {**CutParameters._parameter_rules, "value": Choice(VALUES)}
 
     value: str = "mean"
 

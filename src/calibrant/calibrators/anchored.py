@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import Choice, Instance, Integer, Rule, check_state, error_budget, thread_count
+from calibrant._params import Choice, Instance, Integer, Rules, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import CutParameters, automatic_bins, cut_and_count
@@ -121,7 +121,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     ('beta', 0.051)
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
         **CutParameters._parameter_rules,
     }

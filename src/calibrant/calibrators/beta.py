@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import Choice, Rule
+from calibrant._params import Choice, Rules
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
@@ -72,7 +72,7 @@ class BetaCalibrator(CurveCalibrator):
     [1.0, 1.0, 0.0]
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"parameters": Choice(PARAMETERS)}
+    _parameter_rules: ClassVar[Rules] = {"parameters": Choice(PARAMETERS)}
     _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 

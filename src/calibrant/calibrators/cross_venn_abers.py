@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
-from calibrant._params import Choice, Rule, check_state
+from calibrant._params import Choice, Rules, check_state
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
@@ -81,7 +81,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     array([0.2, 0.9])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
+    _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES)}
 
     loss: str = "log"
     pos_label: Hashable = None

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._input import as_array
 from calibrant._labels import Classes
 from calibrant._lock import Locked
-from calibrant._params import OPEN_UNIT, Choice, Flag, Instance, Integer, Jobs, Optional, Rule, thread_count
+from calibrant._params import OPEN_UNIT, Choice, Flag, Instance, Integer, Jobs, Optional, Rules, thread_count
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators.regions import RegionCalibrator
@@ -106,7 +106,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     1600
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "partition": Optional(Instance(Partition, "a Partition")),
         "confidence_level": OPEN_UNIT,
         "sequence": Choice(SEQUENCES),

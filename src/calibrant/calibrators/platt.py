@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from calibrant._params import Flag, Rule
+from calibrant._params import Flag, Rules
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, read_number
@@ -70,7 +70,7 @@ class PlattCalibrator(CurveCalibrator):
     True
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"smoothing": Flag()}
+    _parameter_rules: ClassVar[Rules] = {"smoothing": Flag()}
     _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 

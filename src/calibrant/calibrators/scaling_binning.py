@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._numbers import counted
-from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rule, check_state, thread_count
+from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rules, check_state, thread_count
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Seed
 from calibrant.calibrators._bins import RegionParameters
@@ -102,7 +102,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
     (True, 0.041)
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
         **{
             name: rule

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import Choice, Rule
+from calibrant._params import Choice, Rules
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
@@ -71,7 +71,7 @@ class TemperatureCalibrator(CurveCalibrator):
     1.96
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"scale": Choice(SCALES)}
+    _parameter_rules: ClassVar[Rules] = {"scale": Choice(SCALES)}
     _learned: ClassVar[tuple[str, ...]] = ("temperature",)
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 

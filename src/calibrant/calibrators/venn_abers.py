@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant import kernels
-from calibrant._params import Choice, Rule
+from calibrant._params import Choice, Rules
 from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
@@ -93,7 +93,7 @@ class VennAbersCalibrator(CurveCalibrator):
     array([0.3333, 0.5263, 0.6667])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {"loss": Choice(LOSSES)}
+    _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES)}
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
 

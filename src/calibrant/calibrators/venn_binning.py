@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
-from calibrant._params import Choice, Rule, check_state
+from calibrant._params import Choice, Rules, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import BinParameters
 from calibrant.calibrators.binning import BinningCalibrator
@@ -85,7 +85,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
     array([0.2, 0.7])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "loss": Choice(LOSSES),
         **BinParameters._parameter_rules,
     }

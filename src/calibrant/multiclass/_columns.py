@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, as_column, check_rows, check_same_length, missing_entry
-from calibrant._params import CheckedParameters, Rule, check_state
+from calibrant._params import CheckedParameters, Rules, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
@@ -26,7 +26,7 @@ _SCHEMA = "calibrant.multiclass/1"
 class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         name: RegionParameters._parameter_rules[name] for name in ("n_bins", "confidence_level", "interval", "value")
     }
     _key: ClassVar[str]  # of what was learned, in a saved state

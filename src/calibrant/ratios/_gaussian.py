@@ -1,13 +1,13 @@
 """Gaussian bumps centred on target rows: the basis in which uLSIF, RuLSIF and KLIEP write the ratio."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._input import as_numbers
-from calibrant._params import Flag, Integer, Number, Optional, RandomState, Rule
+from calibrant._params import Flag, Integer, Number, Optional, RandomState, Rule, Rules
 from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
@@ -96,7 +96,7 @@ class Centers(Rule[Any]):
 class GaussianRatio(DensityRatio):
     """A density ratio that is a sum of Gaussian bumps."""
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "centers": Centers(),
         "bandwidth": Optional(Grid()),
         "standardize": Flag(),

@@ -1,12 +1,11 @@
 """KLIEP: the ratio under which the target rows are most likely."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from calibrant._params import Integer, Rule, as_generator
+from calibrant._params import Integer, Rules, as_generator
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios._gaussian import Basis, GaussianRatio, batches
@@ -69,7 +68,7 @@ class KLIEP(GaussianRatio):
     (1.0, array([0.5, 1.4]))
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {**GaussianRatio._parameter_rules, "cv": Integer(2)}
+    _parameter_rules: ClassVar[Rules] = {**GaussianRatio._parameter_rules, "cv": Integer(2)}
 
     cv: int = 5
 

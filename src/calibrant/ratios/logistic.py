@@ -1,13 +1,12 @@
 """The ratio from a classifier that tells the two populations apart."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._params import Having, Optional, Rule
+from calibrant._params import Having, Optional, Rules
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import (
@@ -59,7 +58,7 @@ class LogisticRatio(DensityRatio):
     array([1. , 1.7])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         "classifier": Optional(
             Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")
         )

@@ -1,10 +1,9 @@
 """RuLSIF: a bounded ratio, against a mixture of both populations."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from calibrant._params import Number, Rule
+from calibrant._params import Number, Rules
 from calibrant.ratios.ulsif import ULSIF
 
 
@@ -47,7 +46,7 @@ class RuLSIF(ULSIF):
     array([0.6, 1. , 1.2])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         **ULSIF._parameter_rules,
         "mixing": Number("a number in [0, 1)", 0.0, 1.0, open_high=True),
     }

@@ -1,13 +1,13 @@
 """uLSIF: unconstrained least-squares importance fitting, with its leave-one-out score in closed form."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from calibrant._params import Jobs, Optional, Rule, as_generator, thread_count
+from calibrant._params import Jobs, Optional, Rules, as_generator, thread_count
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.ratios._gaussian import Basis, GaussianRatio, Grid
 from calibrant.ratios._least_squares import LeastSquares
@@ -73,7 +73,7 @@ class ULSIF(GaussianRatio):
     The 2,000 source rows are worth 1,439 rows of the target population, and cover about 100% of it.
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         **GaussianRatio._parameter_rules,
         "penalty": Optional(Grid()),
         "n_jobs": Jobs(),

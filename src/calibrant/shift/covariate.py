@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_weights, check_rows
 from calibrant._labels import Classes, name_classes
-from calibrant._params import Choice, Having, Number, Optional, Rule, as_generator, error_budget
+from calibrant._params import Choice, Having, Number, Optional, Rules, as_generator, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
@@ -117,7 +117,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     (array([0.34, 0.69]), 0.037)
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         **RegionParameters._parameter_rules,
         "interval": Choice(SHIFT_METHODS),
         "value": Choice(VALUES),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, Optional, Rule, check_state, error_budget
+from calibrant._params import OPEN_UNIT, Optional, Rules, check_state, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import RegionParameters, cut_and_count
@@ -83,7 +83,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     array([0.02, 0.91])
     """
 
-    _parameter_rules: ClassVar[Mapping[str, Rule[Any]]] = {
+    _parameter_rules: ClassVar[Rules] = {
         **RegionParameters._parameter_rules,
         "target_prior": Optional(OPEN_UNIT),
         "source_prior": Optional(OPEN_UNIT),

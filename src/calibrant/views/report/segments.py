@@ -50,7 +50,7 @@ def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArr
     chosen = sizes.size - 1
     if most is not None and sizes[chosen] > most:
         chosen = int(np.flatnonzero(sizes <= most).max(initial=0))
-    return block.start + np.flatnonzero(levels == chosen)
+    return int(block.start) + np.flatnonzero(levels == chosen)
 
 
 def segments_section(audit: Audit, *, most_rows: int, most_figures: int) -> Segments | None:
