@@ -70,9 +70,6 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "key_numbers": _key_numbers(audit, guarantee),
         "before": _before_figure(inputs, sizes.marks),
         "after": _after_figure(guarantee, after, sizes.marks),
-        "checked": after is not None,
-        "has_calibrator": guarantee is not None,
-        "has_promise": isinstance(guarantee, Guarantee),
         "before_table": _audit_table(audit, sizes.table_rows),
         "after_table": _promise_table(guarantee, sizes.table_rows) if isinstance(guarantee, Guarantee) else None,
         "confidence": percent(audit.confidence_level),
@@ -84,7 +81,6 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "computed": _computed(inputs),
         "source": _facts(inputs.source),
         "versions": f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
-        "glossary": wording.GLOSSARY,
         "version": __version__,
     }
 

@@ -14,23 +14,6 @@ FINDINGS = {TOO_HIGH: ("high", "too high"), TOO_LOW: ("low", "too low")}
 
 NO_FINDING = ("none", "no evidence")
 
-GLOSSARY = (
-    ("Score", "The number between 0 and 1 that the model gives to a row."),
-    ("Rate", "The share of rows of the positive class. A score is calibrated if, among all rows with the same score, "
-     "this share equals the score."),
-    ("Region", "A range of scores, or one score value, sometimes within one segment. Rates can be counted only over "
-     "regions."),
-    ("Band", "The confidence limits for the average true rate of a region. All bands of the audit hold at once with "
-     "the stated confidence."),
-    ("Confidence", "If the data were drawn again and again, all statements would be true in at least this share of "
-     "the draws."),
-    ("Proved", "It follows from the data and the stated assumptions, with the stated confidence, for every "
-     "distribution. Nothing is assumed about the model."),
-    ("No evidence", "These rows do not prove an error. There may still be one."),
-    ("Epsilon", "The largest distance, over all regions, between a calibrated probability and a rate that the data "
-     "do not rule out."),
-)  # fmt: skip
-
 AUDIT_METHOD = (
     "Scores are cut into regions of about equal size, at several resolutions, by their order alone. Each region has "
     "binomial limits that hold although rates differ from row to row (Hoeffding 1956); at a single score value they "
