@@ -1,6 +1,6 @@
 """How well scores agree with labels. Each metric has an interval that is either valid or labelled heuristic."""
 
-from calibrant.metrics.adaptive import sweep_bins
+from calibrant.metrics.bins import sweep_bins
 from calibrant.metrics.ece import debiased_ece, ece
 from calibrant.metrics.estimate import Estimate
 from calibrant.metrics.proper import BrierScore, brier_score, log_loss

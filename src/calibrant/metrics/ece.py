@@ -10,8 +10,7 @@ from calibrant._params import Choice, Integer, Only, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
-from calibrant.metrics.adaptive import sweep_binned
-from calibrant.metrics.bins import Bins, binned, read_forecasts
+from calibrant.metrics.bins import Bins, binned, read_forecasts, sweep_binned
 from calibrant.metrics.estimate import Estimate
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
