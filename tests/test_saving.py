@@ -163,7 +163,7 @@ def test_provenance_of_a_model_is_kept_unless_given_anew():
 
 def test_file_is_for_readers_too():
     lines = written(SMALL).decode().splitlines()
-    assert lines[1] == '  "format": "calibrant.model/1",'
+    assert lines[1] == '  "format": "calibrant.model/2",'
     assert '        "counts": [20, 19, 19],' in lines
     promise = json.loads(written(SMALL))["promise"]
     assert promise == {
@@ -264,6 +264,17 @@ def test_damage_is_said_to_be_damage():
     refused(data[:500], "cut short")
 
 
+def test_only_files_of_the_first_format_may_say_an_epsilon_of_the_older_budget():
+    proved = SMALL.guarantee_.epsilon
+    slightly_too_good = json.loads(written(SMALL)) | {"promise": {**saving._promise(SMALL), "epsilon": 0.99 * proved}}
+    refused(sealed(slightly_too_good), "epsilon of the promise must follow from the calibrator's own counts")
+    older = read(sealed({**slightly_too_good, "format": "calibrant.model/1"}))
+    assert older.guarantee_.epsilon == proved
+    assert json.loads(written(older.calibrator))["promise"]["epsilon"] == proved
+    too_good = {**slightly_too_good["promise"], "epsilon": 0.89 * proved}
+    refused(sealed({**slightly_too_good, "format": "calibrant.model/1", "promise": too_good}), "epsilon of the promise")
+
+
 # Hostile files
 
 
@@ -341,7 +352,7 @@ HOSTILE = {
     "format of another kind": (b'{"format": ["calibrant.model/1"]}', "not a calibrant model file"),
     "another format": (b'{"format": "calibrant.tally/1"}', "not a calibrant model file"),
     "format 0": (changed("format", to="calibrant.model/0"), "not a calibrant model file"),
-    "newer": (changed("format", to="calibrant.model/2"), "newer calibrant.*upgrade"),
+    "newer": (changed("format", to="calibrant.model/3"), "newer calibrant.*upgrade"),
     "much newer": (b'{"format": "calibrant.model/12", "anything": 1}', "newer calibrant.*upgrade"),
     "unknown entry": (sealed({**json.loads(written(SMALL)), "exec": "rm"}), "exactly the entries"),
     "missing entry": (b'{"format": "calibrant.model/1"}', "none named 'checksum'"),

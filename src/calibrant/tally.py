@@ -95,7 +95,7 @@ class WeightSums:
         if not len(w) == len(w2) == len(wy) == len(w2y) == smallest.size == largest.size:
             raise InvalidValueError("weights", "have one entry per region in every sum", got="different lengths")
         for total, part in ((w, wy), (w2, w2y)):
-            if not (ExactSums.nothing(len(w)).at_most(part) and part.at_most(total)):
+            if not (ExactSums([0] * len(w)).at_most(part) and part.at_most(total)):
                 raise InvalidValueError("sums of weights", "lie between 0 and the whole")
         if (np.isinf(smallest) != np.isinf(largest)).any() or (smallest > largest)[np.isfinite(smallest)].any():
             raise InvalidValueError("smallest weights", "be at most the largest weights, and null in the same regions")

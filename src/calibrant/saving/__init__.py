@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "NotAModelError", "load_model", "save_model"]
 
-FORMAT = "calibrant.model/1"
+FORMAT = "calibrant.model/2"
 MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
 PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
 _EPSILON_ACCURACY = 1e-9  # of limits: another release, or another machine, may round otherwise
-# In files of the first release rates had all of the error budget, so epsilon was less by some percent. It is derived
-# again; what the file says is only for people who read the file.
-_OLDER = 0.9
+# The least that a file may say, as a share of the epsilon that its counts prove. In files of the first format rates had
+# all of the error budget, so epsilon was less by some percent. It is derived again from the counts in any case.
+_LEAST_EPSILON = {"calibrant.model/1": 0.9, FORMAT: 1.0}
 _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise", "calibrator")
 
 
@@ -124,7 +124,7 @@ def save_model(
     >>> file = io.StringIO()
     >>> save_model(PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), file)
     >>> file.getvalue().splitlines()[1]
-    '  "format": "calibrant.model/1",'
+    '  "format": "calibrant.model/2",'
     """
     model = _as_model(calibrator_or_model, columns, provenance)
     text = pretty(_sealed(model)) + "\n"
@@ -278,14 +278,14 @@ def _read(data: bytes) -> Model:
     Instance(dict, "an object").check("provenance of the model file", content["provenance"])
     _check_promise(content["promise"])
     _check_regions(content["calibrator"])
-    calibrator = _read_calibrator(content["calibrator"], content["promise"])
+    calibrator = _read_calibrator(content["calibrator"], content["promise"], _LEAST_EPSILON[content["format"]])
     written = {"checksum": checksum, "created_by": content["created_by"], "sentence": content["promise"]["sentence"]}
     return Model(calibrator, columns, content["provenance"], written)
 
 
 def _check_format(content: Mapping[str, Any]) -> None:
     found = content.get("format")
-    if found == FORMAT:
+    if isinstance(found, str) and found in _LEAST_EPSILON:
         return
     number = re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found) if isinstance(found, str) else None
     if number is None:
@@ -320,7 +320,7 @@ def _check_regions(calibrator: Any) -> None:
         raise InvalidValueError("the model file", f"have at most {MOST_REGIONS:,} regions", got="more")
 
 
-def _read_calibrator(state: Any, promise: Mapping[str, Any]) -> "ScoreCalibrator":
+def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: float) -> "ScoreCalibrator":
     # brings in the whole package; only now, for what raised before needs none of it
     from calibrant.calibrators.base import ScoreCalibrator
 
@@ -331,7 +331,7 @@ def _read_calibrator(state: Any, promise: Mapping[str, Any]) -> "ScoreCalibrator
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
         said = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
         raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
-    for name, least in (("epsilon", _OLDER), ("confidence_level", 1.0)):
+    for name, least in (("epsilon", least_epsilon), ("confidence_level", 1.0)):
         said, found = promise[name], recomputed[name]
         if said is None or found is None:
             same = said == found

@@ -12,7 +12,7 @@ MOST_VALUES = 500_000
 MOST_OBJECTS = 200_000
 DEEPEST = 40
 MOST_DIGITS = 100
-_MARK, _START = b'"calibrant.model/1"', 1000  # a file with this at its start is a model file, though it may be damaged
+_MARK, _START = b'"calibrant.model/', 1000  # a file with this at its start is a model file, though it may be damaged
 _OTHER_KINDS = {
     b"\x1f\x8b": "it is compressed; unpack it first",
     b"PK\x03\x04": "it is a zip archive",
