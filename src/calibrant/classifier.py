@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, check_cv, cross_val_predict
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import assert_all_finite, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
@@ -52,6 +52,7 @@ class _Task:
     classes: NDArray[Any]
     to_model: dict[str, Any]
     to_calibrator: dict[str, Any]
+    groups: Any
     generator: np.random.Generator
 
     @property
@@ -73,17 +74,21 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
 
     Parameters
     ----------
-    estimator : classifier
-        Needs `predict_proba` or `decision_function`. It is cloned and fitted on a random part of the rows. Pass a model
-        that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it.
+    estimator : classifier, fitted booster or function
+        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on a random part of the rows.
+        Pass a model that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it. So they do for an
+        object without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
+        scores, such as ``itemgetter("score")`` for a column. A high score speaks for the second of the sorted classes.
     calibrator : calibrator, default=None
         None is `BinningCalibrator(n_bins="auto")`.
-    cv : None, int or splitter, default=None
+    cv : None, int, splitter or list of splits, default=None
         None holds out `calibration_size` of the rows to calibrate on, drawn at random and never stratified, so that
-        they are independent draws, as the guarantee needs. Otherwise the calibrator sees out-of-fold scores, and the
-        model is then fitted on all rows. All rows are used, but the scores are not the final model's, so nothing is
-        proved; `guarantee_` says so. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own
-        model and calibrator, and their predictions are merged (see `CrossVennAbersCalibrator`).
+        they are independent draws, as the guarantee needs. A splitter or list with one split, (training rows,
+        calibration rows), is a hold-out of your own, such as the last month. With several splits the calibrator sees
+        out-of-fold scores, and the model is then fitted on all rows. The scores are not the final model's, so nothing
+        is proved; `guarantee_` says so. `TimeSeriesSplit` calibrates on the later rows; `GroupKFold` needs `groups` in
+        `fit`. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator, and
+        their predictions are merged (see `CrossVennAbersCalibrator`).
     calibration_size : float or int, default=0.25
         Fraction or number of rows to calibrate on, for `cv=None`.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
@@ -105,9 +110,12 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     Notes
     -----
     Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all others to the
-    model's `fit`. `sample_weight` goes to the model: the calibrator measures the rates of the population as it is. With
-    scikit-learn's metadata routing switched on, requests decide instead. Arguments with one entry per row are split
-    with the rows.
+    model's `fit`. `sample_weight` trains the model, and `calibration_weight` calibrates it: by itself, the calibrator
+    measures the rates of the population as it is. Rows of `sample_weight` 0 take part in nothing. With scikit-learn's
+    metadata routing switched on, requests decide instead. Arguments with one entry per row are split with the rows.
+
+    In a `Pipeline`, put the classifier outside: ``CalibratedClassifier(make_pipeline(StandardScaler(), model))`` has
+    `predict_interval`, `predict_set` and `guarantee_`, which a `Pipeline` does not pass on from its last step.
 
     Examples
     --------
@@ -121,11 +129,13 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     """
 
     _parameter_rules: ClassVar[Rules] = {
-        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()"),
+        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()")
+        | Having(("predict",), "a fitted model with predict")
+        | Having(("__call__",), "a function from rows to scores"),
         "calibrator": Optional(
             Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
         ),
-        "cv": Optional(Integer(2) | Having(("split",), "a splitter")),
+        "cv": Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")),
         "calibration_size": FRACTION_OR_COUNT,
         "response_method": Choice(RESPONSE_METHODS),
         "random_state": RandomState(),
@@ -147,7 +157,24 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         instance: Self = super().__new__(cls)
         return instance
 
-    def fit(self, X: Any, y: ArrayLike, *, X_target: Any = None, **params: Any) -> Self:
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; ``calibrator__n_bins=5`` sets one of the default calibrator where none was given."""
+        nested = any(name.startswith("calibrator__") for name in params)
+        if nested and params.get("calibrator", self.calibrator) is None:
+            params = {**params, "calibrator": self._calibrator()}
+        super().set_params(**params)
+        return self
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        X_target: Any = None,
+        calibration_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
         """Fit the model on one part of the rows, and calibrate it on the other.
 
         Parameters
@@ -159,6 +186,10 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         X_target : array-like or frame of shape (n_target, n_features), optional
             Unlabelled rows of the population that predictions are for, where it is another one; for calibrators that
             correct the difference, such as `ShiftCalibrator(ratio=ULSIF())`.
+        calibration_weight : array-like of shape (n,), optional
+            The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
+        groups : array-like of shape (n,), optional
+            A group per row, for a `cv` that keeps groups together.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 
@@ -171,7 +202,8 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
             rule = "be None for a calibrator that does not correct for another population"
             advice = "use ShiftCalibrator or LabelShiftCalibrator"
             raise InvalidTypeError("X_target", rule, got=f"rows and {shown(self.calibrator)}", advice=advice)
-        task = self._task(X, y, params)
+        given = {"calibration_weight": calibration_weight, "groups": groups}
+        task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
         if self._merges_folds():
             estimator, calibrator = self._fit_folds(task)
         else:
@@ -186,9 +218,13 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
             raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
-            if self.cv is not None:
-                rule = "be None for a frozen estimator, which is not fitted again"
-                raise InvalidValueError("cv", rule, got=shown(self.cv))
+        if self._is_frozen() and self.cv is not None:
+            rule = "be None for a frozen estimator, which is not fitted again"
+            raise InvalidValueError("cv", rule, got=shown(self.cv))
+
+    def _is_frozen(self) -> bool:
+        """Whether the estimator stays as it is."""
+        return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
 
     def _calibrator(self) -> Any:
         return BinningCalibrator() if self.calibrator is None else self.calibrator
@@ -220,16 +256,31 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
             reason = f"Only binary classification is supported. The type of the target is {kind}"
             raise InvalidValueError(None, reason, advice="calibrate one class against the rest")
         labels = column_or_1d(given, warn=True)
+        weight, groups = (params.pop(name, None) for name in ("calibration_weight", "groups"))
+        if groups is not None and (self.cv is None or isinstance(self.cv, int | np.integer)):
+            raise InvalidValueError(
+                "groups", "be None unless cv splits by groups", got="groups", advice="use GroupKFold()"
+            )
         to_model, to_calibrator = self._routed(params)
-        frozen = isinstance(self.estimator, FrozenEstimator)
+        if weight is not None:
+            to_calibrator["sample_weight"] = self._calibration_weight(weight, len(labels))
+        frozen = self._is_frozen()
         if frozen and to_model:
             raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
         generator = as_generator(self.random_state)
-        return _Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, generator)
+        return _Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, groups, generator)
+
+    def _calibration_weight(self, weight: ArrayLike, n_rows: int) -> ArrayLike:
+        if "sample_weight" not in self._fit_arguments():
+            rule, got = "be None for a calibrator whose fit takes no sample_weight", shown(self._calibrator())
+            raise InvalidTypeError("calibration_weight", rule, got=got)
+        if np.shape(weight) != (n_rows,):
+            raise InvalidValueError("calibration_weight", f"have one entry for each of {n_rows} rows", np.shape(weight))
+        return weight
 
     def _two_classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
         seen = np.unique(labels)
-        known = np.asarray(self.estimator.classes_) if frozen else seen
+        known = np.asarray(getattr(self.estimator, "classes_", seen)) if frozen else seen
         if known.size != 2 or not np.isin(seen, known).all():
             rule = f"have the classes of the frozen estimator, {known.tolist()}" if frozen else "have two classes"
             got = f"{seen.tolist()}" if frozen else f"one class only, {seen.tolist()}"
@@ -251,14 +302,15 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     def _fit_pair(self, task: _Task, X_target: Any) -> tuple[Any, Any]:
         """One model and one calibrator."""
         training, rows, scores = None, task.everything, None
-        if isinstance(self.estimator, FrozenEstimator):
+        folds = [] if self._is_frozen() else self._folds(task)
+        if not folds:
             estimator = self.estimator
-        elif self.cv is None:
-            training, rows = self._held_out(task)
+        elif len(folds) == 1:
+            training, rows = folds[0]
             estimator = self._fit_estimator(task, training)
         else:
-            scores = self._out_of_fold_scores(task)
-            estimator = self._fit_estimator(task, rows)
+            rows, scores = self._out_of_fold_scores(task, folds)
+            estimator = self._fit_estimator(task, task.everything)
         if scores is None:
             scores = self._scores(estimator, _taken(task.X, rows), task.classes)
         params = _split(task.to_calibrator, len(task.labels), rows)
@@ -271,15 +323,14 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
             if "target_scores" in wanted:
                 params["target_scores"] = self._scores(estimator, X_target, task.classes)
         calibrator = self._new_calibrator(task.classes).fit(scores, task.labels[rows], **params)
-        if self.cv is not None and isinstance(calibrator.guarantee_, Guarantee):
+        if len(folds) > 1 and isinstance(calibrator.guarantee_, Guarantee):
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED)
         return estimator, calibrator
 
     def _fit_folds(self, task: _Task) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
         """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
         models, calibrators = [], []
-        splitter = check_cv(self._splitter(task.generator), task.labels, classifier=True)
-        for training, rows in splitter.split(task.X, task.labels):
+        for training, rows in self._folds(task):
             models.append(self._fit_estimator(task, training))
             scores = self._scores(models[-1], _taken(task.X, rows), task.classes)
             params = _split(task.to_calibrator, len(task.labels), rows)
@@ -320,14 +371,37 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         """The estimator's score for the second class; of several models, one column each."""
         if isinstance(estimator, tuple):
             return np.column_stack([self._scores(model, X, classes) for model in estimator])
+        if not hasattr(estimator, "fit"):
+            # XGBoost's `predict` takes its own kind of matrix only
+            score = getattr(estimator, "inplace_predict", None) or getattr(estimator, "predict", estimator)
+            return np.asarray(score(X))
         response = getattr(estimator, self._response_method(estimator))(X)
         return _second_class(np.asarray(response), np.asarray(estimator.classes_), classes)
 
-    def _out_of_fold_scores(self, task: _Task) -> FloatArray:
-        cv, name = self._splitter(task.generator), self._response_method(self.estimator)
-        codes = (task.labels == task.classes[1]).astype(np.int64)  # columns of all folds come back in this order
-        response = cross_val_predict(self.estimator, task.X, codes, cv=cv, method=name, params=task.to_model)
-        return _second_class(np.asarray(response), np.array([0, 1]), np.array([0, 1]))
+    def _folds(self, task: _Task) -> list[tuple[IndexArray, IndexArray]]:
+        """Rows to train on and rows to calibrate on; each row calibrates once at most."""
+        if self.cv is None:
+            return [self._held_out(task)]
+        splitter = check_cv(self._splitter(task.generator), task.labels, classifier=True)
+        parts = splitter.split(task.X, task.labels, task.groups)
+        folds = [(np.asarray(training), np.asarray(rows)) for training, rows in parts]
+        if any(np.isin(rows, training).any() for training, rows in folds):
+            raise InvalidValueError("cv", "keep training and calibration rows apart", got="rows in both")
+        if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
+            raise InvalidValueError("cv", "let each row calibrate once at most", got="rows in several parts")
+        return folds
+
+    def _out_of_fold_scores(
+        self, task: _Task, folds: list[tuple[IndexArray, IndexArray]]
+    ) -> tuple[IndexArray, FloatArray]:
+        """The rows that calibrate, in order, and their scores by models that were not trained on them."""
+        scores = [
+            self._scores(self._fit_estimator(task, training), _taken(task.X, rows), task.classes)
+            for training, rows in folds
+        ]
+        every = np.concatenate([rows for _, rows in folds])
+        order = np.argsort(every)
+        return every[order], np.concatenate(scores)[order]
 
     def _splitter(self, generator: np.random.Generator) -> Any:
         if not isinstance(self.cv, int | np.integer):
@@ -377,15 +451,17 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which further arguments go where, when scikit-learn's metadata routing is switched on."""
         to_fit = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=to_fit)
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
         return router.add(calibrator=self._calibrator(), method_mapping=to_fit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        if hasattr(self.estimator, "fit"):
+            inner = get_tags(self.estimator)
+            tags.input_tags.sparse = inner.input_tags.sparse
+            tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
 
 

@@ -1,0 +1,162 @@
+"""CalibratedClassifier among other tools: boosters, functions, grids, weights, splitters, pipelines."""
+
+import pickle
+from operator import itemgetter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, RepeatedKFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from calibrant import BinningCalibrator, CalibratedClassifier, IsotonicCalibrator, OnlineCalibrator
+
+X, Y = make_classification(n_samples=1200, n_features=5, flip_y=0.2, random_state=0)
+SCORES = LogisticRegression().fit(X[:600], Y[:600]).predict_proba(X)[:, 1]
+BINS = BinningCalibrator(n_bins=4)
+
+
+class Booster:
+    """What LightGBM's booster has: a fitted model whose `predict` gives scores; no `fit`, no `classes_`."""
+
+    def __init__(self) -> None:
+        self._model = LogisticRegression().fit(X[:600], Y[:600])
+
+    def predict(self, rows):
+        return self._model.predict_proba(rows)[:, 1]
+
+
+class MatrixBooster(Booster):
+    """What XGBoost's has: `predict` takes a matrix of its own kind, `inplace_predict` takes arrays."""
+
+    def predict(self, rows):
+        raise TypeError("Expecting data to be a DMatrix object")
+
+    def inplace_predict(self, rows):
+        return super().predict(rows)
+
+
+def both_columns(rows):
+    positive = Booster().predict(rows)
+    return np.column_stack([1 - positive, positive])
+
+
+@pytest.mark.parametrize("scorer", [Booster(), MatrixBooster(), Booster().predict, both_columns])
+def test_boosters_and_functions_are_calibrated_on_all_rows(scorer) -> None:
+    model = CalibratedClassifier(scorer, BINS).fit(X[600:], Y[600:])
+    alone = clone(BINS).fit(SCORES[600:], Y[600:])
+    np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(SCORES))
+    np.testing.assert_array_equal(model.predict_interval(X), alone.predict_interval(SCORES))
+    assert model.guarantee_.is_proved
+    again = clone(model).fit(X[600:], np.where(Y[600:] == 1, "yes", "no"))
+    assert set(again.predict(X)) == {"no", "yes"}
+    with pytest.raises(ValueError, match="cv must be None for a frozen estimator"):
+        CalibratedClassifier(scorer, BINS, cv=3).fit(X, Y)
+    with pytest.raises(TypeError, match="sample_weight must be left out for a frozen estimator"):
+        CalibratedClassifier(scorer, BINS).fit(X, Y, sample_weight=np.ones(1200))
+
+
+def test_a_column_of_scores_is_calibrated() -> None:
+    frame = pd.DataFrame({"age": 1.0, "score": SCORES})
+    model = CalibratedClassifier(itemgetter("score"), BINS).fit(frame, Y)
+    np.testing.assert_array_equal(model.predict_proba(frame), clone(BINS).fit(frame["score"], Y).predict_proba(SCORES))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
+
+
+def test_what_is_neither_a_model_nor_a_function_is_refused() -> None:
+    for wrong in ("lightgbm", None, LogisticRegression):
+        with pytest.raises(TypeError, match=r"estimator must be a classifier.*or a function from rows to scores"):
+            CalibratedClassifier(wrong).fit(X, Y)
+
+
+def test_a_grid_reaches_the_default_calibrator() -> None:
+    model = CalibratedClassifier(LogisticRegression())
+    search = GridSearchCV(model, {"calibrator__n_bins": [3, 6]}, scoring="neg_log_loss", cv=2).fit(X, Y)
+    assert search.best_estimator_.calibrator.n_bins in (3, 6)
+    assert model.calibrator is None
+    assert model.set_params(calibrator__confidence_level=0.8).fit(X, Y).guarantee_.confidence_level == 0.8
+    with pytest.raises(ValueError, match="Invalid parameter 'bins'"):
+        CalibratedClassifier(LogisticRegression()).set_params(calibrator__bins=3)
+
+
+def test_sample_weight_trains_and_calibration_weight_calibrates() -> None:
+    weight = np.arange(1200) % 3 + 1
+    plain = CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y)
+    trained = CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, sample_weight=weight)
+    assert (trained.estimator_.coef_ != plain.estimator_.coef_).any()
+    assert trained.calibrator_.tally_.n_rows == 300
+    weighed = CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=weight)
+    np.testing.assert_array_equal(weighed.estimator_.coef_, plain.estimator_.coef_)
+    rows = weighed._folds(weighed._task(X, Y, {}))[0][1]
+    assert weighed.calibrator_.tally_.n_rows == weight[rows].sum() > 500
+    frozen = FrozenEstimator(plain.estimator_)
+    alone = clone(BINS).fit(plain.estimator_.predict_proba(X), Y, sample_weight=weight)
+    assert CalibratedClassifier(frozen, BINS).fit(X, Y, calibration_weight=weight).calibrator_.tally_ == alone.tally_
+
+
+def test_weights_are_never_dropped_silently() -> None:
+    with pytest.raises(TypeError, match="calibration_weight must be None for a calibrator whose fit takes no sample_w"):
+        CalibratedClassifier(LogisticRegression(), OnlineCalibrator(n_bins=3)).fit(
+            X, Y, calibration_weight=np.ones(1200)
+        )
+    with pytest.raises(ValueError, match="calibration_weight must have one entry for each of 1200 rows"):
+        CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=np.ones(7))
+
+
+def test_later_rows_calibrate_where_time_splits() -> None:
+    model = CalibratedClassifier(LogisticRegression(), BINS, cv=TimeSeriesSplit(3)).fit(X, Y)
+    assert model.calibrator_.tally_.n_rows == 900  # the first fourth only trains
+    assert not model.guarantee_.is_proved
+    np.testing.assert_allclose(model.estimator_.coef_, LogisticRegression().fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize(
+    "cv", [[(np.arange(800), np.arange(800, 1200))], PredefinedSplit(np.where(np.arange(1200) < 800, -1, 0))]
+)
+def test_one_split_is_a_hold_out_whose_guarantee_is_proved(cv) -> None:
+    model = CalibratedClassifier(LogisticRegression(), BINS, cv=cv).fit(X, Y)
+    earlier = LogisticRegression().fit(X[:800], Y[:800])
+    np.testing.assert_array_equal(model.estimator_.coef_, earlier.coef_)
+    expected = clone(BINS).fit(earlier.predict_proba(X[800:]), Y[800:])
+    np.testing.assert_array_equal(model.predict_interval(X), expected.predict_interval(earlier.predict_proba(X)))
+    assert model.guarantee_.is_proved
+
+
+def test_groups_stay_together() -> None:
+    groups = np.arange(1200) // 40
+    seen = []
+
+    class Recorder(LogisticRegression):
+        def fit(self, X, y):
+            seen.append({*groups[X[:, 0].astype(int)].tolist()})
+            return super().fit(X, y)
+
+    rows = np.column_stack([np.arange(1200), X])
+    model = CalibratedClassifier(Recorder(max_iter=5000), BINS, cv=GroupKFold(3)).fit(rows, Y, groups=groups)
+    assert model.calibrator_.tally_.n_rows == 1200
+    assert [len(one) for one in seen] == [20, 20, 20, 30]  # the last is fitted on all
+    for cv in (None, 3):
+        with pytest.raises(ValueError, match=r"groups must be None unless cv splits by groups.*GroupKFold"):
+            CalibratedClassifier(LogisticRegression(), BINS, cv=cv).fit(X, Y, groups=groups)
+
+
+def test_rows_never_calibrate_twice_nor_where_they_trained() -> None:
+    with pytest.raises(ValueError, match="cv must let each row calibrate once at most"):
+        CalibratedClassifier(LogisticRegression(), BINS, cv=RepeatedKFold(n_splits=2, n_repeats=2)).fit(X, Y)
+    with pytest.raises(ValueError, match="cv must keep training and calibration rows apart"):
+        CalibratedClassifier(LogisticRegression(), BINS, cv=[(np.arange(900), np.arange(800, 1200))]).fit(X, Y)
+
+
+def test_a_pipeline_inside_the_classifier_has_intervals_sets_and_a_guarantee() -> None:
+    inside = CalibratedClassifier(make_pipeline(StandardScaler(), LogisticRegression()), BINS).fit(X, Y)
+    assert inside.predict_interval(X).shape == inside.predict_set(X).shape == (1200, 2)
+    assert inside.guarantee_.is_proved
+    outside = make_pipeline(StandardScaler(), CalibratedClassifier(LogisticRegression(), IsotonicCalibrator())).fit(
+        X, Y
+    )
+    assert outside.predict_proba(X).shape == (1200, 2)
