@@ -60,6 +60,8 @@ from calibrant.sequences import SEQUENCES
 CALIBRATORS: dict[str, Any] = {
     "default": BinningCalibrator(),
     "ten-bins": BinningCalibrator(n_bins=10),
+    "ten-bins-own": BinningCalibrator(n_bins=10, split=None),
+    "monotone": BinningCalibrator(n_bins=10, split=None, value="monotone"),
     "one-bin": BinningCalibrator(n_bins=1),
     "uniform": BinningCalibrator(n_bins=8, strategy="uniform"),
     "uniform-range": BinningCalibrator(n_bins=5, strategy="uniform", score_range=(-1.0, 2.0)),
@@ -67,7 +69,11 @@ CALIBRATORS: dict[str, Any] = {
     "split-rows": BinningCalibrator(n_bins=5, split=50, random_state=0),
     "midpoint": BinningCalibrator(n_bins=6, value="midpoint"),
     "partition": BinningCalibrator(partition=Partition.from_edges([0.2, 0.5, 0.9])),
-    **{name: BinningCalibrator(n_bins=6, interval=name) for name in METHODS if name != "clopper-pearson"},
+    **{
+        name: BinningCalibrator(n_bins=6, interval=name, split=None, value="mean")
+        for name in METHODS
+        if name != "clopper-pearson"
+    },
     "anchored": AnchoredCalibrator(),
     "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, split=0.2, random_state=0),
     "anchored-temperature": AnchoredCalibrator(TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])),
@@ -80,6 +86,7 @@ CALIBRATORS: dict[str, Any] = {
     "venn-abers": VennAbersCalibrator(),
     "venn-abers-brier": VennAbersCalibrator(loss="brier"),
     "venn-binning": VennBinningCalibrator(n_bins=6),
+    "venn-binning-own": VennBinningCalibrator(n_bins=6, split=None),
     "venn-binning-brier": VennBinningCalibrator(n_bins=5, strategy="uniform", loss="brier"),
     "venn-binning-split": VennBinningCalibrator(n_bins=4, split=0.2, random_state=0),
     "scaling-binning": ScalingBinningCalibrator(random_state=0),
@@ -89,6 +96,7 @@ CALIBRATORS: dict[str, Any] = {
     "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
     "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
     "label-shift": LabelShiftCalibrator(n_bins=6, target_prior=0.4),
+    "label-shift-own": LabelShiftCalibrator(n_bins=6, target_prior=0.4, split=None),
     "label-shift-known": LabelShiftCalibrator(n_bins=4, strategy="uniform", target_prior=0.4, source_prior=0.5),
     "label-shift-split": LabelShiftCalibrator(n_bins=4, target_prior=0.6, split=0.2, random_state=0),
 }
@@ -138,7 +146,15 @@ N_ROWS = 300
 
 def draws_rows(calibrator: Any) -> bool:
     """Whether which rows do what is drawn at random, so that the order of rows matters."""
-    return getattr(calibrator, "split", None) is not None
+    if looks_first(calibrator):
+        given = getattr(calibrator, "partition", None) is not None
+        return calibrator.strategy == "quantile" and not given and calibrator.n_bins != 1
+    return getattr(calibrator, "split", None) is not None or isinstance(calibrator, ClassWiseCalibrator)
+
+
+def looks_first(calibrator: Any) -> bool:
+    """Whether rows are drawn only to look at them, and not where rows have weights."""
+    return isinstance(getattr(calibrator, "split", None), str)
 
 
 def follows_order(calibrator: Any) -> bool:
@@ -163,6 +179,10 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
     "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
     "ignores order": lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator),
     "draws rows": draws_rows,
+    "draws weighted rows": lambda calibrator: draws_rows(calibrator) and not looks_first(calibrator),
+    "weighs rows": lambda calibrator: (
+        (looks_first(calibrator) or not draws_rows(calibrator)) and not follows_order(calibrator)
+    ),
     # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class;
     # a curve that never falls does not follow labels that do
     "mirrors": lambda calibrator: not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve")),
@@ -866,19 +886,26 @@ def check_sets_follow_from_the_intervals(calibrator: Any) -> None:
     np.testing.assert_array_equal(sets[:, 1], ~(upper <= 0.25))
 
 
-@check("scores", "ignores order", "ties", "weights")
+def each_once(calibrator: Any, rows: int) -> dict[str, Any]:
+    """Weights of 1, where rows without weights would be drawn."""
+    return {"sample_weight": np.ones(rows)} if draws_rows(calibrator) else {}
+
+
+@check("scores", "weighs rows", "ties", "weights")
 def check_doubled_data_equals_weight_two(calibrator: Any) -> None:
     scores, y = make_data()
-    doubled = fitted(calibrator, np.concatenate([scores, scores]), np.concatenate([y, y]))
+    once = each_once(calibrator, 2 * scores.size)
+    doubled = fitted(calibrator, np.concatenate([scores, scores]), np.concatenate([y, y]), **once)
     weighted = fitted(calibrator, scores, y, sample_weight=np.full(scores.size, 2))
     assert_same(answers(doubled), answers(weighted, probe(doubled)))
 
 
-@check("scores", "ignores order", "ties", "weights")
+@check("scores", "weighs rows", "ties", "weights")
 def check_weights_equal_repeated_rows_and_zero_equals_removal(calibrator: Any) -> None:
     scores, y = make_data()
     weights = np.random.default_rng(8).integers(0, 4, size=scores.size)
-    repeated = fitted(calibrator, np.repeat(scores, weights), np.repeat(y, weights))
+    once = each_once(calibrator, int(weights.sum()))
+    repeated = fitted(calibrator, np.repeat(scores, weights), np.repeat(y, weights), **once)
     for form in (
         weights,
         weights.astype(float),
@@ -890,7 +917,7 @@ def check_weights_equal_repeated_rows_and_zero_equals_removal(calibrator: Any) -
         assert_same(answers(repeated), answers(weighted, probe(repeated)))
 
 
-@check("scores", "draws rows", "weights")
+@check("scores", "draws weighted rows", "weights")
 def check_weights_are_refused_where_rows_are_drawn(calibrator: Any) -> None:
     scores, y = make_data()
     try:

@@ -175,7 +175,7 @@ def test_mass_of_edge_values_seen_once_is_not_claimed() -> None:
     rng, values, false = np.random.default_rng(11), np.arange(300) / 300, 0
     for _ in range(40):
         scores = rng.choice(values, size=99)
-        fitted = BinningCalibrator(30, classes=(0, 1)).fit(scores, rng.integers(2, size=99))
+        fitted = BinningCalibrator(30, split=None, classes=(0, 1)).fit(scores, rng.integers(2, size=99))
         true = np.mean(fitted.partition_.membership(values) >= 0)
         assert true < 0.98
         false += fitted.guarantee_.restricted_to(1.0).mass > true
@@ -196,8 +196,8 @@ def test_mass_is_unknown_where_nothing_is_proved_about_it() -> None:
 def test_ties_that_make_small_regions_are_remarked_upon() -> None:
     rng = np.random.default_rng(3)
     scores = np.round(rng.uniform(size=2000), 3)
-    one = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=2000) < scores).guarantee_
-    assert any("split=0.2" in remark for remark in one.remarks)
+    one = BinningCalibrator(n_bins=10, split=None).fit(scores, rng.uniform(size=2000) < scores).guarantee_
+    assert any("split='auto'" in remark for remark in one.remarks)
     split = BinningCalibrator(n_bins=10, split=0.2, random_state=0).fit(scores, rng.uniform(size=2000) < scores)
     assert not split.guarantee_.remarks
     assert split.guarantee_.epsilon < one.epsilon
@@ -207,7 +207,7 @@ def test_merged_tallies_give_the_guarantee_of_all_the_data() -> None:
     rng = np.random.default_rng(4)
     scores = rng.uniform(size=4000)
     y = (rng.uniform(size=4000) < scores).astype(int)
-    first = BinningCalibrator(n_bins=5).fit(scores[:1000], y[:1000])
+    first = BinningCalibrator(n_bins=5, split=None).fit(scores[:1000], y[:1000])
     more = Tally.from_data(first.partition_, scores[1000:], y[1000:])
     merged = BinningCalibrator.from_tally(first.partition_, first.tally_ + more)
     again = BinningCalibrator(partition=first.partition_).fit(scores, y)
@@ -225,8 +225,8 @@ def test_to_frame_has_one_row_per_region() -> None:
 def test_advice_for_tied_scores_is_to_let_them_share_a_bin() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
-    tied = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=1000) < scores)
-    assert "Scores are tied: use split=0.2 or fewer bins" in str(tied.guarantee_)
+    tied = BinningCalibrator(n_bins=10, split=None).fit(scores, rng.uniform(size=1000) < scores)
+    assert "Scores are tied: use split='auto' or fewer bins" in str(tied.guarantee_)
     shared = BinningCalibrator(n_bins=10, split=0.2, random_state=0).fit(scores, rng.uniform(size=1000) < scores)
     assert not shared.guarantee_.is_vacuous
 
@@ -267,14 +267,14 @@ def test_two_short_sentences_then_the_assumptions() -> None:
 def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
     rng = np.random.default_rng(5)
     scores = np.round(rng.uniform(size=1000), 1)
-    tied = BinningCalibrator(n_bins=10).fit(scores, rng.uniform(size=1000) < scores).guarantee_
+    tied = BinningCalibrator(n_bins=10, split=None).fit(scores, rng.uniform(size=1000) < scores).guarantee_
 
     def option(setting: Setting) -> str:
         return f"--{setting.parameter} {setting.value}"
 
-    assert "use --split 0.2 or fewer bins" in tied.sentence(option)
-    assert render(tied.advice, option) == "Scores are tied: use --split 0.2 or fewer bins"
-    assert tied.advice == "Scores are tied: use split=0.2 or fewer bins"
+    assert "use --split auto or fewer bins" in tied.sentence(option)
+    assert render(tied.advice, option) == "Scores are tied: use --split auto or fewer bins"
+    assert tied.advice == "Scores are tied: use split='auto' or fewer bins"
     assert pickle.loads(pickle.dumps(tied.advice)).parts == tied.advice.parts  # type: ignore[attr-defined]
 
 
@@ -282,7 +282,7 @@ def test_more_regions_than_bins_are_explained() -> None:
     rng = np.random.default_rng(7)
     scores = np.round(rng.uniform(size=4000), 2)
     y = rng.uniform(size=4000) < scores
-    tied = BinningCalibrator(n_bins=5).fit(scores, y)
+    tied = BinningCalibrator(n_bins=5, split=None).fit(scores, y)
     assert "9 regions (5 bins and 4 single score values)" in str(tied.guarantee_)
     groups = np.where(rng.uniform(size=4000) < 0.5, "a", "b")
     grouped = BinningCalibrator(n_bins=5, strategy="uniform").fit(scores, y, segments=groups)

@@ -60,7 +60,7 @@ def test_limits_of_own_quantiles_are_over_all_runs_of_spacings_and_all_numbers_o
 def test_limits_of_own_quantiles_in_segments_share_alpha_in_quarters() -> None:
     rng = np.random.default_rng(1)
     segments = np.repeat(["a", "b"], [300, 700])
-    fitted = BinningCalibrator(2).fit(rng.uniform(size=1000), rng.integers(2, size=1000), segments=segments)
+    fitted = BinningCalibrator(2, split=None).fit(rng.uniform(size=1000), rng.integers(2, size=1000), segments=segments)
     share, sizes = TAU / 4 / 2, np.array([300, 700])
     counts = fitted.partition_.cut_counts().reshape(2, 2)
     n = sizes[:, None]

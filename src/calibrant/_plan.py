@@ -11,10 +11,12 @@ from scipy.stats import binom
 
 from calibrant._input import shown
 from calibrant._numbers import percent, upper
-from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Optional, check_bins, error_budget
+from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Only, Optional, check_bins, error_budget
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
+from calibrant.calibrators._bins import look_size
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.intervals import METHODS, get_method
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.bounded_mean import lower_mean
@@ -47,8 +49,8 @@ class Plan:
         As given.
     base_rate : float or None
         Overall rate of positives, as given; None for the worst case.
-    split : float, int or None
-        Fraction or number of rows that are only used to cut bins.
+    split : "auto", float, int or None
+        As given.
     probability : float
         The probability that a fit gives at most `epsilon`: 1 without a base rate and a split, else as given.
     """
@@ -60,7 +62,7 @@ class Plan:
     n_bins: int
     interval: str
     base_rate: float | None
-    split: float | int | None
+    split: float | int | str | None
     probability: float
 
     def __str__(self) -> str:
@@ -81,15 +83,15 @@ def plan(
     n_bins: int = 10,
     base_rate: float | None = None,
     interval: str = "clopper-pearson",
-    split: float | int | None = None,
+    split: float | int | str | None = "auto",
     probability: float = 0.9,
 ) -> Plan:
     """Return the number of labels needed for a target epsilon, or the epsilon that a number of labels gives.
 
-    Claimed, for quantile bins, `value="mean"` and scores without ties: a fit of `n` rows has at most the planned
-    epsilon. Without `base_rate` and `split` this is sure. With them, it holds with at least the stated `probability`,
-    because the number of positives, or of rows in a bin, is random. Assumed then: rows are independent draws, and the
-    base rate is as given.
+    Claimed, for quantile bins, `value="jeffreys"` or "mean", and scores without ties: a fit of `n` rows has at most the
+    planned epsilon. Without `base_rate` and a number as `split` this is sure. With them, it holds with at least the
+    stated `probability`, because the number of positives, or of rows in a bin, is random. Assumed then: rows are
+    independent draws, and the base rate is as given.
 
     Parameters
     ----------
@@ -107,11 +109,12 @@ def plan(
         `probability` quantile of that number. For rates above 1/2, read negatives for positives.
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
-    split : float or int, optional
-        Fraction or number of rows that are only used to cut bins. The size of the smallest bin is then random. By
+    split : "auto", None, float or int, default="auto"
+        As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A fraction or number of rows
+        is only used to cut bins. The size of the smallest bin is then random. By
         `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B / t) rows cut the bins, then with
-        probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. Without a split the
-        counts are known exactly.
+        probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and
+        None the counts are known exactly.
     probability : float, default=0.9
         How likely the plan must be to succeed, with `base_rate` or `split`. What is left, 1 - probability, is shared
         equally by the numbers that are random: of positives, of rows in a bin, of rows that a fraction draws.
@@ -147,9 +150,9 @@ def plan(
     n_bins = check_bins(n_bins)
     base_rate = Optional(OPEN_UNIT).check("base_rate", base_rate)
     Choice(_INTERVALS).check("interval", interval)
-    split = Optional(FRACTION_OR_COUNT).check("split", split)
+    split = Optional(FRACTION_OR_COUNT | Only("auto")).check("split", split)
     probability = OPEN_UNIT.check("probability", probability)
-    sure = base_rate is None and split is None
+    sure = base_rate is None and split in (None, "auto")
     question = _Question(confidence_level, n_bins, interval, base_rate, split, 1.0 if sure else probability)
     if epsilon is not None:
         return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
@@ -165,7 +168,7 @@ class _Question:
     n_bins: int
     interval: str
     base_rate: float | None
-    split: float | int | None
+    split: float | int | str | None
     probability: float
 
     def answer(self, n: int) -> Plan:
@@ -178,18 +181,22 @@ class _Question:
     @property
     def _alpha(self) -> float:
         """What the limits on rates may miss."""
-        return budgets(error_budget(self.confidence_level))[0]
+        alpha = budgets(error_budget(self.confidence_level))[0]
+        return alpha * (1.0 - ABSORBED_SHARE) if self.split == "auto" and self.n_bins > 1 else alpha
 
     @property
     def _share(self) -> float:
         """What each random number may go wrong with: of positives, of rows in a bin, of rows that cut the bins."""
-        events = (self.base_rate is not None) + (self.split is not None) + isinstance(self.split, float)
+        drawn = 0 if self.split in (None, "auto") else 1 + isinstance(self.split, float)
+        events = (self.base_rate is not None) + drawn
         return error_budget(self.probability) / max(events, 1)
 
     def _sizes(self, n: int) -> "_Sizes":
-        if self.split is None:
+        if self.split is None or isinstance(self.split, str):
             if n < self.n_bins:
                 raise InvalidValueError("n", ("be at least ", Setting("n_bins", self.n_bins)), got=str(n))
+            if self.split == "auto":
+                n -= look_size(n, self.n_bins)
             ranks = np.concatenate([[0], edge_ranks(n, self.n_bins), [n + 1]])
             sizes = np.unique(np.diff(ranks) - 1).tolist()
             return _Sizes(sizes[0], sizes, n)
@@ -217,8 +224,10 @@ class _Question:
 
     def _bound(self, rows: int, most: int) -> float:
         """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
-        if rows == 0:
-            return 1.0
+        # the value of Jeffreys lies so far from the mean, at most
+        return 1.0 if rows == 0 else min(1.0, self._bound_of_mean(rows, most) + 0.5 / (rows + 1))
+
+    def _bound_of_mean(self, rows: int, most: int) -> float:
         alpha, rate = self._alpha, min(1.0, most / rows)
         if self.interval == "hoeffding":
             return float(self._radii(np.zeros(1, dtype=np.int64), rows)[0])
@@ -256,7 +265,8 @@ class _Question:
         for start in range(0, positives.size, size):
             batch = np.resize(positives[start : start + size], size)
             limits = method(Tally.from_counts(np.full(size, rows), batch), alpha)
-            radii.append(np.maximum(limits.upper - batch / rows, batch / rows - limits.lower))
+            values = np.array([batch / rows, (batch + 0.5) / (rows + 1)])  # of both values that are planned for
+            radii.append(np.maximum(limits.upper - values.min(axis=0), values.max(axis=0) - limits.lower))
         return np.minimum(np.concatenate(radii) * (1.0 + _ROUNDING), 1.0)
 
 

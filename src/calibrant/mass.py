@@ -66,12 +66,13 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
     whose sum follows Beta(2B - 2, n + 3 - 2B); the other half of alpha pays for all B from 1 to n at once. Ties change
     nothing.
 
-    With segments of the latter kind, a region's mass is its segment's mass times its mass within the segment. The
-    masses of segments, the regions within them, the edges within them, and the unseen segments get a quarter of alpha
-    each.
+    With segments of the latter kind, or where each segment had a draw of its own, a region's mass is its segment's mass
+    times its mass within the segment. The masses of segments, the regions within them, the edges within them, and the
+    unseen segments get a quarter of alpha each. Rows that were drawn count for the masses of segments.
     """
-    if partition.cuts_own_sample:
-        return _own_sample_limits(partition.as_bins(), tally, alpha)
+    parts = partition.bins_by_segment.values()
+    if partition.cuts_own_sample or (partition.has_segments and any(part.aside for part in parts)):
+        return _limits_within_segments(partition.as_bins(), tally, alpha)
     n_regions, n_rows = tally.n_regions, tally.n_rows
     if not partition.has_segments:
         return MassLimits(upper_limit(tally.counts, np.full(n_regions, n_rows), alpha / n_regions), 0.0)
@@ -81,24 +82,28 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
     return MassLimits(regions, missing_mass_limit(seen, share))
 
 
-def _own_sample_limits(bins: Bins, tally: Tally, alpha: float) -> MassLimits:
+def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimits:
     parts = bins.parts
     share = alpha / (4 * len(parts)) if bins.has_segments else alpha / 2
     own = np.array([part.cuts_own_sample for part in parts])
-    n_rows = np.array([part.n_rows or 0 for part in parts])
     segment = bins.layout.cells.segment
-    n_runs = (n_rows + 1.0) * (n_rows + 2.0) / 2.0
-    within = upper_limit(bins.cut_counts(), n_rows[segment], (share / n_runs)[segment])
-    within[~own[segment]] = 1.0
+    counted = np.bincount(segment, weights=tally.counts, minlength=len(parts)).astype(np.int64)
+    n_rows = np.array([part.n_rows or 0 for part in parts])
+    # with rows counted later, nothing tells how many of them are of a segment with other edges
+    one_sample = own.all() or int(n_rows.sum() + counted[~own].sum()) == tally.n_rows
+    n_rows[~own] = counted[~own]
+    n_runs = np.where(own, (n_rows + 1.0) * (n_rows + 2.0) / 2.0, np.bincount(segment))
+    rows = np.where(own[segment], bins.cut_counts(), tally.counts)
+    within = upper_limit(rows, n_rows[segment], (share / n_runs)[segment])
     spacings = np.array([_spacings_at_edges(part) for part in parts])
     edges = upper_limit(np.clip(spacings - 1, 0, n_rows), n_rows, share / np.maximum(n_rows, 1))
     edges[spacings == 0] = 0.0
     if not bins.has_segments:
         return MassLimits(within, float(edges[0]))
-    segment_mass = upper_limit(n_rows, np.full(n_rows.size, n_rows.sum()), share)
-    other = ~own & (np.bincount(segment, weights=tally.counts) > 0)  # how many of these rows are of the sample?
-    segment_mass[other] = 1.0
-    unseen = 1.0 if other.any() else missing_mass_limit(n_rows, alpha / 4)
+    drawn_too = n_rows + [part.aside for part in parts]
+    segment_mass = upper_limit(drawn_too, np.full(len(parts), drawn_too.sum()), share)
+    segment_mass[~own & (not one_sample)] = 1.0
+    unseen = missing_mass_limit(drawn_too, alpha / 4) if one_sample else 1.0
     return MassLimits(segment_mass[segment] * within, min(1.0, unseen + float(segment_mass @ edges)))
 
 
@@ -106,7 +111,7 @@ def _spacings_at_edges(part: ScorePartition) -> int:
     """Spacings, fixed beforehand, in which all edge values lie that were seen once."""
     if part.first_rank is None or part.n_rows is None:
         return 0
-    ranks = part.first_rank[~part.is_atom]
+    ranks = part.first_rank[~part.is_tied]
     if not ranks.size:
         return 0
     fewest = part.edges.size + 1

@@ -116,6 +116,8 @@ class Tally:
         Fingerprint of the partition; tallies of different partitions are not added.
     weights : WeightSums or None
         Sums of importance weights, where they were given.
+    absorbed : Tally or None
+        What was seen at the edges that bins absorb; these rows count in their bins too.
 
     Examples
     --------
@@ -131,6 +133,7 @@ class Tally:
     uncounted: int = 0
     partition: str | None = None
     weights: WeightSums | None = field(default=None, repr=False)
+    absorbed: "Tally | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("counts", "positives"):
@@ -194,6 +197,10 @@ class Tally:
         threads: int = 1,
     ) -> Self:
         """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for."""
+        if partition.has_absorbed:
+            bins = partition.as_bins()
+            cells = cls._of(bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads)
+            return cells.regrouped(bins.count_regions, bins)  # type: ignore[return-value]
         fingerprint = partition.fingerprint
         if weights is None and repeats is None:
             return cls(*partition.count(prepared, codes, threads=threads), fingerprint)
@@ -215,8 +222,11 @@ class Tally:
         np.add.at(counts, regions[inside], self.counts[inside])
         np.add.at(positives, regions[inside], self.positives[inside])
         weights = None if self.weights is None else self.weights.regrouped(regions, partition.n_regions)
-        uncounted = self.uncounted + int(self.counts[~inside].sum())
-        return Tally(counts, positives, uncounted, partition.fingerprint, weights)
+        uncounted, absorbed = self.uncounted + int(self.counts[~inside].sum()), None
+        if partition.has_absorbed:
+            cells = partition.as_bins().absorbed_cells
+            absorbed = Tally(self.counts[cells], self.positives[cells])
+        return Tally(counts, positives, uncounted, partition.fingerprint, weights, absorbed)
 
     def part(self, regions: slice) -> "Tally":
         """Some of the regions, as a tally of no partition in particular."""
@@ -256,6 +266,7 @@ class Tally:
             self.uncounted + other.uncounted,
             self.partition,
             None if self.weights is None or other.weights is None else self.weights + other.weights,
+            None if self.absorbed is None or other.absorbed is None else self.absorbed + other.absorbed,
         )
 
     def __radd__(self, other: object) -> "Tally":
@@ -278,6 +289,7 @@ class Tally:
             "uncounted": self.uncounted,
             "partition": self.partition,
             "weights": None if self.weights is None else self.weights.to_dict(),
+            **({} if self.absorbed is None else {"absorbed": self.absorbed.to_dict()}),
         }
 
     @classmethod
@@ -287,7 +299,8 @@ class Tally:
         weights = None if state["weights"] is None else WeightSums.from_dict(state["weights"])
         if state["partition"] is not None and not isinstance(state["partition"], str):
             raise InvalidTypeError("partition", "be a fingerprint, or None", got=type(state["partition"]).__name__)
-        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights)
+        absorbed = None if state.get("absorbed") is None else Tally.from_dict(state["absorbed"])
+        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights, absorbed)
         if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
             raise InvalidValueError("weights", "have a smallest weight in every region with rows")
         return tally

@@ -21,7 +21,8 @@ MASS = 0.9
 LEVEL = 1e-4
 
 DESIGNS = {
-    "own": {"strategy": "quantile"},
+    "own": {"strategy": "quantile", "split": None},
+    "auto": {"strategy": "quantile"},
     "split": {"strategy": "quantile", "split": 0.25},
     "uniform": {"strategy": "uniform"},
 }

@@ -19,6 +19,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
+from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
 from calibrant.guarantee.statement import Claim, Statement
 from calibrant.intervals import Interval, get_method
 from calibrant.intervals.kolmogorov import kolmogorov_distance
@@ -63,8 +64,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         Confidence that everything claimed holds at once.
     interval : str, default="clopper-pearson"
         Interval of the rates; as in `BinningCalibrator`.
-    split : None, float or int, default=None
-        As in `BinningCalibrator`: rows that only cut the regions.
+    split : "auto", None, float or int, default="auto"
+        As in `BinningCalibrator`: how rows are drawn that only cut the regions.
     strategy, score_range
         As in `BinningCalibrator`.
     partition : Partition, default=None
@@ -165,10 +166,10 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             sample_weight=sample_weight,
             threads=thread_count(self.n_jobs),
         )
-        partition, tally, classes, reach, rows = cut_and_count(data, self)
+        partition, tally, classes, reach, rows, facts = cut_and_count(data, self)
         regions = partition.as_bins()
         grid = Grid.count(rows, regions, _sizes(regions, tally))
-        limits = get_method(self.interval).function(tally, self._budgets()[0])
+        limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
         with np.errstate(all="ignore"):
             whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
             name, curve = self._fit_curves(whole, grid, regions, tally, limits)
@@ -177,7 +178,6 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_moved = np.unique(curve.regions(regions)[shifted]).size
-        facts = data.facts(drawn=self.split is not None)
         self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts)
         self.score_range_seen_ = reach.seen
         return self
@@ -223,13 +223,17 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         facts: RowFacts,
     ) -> None:
         """Derive the guarantee from the curve as it is, however it came about."""
-        _, for_curve, for_mass = self._budgets()
+        for_rates, for_curve, for_mass = self._budgets()
         method = get_method(self.interval)
         regions = partition.as_bins()
         average, unknown = averages
-        spread = curve.variation(regions) * kolmogorov_distance(tally.counts, for_curve)
+        between = rows_between(partition, tally).counts
+        distance = kolmogorov_distance(between, for_curve)
+        # an edge that a region absorbs has at most this share of it, and as many rows
+        absorbed = np.maximum(absorbed_shares(partition, for_rates), 1.0 - between / np.maximum(tally.counts, 1))
+        spread = curve.variation(regions) * np.where(between < tally.counts, distance + absorbed, distance)
         asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
-        said = Statement.about(partition, split=self.split is not None, n_bins=asked, theorem=method.theorem)
+        said = Statement.about(partition, split=self.split not in (None, "auto"), n_bins=asked, theorem=method.theorem)
         guarantee = Guarantee.from_limits(
             partition,
             tally,
@@ -304,7 +308,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         if ((average < low - unknown) | (average > high + unknown)).any():
             raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
         moved = Integer(0).check("anchored", saved["anchored"])
-        limits = get_method(self.interval).function(tally, self._budgets()[0])
+        limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
         facts = RowFacts.from_dict(state)
         self._set_curve(saved["name"], curve, (average, unknown), moved, partition, tally, limits, classes, facts)
 

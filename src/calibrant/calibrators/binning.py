@@ -42,13 +42,19 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
     interval : str, default="clopper-pearson"
         "clopper-pearson", "blaker", "hoeffding", "empirical-bernstein" (the paper's), "kl" or "umd"; see
         `calibrant.intervals`.
-    value : {"mean", "midpoint"}, default="mean"
-        What is predicted in a bin: its rate of positives (the paper's h_n, unbiased), or the interval's midpoint
-        (smallest epsilon).
-    split : None, float or int, default=None
-        For quantile bins: the fraction or number of rows, drawn at random, that only cut the edges. None uses every
-        row for both, which is exact too (see `Partition.uniform_mass`) and gives narrower intervals; a split serves
-        scores with many small ties.
+    value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
+        What is predicted in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1), never exactly 0 or 1.
+        "mean": the rate of positives, k / N (the paper's h_n, unbiased). "midpoint": the middle of the interval, which
+        gives the smallest epsilon. "monotone": "jeffreys", but neighbouring bins whose values would fall share one
+        value, within each segment. That keeps the order of the scores. Its price: epsilon is measured from the shared
+        value, so it grows by as much as that lies away from a bin's own.
+    split : "auto", None, float or int, default="auto"
+        For quantile bins: where the edges come from. "auto" looks at a few rows, drawn at random, which are not
+        counted. If no two of them have the same score, the edges are order statistics of the other rows, each of which
+        is counted too. If some do, these rows and some more only cut the edges. With segments, each segment has its
+        look. With `sample_weight` there is no look, and the edges are order statistics of all rows. None takes order
+        statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores without ties
+        (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the edges.
     score_range : (float, float), default=None
         Range of fixed-width bins; None is (0, 1).
     partition : Partition, default=None
@@ -58,7 +64,8 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the split. The same rows in the same order give the same split wherever they are; None draws afresh.
+        Seed of the look and of the split. The same rows in the same order give the same draw wherever they are; None
+        draws afresh.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -128,15 +135,14 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        plain = segments is None and sample_weight is None and self.split is None
+        plain = segments is None and sample_weight is None and self.split in (None, "auto")
         if plain and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
         return self._fit_rows(self._read(scores, y, segments, sample_weight))
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        partition, tally, classes, reach, _ = cut_and_count(data, self)
-        facts = data.facts(drawn=self.split is not None)
+        partition, tally, classes, reach, _, facts = cut_and_count(data, self)
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes, facts)
         self.score_range_seen_ = reach.seen
         return self
@@ -173,6 +179,6 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
             confidence_level=self.confidence_level,
             value=self.value,
             positive_label=classes.positive,
-            split=self.split is not None,
+            split=self.split not in (None, "auto"),
             n_bins=None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins),
         )

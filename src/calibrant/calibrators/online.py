@@ -61,7 +61,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         Number of bins to cut, when no partition is given.
     warmup : int, default=1000
         Number of rows that cut them.
-    value : {"mean", "midpoint"}, default="mean"
+    value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
         What is predicted in a region, as in `BinningCalibrator`.
     pos_label, classes : optional
         The positive class, and both classes, as in `BinningCalibrator`. They are those of the first batch; set them if
@@ -119,7 +119,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
 
     n_bins: int = 10
     warmup: int = 1000
-    value: str = "mean"
+    value: str = "jeffreys"
     pos_label: Hashable = None
     classes: ArrayLike | None = None
     n_jobs: int | None = None

@@ -45,9 +45,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         facts = RowFacts() if facts is None else facts
         self.partition_ = partition
         self.tally_ = tally
-        said = guarantee.statement
-        assumed, notes = (*said.assumed, *facts.assumed), (*said.notes, *facts.notes)
-        self.guarantee_ = guarantee.with_facts(assumed=tuple(dict.fromkeys(assumed)), notes=tuple(dict.fromkeys(notes)))
+        self.guarantee_ = guarantee.of_rows(facts)
         self._facts = facts
         self._set_classes(classes)
 

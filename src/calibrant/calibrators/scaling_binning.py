@@ -78,8 +78,8 @@ class ScalingBinningCalibrator(RegionCalibrator):
 
     Notes
     -----
-    The value of a bin is its rate of positives (or the interval's midpoint), not the mean of the base map over it as
-    in Kumar, Liang and Ma (2019). A strictly increasing base map leaves the order of scores alone, so bins of equal
+    The value of a bin comes from its own labels (see `value`), not from the mean of the base map over it as in Kumar,
+    Liang and Ma (2019). A strictly increasing base map leaves the order of scores alone, so bins of equal
     mass are then those of the score itself: the base decides where `strategy="uniform"` puts its bins, and which
     scores are worth telling apart (isotonic), but a strictly increasing one with quantile bins gives what
     `BinningCalibrator` gives on half of the rows.
@@ -119,7 +119,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
     strategy: str = "quantile"
     confidence_level: float = 0.9
     interval: str = "clopper-pearson"
-    value: str = "mean"
+    value: str = "jeffreys"
     pos_label: Hashable = None
     classes: ArrayLike | None = None
     random_state: Seed = 0
@@ -157,7 +157,8 @@ class ScalingBinningCalibrator(RegionCalibrator):
         base.fit(rows.scores[fits], rows.codes[fits])
         base.score_range_seen_ = None  # the range of all rows is kept instead
         binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits])
-        self._set_parts(base, binned, rows.known, rows.facts(drawn=False))
+        facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
+        self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 

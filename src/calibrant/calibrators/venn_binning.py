@@ -14,6 +14,7 @@ from calibrant.calibrators._bins import BinParameters
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, merged
+from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData
 from calibrant.tally import Tally
 
@@ -122,12 +123,12 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         """Return p0 and p1, shape (n, 2): the probability of the positive class if the row's own label is 0, or 1.
 
         They are not limits of a confidence interval; `predict_interval` gives those. They are 0 and 1 where the score
-        equals an edge that was seen once.
+        equals an edge that was seen once. A tied edge that is part of a bin has numbers of its own.
         """
         check_is_fitted(self)
         bins = self.partition_.as_bins()
         region = bins.count_regions[:, None]
-        table = np.where(region >= 0, np.column_stack(_multiprobability(self.tally_))[bins.count_regions], [0.0, 1.0])
+        table = np.where(region >= 0, np.column_stack(_multiprobability(_by_cell(self.tally_, bins))), [0.0, 1.0])
         both: FloatArray = self._look_up(table, scores, segments, bins.cells)
         return both
 
@@ -137,6 +138,16 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         binned = self._binning()
         binned._restore(state, classes)
         self._set_bins(binned, classes)
+
+
+def _by_cell(tally: Tally, bins: Bins) -> Tally:
+    """What was seen in each cell: a tied edge was selected, so that its labels and those of its bin stay apart."""
+    counts, positives = (column[bins.count_regions] for column in (tally.counts, tally.positives))
+    if tally.absorbed is not None:
+        edge = bins.absorbed_cells
+        for column, at_edge in ((counts, tally.absorbed.counts), (positives, tally.absorbed.positives)):
+            column[edge], column[edge + 1] = at_edge, column[edge + 1] - at_edge
+    return Tally(counts, positives)
 
 
 def _multiprobability(tally: Tally) -> tuple[FloatArray, FloatArray]:

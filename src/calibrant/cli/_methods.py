@@ -48,8 +48,8 @@ class Settings:
     bins: int | str = "auto"
     confidence: float = 0.9
     interval: str | None = None
-    split: float | None = None
-    value: str = "mean"
+    split: float | str | None = None
+    value: str | None = None
     score_range: tuple[float, float] | None = None
     weight_bound: float | None = None
     weighted: bool = False
@@ -90,6 +90,8 @@ class Settings:
         common = ("confidence", "seed") if takes else ()
         given = {_PARAMETERS.get(part, part): getattr(self, part) for part in (*takes, *common)}
         chosen = {parameter: value for parameter, value in given.items() if value is not None}
+        if chosen.get("split") == "none":
+            chosen["split"] = None
         return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
 
     def fit(self, data: "ScoredData", labels: Mapping[str, Any]) -> Any:

@@ -52,16 +52,18 @@ class Bins(click.ParamType):  # type: ignore[type-arg]
 
 
 class Share(click.ParamType):  # type: ignore[type-arg]
-    """A fraction such as 0.2, or a number of rows such as 500."""
+    """A fraction such as 0.2, a number of rows such as 500, or auto or none."""
 
     name = "share"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
         """Read the text."""
+        if value in ("auto", "none"):
+            return str(value)
         try:
             return int(value) if str(value).strip().isdigit() else float(value)
         except ValueError:
-            self.fail(f"must be a fraction such as 0.2, or a number of rows; got {value!r}", param, ctx)
+            self.fail(f"must be auto, none, a fraction such as 0.2, or a number of rows; got {value!r}", param, ctx)
 
 
 def column(name: str, text: str) -> Callable[[Command], Command]:
@@ -76,13 +78,13 @@ label = column("label", "Column of outcomes.")
 segment = column("segment", "Column of segments. Each segment gets its own bins and its own verdict.")
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
-row_id = column("id", "Column of row ids, so that --split draws the same rows in any order.")
+row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
 coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws.")
-split = click.option("--split", type=Share(), metavar="SHARE", help="Fraction or number of rows that only cut bins. "
-                     "Helps where many scores are tied.")  # fmt: skip
+split = click.option("--split", type=Share(), metavar="SHARE", help="Fraction or number of rows that only cut bins; "
+                     "none: every row cuts and counts. Default: auto, a look for tied scores decides.")  # fmt: skip
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),

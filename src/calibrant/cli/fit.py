@@ -32,8 +32,8 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
               "uniform and scaling-binning have a guarantee.")  # fmt: skip
 @option.bins("Number of bins; with --segment, in each segment.")
 @click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
-@click.option("--value", type=click.Choice(("mean", "midpoint")), default="mean", show_default=True,
-              help="What is predicted in a bin.")  # fmt: skip
+@click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
+              help="What is predicted in a bin. Default: jeffreys; with --weight, mean.")  # fmt: skip
 @option.split
 @click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
               help="Range of uniform bins. Default: 0 1.")  # fmt: skip
@@ -55,7 +55,6 @@ def command(**options: Any) -> int:
     calibrant fit scores.csv --score p --label y -o model.json
     calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json
     calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json
-    calibrant fit forest.csv --score p --label y --split 0.2 -o model.json       # tied scores
     calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """

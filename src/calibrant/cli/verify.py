@@ -41,7 +41,7 @@ class Check:
 def command(**options: Any) -> int:
     """Fit the model again from DATA, and say whether its certificate stands.
 
-    DATA are the rows the model was fitted on, in any format and, unless --split was used without --id, in any order.
+    DATA are the rows the model was fitted on, in any format. Give them in the same order, unless fit had --id.
     Columns are those of fit, and rows are skipped as in fit. Exit code 0: everything was recomputed, and it stands; 1:
     it does not stand, or there is none; 3: a part could not be recomputed from these rows, such as bins that were given
     by hand.
@@ -105,7 +105,7 @@ def _recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
     from calibrant.rows.draw import DRAW_RULE
 
     calibrator, settings = model.calibrator, settings_of(model)
-    drawn, by_command = getattr(calibrator, "split", None) is not None, bool(settings)
+    drawn, by_command = calibrator.guarantee_.draws_rows, bool(settings)
     labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
     if hasattr(calibrator, "partial_fit"):
         return None, _unchecked("regions", "a stream depends on when its rows came, which the data do not say")

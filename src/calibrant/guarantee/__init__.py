@@ -1,7 +1,8 @@
 """The last of the four ideas: what follows from the intervals, in numbers and in plain English."""
 
-from calibrant.guarantee.base import VALUES, Guarantee, NoGuarantee, PartialGuarantee, check_tally
+from calibrant.guarantee.base import Guarantee, NoGuarantee, PartialGuarantee, check_tally
 from calibrant.guarantee.statement import Caveat, Edges, Event, ImportanceWeights, Population, Statement
+from calibrant.guarantee.values import VALUES
 
 __all__ = [
     "VALUES",

@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from calibrant._optional import pandas
-from calibrant._params import Choice, Number, error_budget
+from calibrant._params import Number, error_budget
 from calibrant._text import PlainText, Text, in_python, render, words
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import statement as said
-from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Statement
+from calibrant.guarantee.absorbed import region_limits
+from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Edges, Statement
+from calibrant.guarantee.values import region_values
 from calibrant.intervals import Interval, get_method
 from calibrant.mass import MassLimits, budgets, mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
+from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VALUES = ("mean", "midpoint")
 _SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only where epsilon says nothing
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
@@ -124,7 +126,7 @@ class Guarantee:
         guarantee = cls.from_limits(
             partition,
             tally,
-            method(tally, for_rates, partition),
+            region_limits(partition, tally, method, for_rates),
             confidence_level=confidence_level,
             method=method.name,
             value=value,
@@ -151,12 +153,7 @@ class Guarantee:
         `value` may also be the predicted values themselves, one per region.
         """
         check_tally(partition, tally)
-        if isinstance(value, str):
-            Choice(VALUES).check("value", value)
-            middle = limits.midpoint  # 1/2 where nothing was seen
-            values = middle if value == "midpoint" else np.where(tally.counts > 0, tally.rates, middle)
-        else:
-            values = value
+        values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
         return cls(
             confidence_level=float(confidence_level),
             method=method,
@@ -210,6 +207,11 @@ class Guarantee:
         return not self.statement.caveats
 
     @property
+    def draws_rows(self) -> bool:
+        """Whether rows were drawn at random that count in no region."""
+        return self.statement.edges is Edges.OTHER_ROWS or self.statement.looked > 0
+
+    @property
     def is_vacuous(self) -> bool:
         """Whether the guarantee is no better than predicting 1/2 without any data."""
         return self.epsilon >= 0.5
@@ -221,6 +223,17 @@ class Guarantee:
     def with_facts(self, **facts: Any) -> "Guarantee":
         """Return the same numbers with other fields of the statement."""
         return replace(self, statement=replace(self.statement, **facts))
+
+    def of_rows(self, facts: RowFacts) -> "Guarantee":
+        """Return the same numbers, with what is to be said of how the rows were read."""
+        said = self.statement
+        return self.with_facts(
+            assumed=tuple(dict.fromkeys((*said.assumed, *facts.assumed))),
+            notes=tuple(dict.fromkeys((*said.notes, *facts.notes))),
+            edges=Edges.OTHER_ROWS if facts.cutting and said.edges is Edges.FIXED else said.edges,
+            looked=facts.looked,
+            cutting=facts.cutting,
+        )
 
     def with_values(self, value: FloatArray) -> "Guarantee":
         """Return the same limits around other predicted values."""

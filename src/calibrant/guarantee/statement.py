@@ -104,8 +104,11 @@ class Statement:
         What is known of the importance weights, where rows have them.
     n_bins : int or None
         How many bins were asked for, where a number was.
-    n_segments, n_atoms, n_uncounted : int
-        Segments; single score values that are regions of their own; edge values that count in no region.
+    n_segments, n_atoms, n_absorbed, n_uncounted : int
+        Segments; single score values that are regions of their own; tied edge values that are part of a bin; edge
+        values that count in no region.
+    looked, cutting : int
+        Rows that were looked at for ties and then left alone, and rows that cut bins because the look found ties.
     caveats : tuple of Caveat
         Why nothing is proved, where that is so.
     assumed, notes : tuple of Text
@@ -120,7 +123,10 @@ class Statement:
     n_bins: int | None = None
     n_segments: int = 0
     n_atoms: int = 0
+    n_absorbed: int = 0
     n_uncounted: int = 0
+    looked: int = 0
+    cutting: int = 0
     caveats: tuple[Caveat, ...] = ()
     assumed: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
@@ -139,10 +145,11 @@ class Statement:
         layout, segments = partition.as_bins().layout, len(partition.bins_by_segment)
         return cls(
             theorem,
-            edges=Edges.OTHER_ROWS if split else Edges.SAME_ROWS if partition.cuts_own_sample else Edges.FIXED,
+            edges=Edges.SAME_ROWS if partition.cuts_own_sample else Edges.OTHER_ROWS if split else Edges.FIXED,
             n_bins=n_bins,
             n_segments=segments if partition.has_segments else 0,
             n_atoms=layout.n_atoms,
+            n_absorbed=layout.absorbed_cells.size,
             n_uncounted=layout.n_uncounted,
         )
 
@@ -214,7 +221,7 @@ def _made_of(guarantee: "Guarantee") -> str:
 
 def _scope(guarantee: "Guarantee") -> str:
     statement, n_rows = guarantee.statement, guarantee.n_rows
-    rows = f"the {counted(n_rows, 'calibration row')}"
+    rows = f"the {counted(n_rows, 'calibration row')}{_set_aside(statement)}"
     if statement.population is Population.SAME:
         return f"This holds for every distribution of the data, if future rows are drawn like {rows}."
     if statement.population is Population.STREAM:
@@ -232,6 +239,15 @@ def _scope(guarantee: "Guarantee") -> str:
     )
 
 
+def _set_aside(statement: Statement) -> str:
+    """What was done with rows that are not counted, after a look for ties."""
+    looked = f"{counted(statement.looked, 'row')} looked at for ties, not counted" if statement.looked else ""
+    cut = f"{counted(statement.cutting, 'row')} that only cut bins, because scores are tied"
+    cutting = cut if statement.cutting else ""
+    both = "; ".join(filter(None, (looked, cutting)))
+    return f" (and {both})" if both else ""
+
+
 def _precision(statement: Statement) -> str:
     error = 0.0 if statement.weights is None else statement.weights.error
     return f" up to a relative error of {lower(error)}" if error else ""
@@ -240,7 +256,7 @@ def _precision(statement: Statement) -> str:
 def advice(guarantee: "Guarantee") -> Text:
     """What to do about a region with too few rows."""
     if guarantee.statement.has_ties:
-        return ("Scores are tied: use ", Setting("split", 0.2), " or fewer bins")
+        return ("Scores are tied: use ", Setting("split", "auto"), " or fewer bins")
     return "Use fewer bins or more rows"
 
 
@@ -308,7 +324,7 @@ def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
         are = "is a region of its own" if statement.n_atoms == 1 else "are regions of their own"
         few = counted(small, "region")
         has = "has" if small == 1 else "have"
-        split = Setting("split", 0.2)
+        split = Setting("split", "auto")
         stated.append(
             (f"scores are tied: {single} {are}, and {few} {has} few rows; ", split, " lets tied scores share a bin")
         )

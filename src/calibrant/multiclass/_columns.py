@@ -35,7 +35,7 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     _: KW_ONLY
     confidence_level: float = 0.9
     interval: str = "clopper-pearson"
-    value: str = "mean"
+    value: str = "jeffreys"
     classes: ArrayLike | None = None
 
     def _binning(self, confidence_level: float | None = None) -> BinningCalibrator:

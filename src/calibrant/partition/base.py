@@ -68,6 +68,11 @@ class Partition(ABC):
         """Whether edges are order statistics of the rows that are tallied."""
         return False
 
+    @property
+    def has_absorbed(self) -> bool:
+        """Whether a bin absorbs an edge value that was seen more than once in the sample the edges come from."""
+        return False
+
     @abstractmethod
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:
         """Region of each prepared input."""

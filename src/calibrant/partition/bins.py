@@ -84,18 +84,38 @@ class Bins(Partition):
         """Region of each cell between the count cuts; -1 for an edge value that counts in none."""
         return self.layout.count_regions
 
+    @property
+    def has_absorbed(self) -> bool:
+        """Whether a bin absorbs an edge value that was seen more than once in the sample the edges come from."""
+        return self.layout.absorbed_cells.size > 0
+
+    @property
+    def absorbed_cells(self) -> IndexArray:
+        """Cells between the count cuts that are edge values which the bin to their right absorbs."""
+        return self.layout.absorbed_cells
+
     def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
         """From counts per cell between the count cuts to counts per region, and how many rows count in none."""
         gather = self.layout.gather
         return gather(rows), gather(positives), int(rows[self.count_regions < 0].sum())
 
-    def cut_by_cells(self, rows: IntArray) -> Self:
-        """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region."""
+    def cut_by_cells(self, rows: IntArray, absorbing: Mapping[Hashable, int] | None = None) -> Self:
+        """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region.
+
+        `absorbing` says at how many ranks the edges of each segment were taken, where tied ones are absorbed. A
+        segment without atoms keeps its bins.
+        """
         first, last, n_rows = self.layout.ranks(rows)
         ends = np.cumsum([part.edges.size for part in self.parts])[:-1]
-        ranks = zip(self.parts, np.split(first, ends), np.split(last, ends), n_rows.tolist(), strict=True)
+        taken = [None if absorbing is None else absorbing[name] for name in self.segments]
+        ranks = zip(self.parts, np.split(first, ends), np.split(last, ends), n_rows.tolist(), taken, strict=True)
         return self._joined(
-            [type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size) for part, low, high, size in ranks]
+            [
+                type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size, absorbing=edges, aside=part.aside)
+                if part.atoms_only
+                else part
+                for part, low, high, size, edges in ranks
+            ]
         )
 
     @cached_property

@@ -95,9 +95,11 @@ class Layout:
     cells : Cells
         The regions.
     count_cells : Cells
-        The same, with every edge value that counts in no region as a cell of its own.
+        The same, with every edge value that counts in no region, or that a bin absorbs, as a cell of its own.
     count_regions : int array
         Region of each of these, and -1 for such an edge value.
+    absorbed_cells : int array
+        Those that are edge values which the bin to their right absorbs.
     """
 
     def __init__(self, parts: "Sequence[ScorePartition]") -> None:
@@ -106,21 +108,23 @@ class Layout:
         self._edges = np.concatenate([part.edges for part in parts])
         self._segment = np.repeat(np.arange(len(parts)), sizes)
         self._is_atom = np.concatenate([part.is_atom for part in parts])
+        self._is_absorbed = np.concatenate([part.is_absorbed for part in parts])
         self._own_sample = np.array([part.cuts_own_sample for part in parts])
         self.low, self.high = np.array([(part.low, part.high) for part in parts]).T
         self._after = next_double(self._edges, np.inf)
-        uncounted = self._own_sample[self._segment] & ~self._is_atom
+        uncounted = self._own_sample[self._segment] & ~self._is_atom & ~self._is_absorbed
         # no double lies between such an edge and the next one: it begins no bin
         closed_in = uncounted.copy()
         closed_in[-1:] = False
         closed_in[:-1] &= (self._after[:-1] == self._edges[1:]) & (self._segment[:-1] == self._segment[1:])
         self.cells = self._cells(~closed_in, self._is_atom)
-        self.count_cells = self._cells(np.ones_like(closed_in), self._is_atom | uncounted)
+        self.count_cells = self._cells(np.ones_like(closed_in), self._is_atom | self._is_absorbed | uncounted)
         begin, _ = self.count_cells.bounds(np.full(len(parts), -np.inf), np.full(len(parts), np.inf))
         self.n_atoms, self.n_uncounted = int(self._is_atom.sum()), int(uncounted.sum())
         self.count_regions = self.cells.find(begin, self.count_cells.segment)
         self.count_regions[self.count_cells.find(self._edges[uncounted], self._segment[uncounted])] = -1
         self.count_regions.flags.writeable = False
+        self.absorbed_cells = self.count_cells.find(self._edges[self._is_absorbed], self._segment[self._is_absorbed])
 
     def _cells(self, edges: BoolArray, after: BoolArray) -> Cells:
         values = np.concatenate([self._edges[edges], self._after[after]])
@@ -144,6 +148,7 @@ class Layout:
         """One readable name per region, such as '[0.1, 0.2)', or '{0.5}' for a single value."""
         begin, end, single, follows = self.bounds()
         open_left = self._own_sample[self.cells.segment] | follows | (begin == -np.inf)
+        open_left[self.count_regions[self.absorbed_cells]] = False
         closed_right = np.zeros(begin.size, dtype=bool)
         closed_right[self.cells.first[1:] - 1] = True
         closed_right &= end < np.inf
@@ -176,10 +181,11 @@ class Layout:
         if not self._own_sample.any():
             return counts
         of_sample = self._own_sample[self._segment]
-        edges, segment, is_atom = (column[of_sample] for column in (self._edges, self._segment, self._is_atom))
+        held = self._is_atom | self._is_absorbed
+        edges, segment, is_held = (column[of_sample] for column in (self._edges, self._segment, held))
         own = [part for part in self._parts if part.cuts_own_sample]
         first, last = (np.concatenate([getattr(part, name) for part in own]) for name in ("first_rank", "last_rank"))
-        np.add.at(counts, self.cells.find(edges, segment)[is_atom], (last - first + 1)[is_atom])
+        np.add.at(counts, self.cells.find(edges, segment)[is_held], (last - first + 1)[is_held])
         previous = np.where(np.diff(segment, prepend=-1) == 0, np.roll(last, 1), 0)
         np.add.at(counts, self.cells.find(next_double(edges, -np.inf), segment), first - 1 - previous)
         highest = np.zeros(len(self._parts), dtype=np.int64)

@@ -14,6 +14,7 @@ from calibrant._text import Setting
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.bins import Bins
+from calibrant.partition.layout import next_double
 
 _EVERYWHERE = (-np.inf, np.inf)
 _MOST_ROWS = 2**62
@@ -36,6 +37,11 @@ class ScorePartition(Bins):
         of several ranks is a region of its own, an atom; a value of one rank counts in no region.
     n_rows : int, optional
         Size of that sample.
+    absorbing : int, optional
+        How many ranks, fixed beforehand, the edges were taken at, where the bin to the right of a value of several
+        ranks absorbs it. A value with at least as many rows as the bin stays a region of its own.
+    aside : int
+        How many rows of the segment were drawn at random before any was counted, and count nowhere.
     atoms : bool
         Make every edge value a region of its own, whatever the sample.
     """
@@ -46,6 +52,8 @@ class ScorePartition(Bins):
     first_rank: IntArray | None
     last_rank: IntArray | None
     n_rows: int | None
+    absorbing: int | None
+    aside: int
     atoms_only: bool
 
     def __init__(
@@ -56,6 +64,8 @@ class ScorePartition(Bins):
         first_rank: IntArray | None = None,
         last_rank: IntArray | None = None,
         n_rows: int | None = None,
+        absorbing: int | None = None,
+        aside: int = 0,
         atoms: bool = False,
     ) -> None:
         self.edges = _frozen(edges + 0.0)  # -0.0 becomes 0.0
@@ -63,14 +73,42 @@ class ScorePartition(Bins):
         self.first_rank = None if first_rank is None else _frozen(first_rank)
         self.last_rank = None if last_rank is None else _frozen(last_rank)
         self.n_rows = n_rows
+        self.absorbing = absorbing
+        self.aside = aside
         self.atoms_only = atoms
 
     @property
     def is_atom(self) -> NDArray[np.bool_]:
         """For each edge, whether its value is a region of its own."""
-        if self.first_rank is not None and self.last_rank is not None:
-            return np.asarray(self.last_rank > self.first_rank)
+        if self.first_rank is not None:
+            return self.is_tied & ~self.is_absorbed
         return np.full(self.edges.size, self.atoms_only)
+
+    @property
+    def is_tied(self) -> NDArray[np.bool_]:
+        """For each edge, whether its value was seen more than once in the sample that it is an order statistic of."""
+        if self.first_rank is None or self.last_rank is None:
+            return np.zeros(self.edges.size, dtype=bool)
+        return np.asarray(self.last_rank > self.first_rank)
+
+    @property
+    def is_absorbed(self) -> NDArray[np.bool_]:
+        """For each edge, whether its value is part of the bin to its right, and was seen more than once.
+
+        That depends on the ranks and on the edges alone, so that the labels of the bin and of the value stay
+        independent of it.
+        """
+        if self.absorbing is None or self.first_rank is None or self.last_rank is None:
+            return np.zeros(self.edges.size, dtype=bool)
+        alone = next_double(self.edges, np.inf) == np.append(self.edges[1:], np.nan)  # no double lies in the bin
+        return self.is_tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone
+
+    @property
+    def rows_after(self) -> IntArray:
+        """For each edge, how many rows of that sample lie strictly between it and the next edge."""
+        if self.first_rank is None or self.last_rank is None or self.n_rows is None:
+            return np.zeros(self.edges.size, dtype=np.int64)
+        return np.append(self.first_rank[1:] - 1, self.n_rows) - self.last_rank
 
     @property
     def cuts_own_sample(self) -> bool:
@@ -132,7 +170,8 @@ class ScorePartition(Bins):
 
     def _key(self) -> tuple[Hashable, ...]:
         ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
-        return (self.edges.tobytes(), self.low, self.high, *ranks, self.n_rows, self.atoms_only)
+        sample = (*ranks, self.n_rows, self.absorbing, self.aside)
+        return (self.edges.tobytes(), self.low, self.high, *sample, self.atoms_only)
 
     @classmethod
     def fixed_width(cls, n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> Self:
@@ -175,16 +214,16 @@ class ScorePartition(Bins):
         return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
 
     @classmethod
-    def at(cls, values: FloatArray) -> Self:
+    def at(cls, values: FloatArray, aside: int = 0) -> Self:
         """One region per distinct value, of values in increasing order; see `Partition.atoms` for any others."""
         repeated = values[1:] <= values[:-1]
-        return cls(values[np.append(True, ~repeated)] if repeated.any() else values, atoms=True)
+        return cls(values[np.append(True, ~repeated)] if repeated.any() else values, aside=aside, atoms=True)
 
     def _joined(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
         return parts[0]
 
     @classmethod
-    def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, threads: int = 1) -> Self:
+    def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0, threads: int = 1) -> Self:
         """Quantile bins cut from rows that will not be tallied (the paper's split).
 
         Identical edges merge, and an edge with none of these scores below it is dropped, for the bin under it would
@@ -192,7 +231,7 @@ class ScorePartition(Bins):
         """
         ranks = edge_ranks(scores.size, n_bins)
         edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
-        return cls(edges[edges > scores.min()])
+        return cls(edges[edges > scores.min()], aside=aside)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values."""
@@ -205,6 +244,8 @@ class ScorePartition(Bins):
             "last_rank": None if self.last_rank is None else self.last_rank.tolist(),
             "n_rows": self.n_rows,
             "atoms": self.atoms_only,
+            **({} if self.absorbing is None else {"absorbing": self.absorbing}),
+            **({"aside": self.aside} if self.aside else {}),
         }
 
     @classmethod
@@ -220,9 +261,10 @@ class ScorePartition(Bins):
         atoms, n_rows = state["atoms"], state["n_rows"]
         if not isinstance(atoms, bool):
             raise InvalidTypeError("atoms", "be true or false", got=type(atoms).__name__)
+        aside = Integer(0).check("aside", state.get("aside", 0))
         ranks = {name: state[name] for name in ("first_rank", "last_rank")}
         if ranks["first_rank"] is None and ranks["last_rank"] is None and n_rows is None:
-            return cls(edges, (low, high), atoms=atoms)
+            return cls(edges, (low, high), aside=aside, atoms=atoms)
         if atoms or any(value is None for value in (*ranks.values(), n_rows)):
             raise InvalidValueError("first_rank, last_rank and n_rows", "be given together, and without atoms")
         n_rows = Integer(0).check("n_rows", n_rows)
@@ -234,7 +276,11 @@ class ScorePartition(Bins):
             raise InvalidValueError("first_rank", "be at most last_rank, and both lie between 1 and n_rows")
         if (np.diff(between)[1::2] <= 0).any():
             raise InvalidValueError("ranks of neighbouring edges", "not overlap")
-        return cls(edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows)
+        absorbing = state.get("absorbing")
+        if absorbing is not None and Integer(0).check("absorbing", absorbing) < edges.size:
+            raise InvalidValueError("absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing))
+        sample = {"first_rank": first, "last_rank": last, "n_rows": n_rows, "absorbing": absorbing}
+        return cls(edges, (low, high), **sample, aside=aside)
 
 
 def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:

@@ -29,7 +29,7 @@ from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
-from calibrant.rows.draw import Draw, check_ids, seed_of
+from calibrant.rows.draw import Draw, check_ids, enough, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Place
 from calibrant.rows.progress import Progress, watched
@@ -175,8 +175,19 @@ class ScoredData(ABC):
 
     def split_by(self, draw: Draw) -> Split:
         """The drawn rows, and the others. Neither score nor label is looked at to choose them."""
-        taken = self.sample(draw)
-        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken.seal)))
+        return self._split(self.sample(draw), draw)
+
+    def first_rows(self, seed: int, most: Mapping[Any, int], sizes: Mapping[Any, int]) -> Split:
+        """Draw exactly so many rows of each segment: those with the smallest hashes, so that fewer are among more."""
+        limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
+        return self._split(*self.sample(Draw(seed, limits=limits)).first(seed, most))
+
+    def _split(self, taken: Taken, draw: Draw) -> Split:
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._without(draw, taken.seal))
+
+    def _without(self, draw: Draw, seal: Seal) -> "ScoredData":
+        """The data without the drawn rows, which are those of the seal."""
+        return self._changed(_left_out=(draw, seal))
 
     def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels, so that a cut cannot depend on one."""
@@ -227,8 +238,9 @@ class ScoredData(ABC):
         """Scores of the given ranks of each segment, exactly: two passes, a third for tens of millions of doubles."""
         found: dict[Any, FloatArray] = {name: np.empty(0) for name, wanted in ranks.items() if not wanted.size}
         runs = {name: everything() for name in ranks if name not in found}
+        draw = None if self._left_out is None else self._left_out[0]
         while runs:
-            seen = self.fold(CountBits(self.columns, runs))
+            seen = self.fold(CountBits(self.columns, runs, draw))
             seen.faults.check()
             for name in list(runs):
                 here = {number: counts for (segment, number), counts in seen.counts.items() if segment == name}
@@ -246,6 +258,10 @@ class ScoredData(ABC):
 
     def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
         """The tally, the classes, and the smallest and the largest score that were counted."""
+        if partition.has_absorbed:
+            bins = partition.as_bins()
+            cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted)
+            return cells.regrouped(bins.count_regions, bins), classes, reach
         draw, seal = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()

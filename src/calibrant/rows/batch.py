@@ -14,7 +14,7 @@ from calibrant._optional import pa
 from calibrant._text import did_you_mean
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.draw import Keys, id_keys, position_keys
+from calibrant.rows.draw import Draw, Keys, id_keys, position_keys
 from calibrant.rows.faults import Fault, Faults, Place
 
 _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
@@ -123,6 +123,10 @@ class BatchRows:
         if not len(chosen) or not chosen[row]:
             return None
         return place.after(row if self.origin is None else int(self.origin[row]))
+
+    def drawn_by(self, draw: Draw) -> NDArray[np.bool_]:
+        """Whether each row is drawn."""
+        return draw.chosen(self.keys) if draw.limits is None else draw.chosen_of(self.by_segment(), self.keys)
 
     def by_segment(self) -> list[tuple[Any, Any]]:
         """Each segment's name and rows; None and all rows where there are no segments."""

@@ -91,7 +91,7 @@ class Count(Work[Counted]):
         rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
         left_out = Seal()
         if self.draw is not None:
-            drawn = self.draw.chosen(rows.keys)
+            drawn = rows.drawn_by(self.draw)
             left_out = Seal.of(rows.scores[drawn], rows.keys[drawn])
             rows = rows.take(np.flatnonzero(~drawn))
         rows, outside = self._inside(rows, place)

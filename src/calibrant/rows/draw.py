@@ -5,7 +5,7 @@ and the seed give a hash, ``mixed(key + mixed(seed))``, modulo 2**64. A row is d
 number, is below a limit. So the same seed draws the same rows in memory, in files, on a cluster and on a device.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -42,10 +42,13 @@ class Draw:
         Any whole number; only its last 64 bits count.
     limit : int
         From 0, which draws nothing, to 2**64, which draws everything.
+    limits : mapping from segment to int, optional
+        A limit for each segment, in place of `limit`; 0 for any other segment.
     """
 
     seed: int
-    limit: int
+    limit: int = 0
+    limits: Mapping[Hashable, int] | None = None
 
     @classmethod
     def of_share(cls, seed: int, share: float) -> Self:
@@ -67,6 +70,15 @@ class Draw:
             for start in range(0, len(keys), _CHUNK):
                 part = slice(start, start + _CHUNK)
                 np.less(self.hashes(keys[part]), np.uint64(self.limit), out=drawn[part])
+        return drawn
+
+    def chosen_of(self, parts: Iterable[tuple[Hashable, Any]], keys: Keys) -> NDArray[np.bool_]:
+        """Whether each row is drawn, where each segment has a limit; `parts` are names of segments and their rows."""
+        if self.limits is None:
+            return self.chosen(keys)
+        drawn = np.zeros(len(keys), dtype=bool)
+        for name, rows in parts:
+            drawn[rows] = Draw(self.seed, self.limits.get(name, 0)).chosen(keys[rows])
         return drawn
 
 
@@ -92,6 +104,17 @@ class SmallestHashes:
 def smallest(hashes: Keys, most: int) -> Keys:
     """The `most` smallest numbers, in no particular order."""
     return hashes if hashes.size <= most else np.partition(hashes, most - 1)[:most]
+
+
+def enough(most: int, n_rows: int) -> int:
+    """A limit below which at least `most` of `n_rows` rows fall, but with a probability of 1e-20, and not many more."""
+    return (
+        0
+        if most == 0
+        else _ALL
+        if most >= n_rows
+        else min(_ALL, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
+    )
 
 
 def repeated(keys: Keys) -> Keys:

@@ -28,10 +28,14 @@ class RowFacts:
         How rows were drawn to cut the bins: by "id", "partition" or "position"; None where no row was drawn.
     skipped : int
         Rows that were skipped because their label is missing.
+    looked, cutting : int
+        Rows that were looked at for ties and then left alone, and rows that cut bins because the look found ties.
     """
 
     drawn_by: str | None = None
     skipped: int = 0
+    looked: int = 0
+    cutting: int = 0
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -47,10 +51,12 @@ class RowFacts:
     def to_dict(self) -> dict[str, Any]:
         """What a saved model keeps."""
         drawn = {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
-        return {**drawn, **({"skipped_rows": self.skipped} if self.skipped else {})}
+        numbers = {"skipped_rows": self.skipped, "looked_rows": self.looked, "cutting_rows": self.cutting}
+        return {**drawn, **{name: number for name, number in numbers.items() if number}}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         drawn_by = next((by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None)
-        return cls(drawn_by, Integer(0).check("skipped_rows", state.get("skipped_rows", 0)))
+        names = ("skipped_rows", "looked_rows", "cutting_rows")
+        return cls(drawn_by, *(Integer(0).check(name, state.get(name, 0)) for name in names))

@@ -16,11 +16,12 @@ from calibrant.errors import InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.base import ScoredData, Split
-from calibrant.rows.batch import Columns
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import BatchRows, Coded, Columns
 from calibrant.rows.draw import Draw, position_keys, smallest
+from calibrant.rows.faults import Place
 from calibrant.rows.reach import Reach
-from calibrant.rows.sample import COLLECT_LIMIT
+from calibrant.rows.sample import COLLECT_LIMIT, Seal, Sizes, Taken
 from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally
 
@@ -143,6 +144,7 @@ class MemoryRows(ScoredData):
         return {
             name: self._ranked(scores, ranks[name], repeats.get(name))
             for name, scores in self._by_segment(self.scores).items()
+            if name in ranks
         }
 
     def _ranked(self, scores: NDArray[Any], ranks: IntArray, repeats: IntArray | None) -> FloatArray:
@@ -158,10 +160,13 @@ class MemoryRows(ScoredData):
 
     def chosen(self, draw: Draw) -> BoolArray:
         """Which rows are drawn."""
-        return draw.chosen(position_keys(0, len(self)))
+        keys = position_keys(0, len(self))
+        if draw.limits is None or self.segment is None:
+            return draw.chosen_of([(None, slice(None))], keys)
+        return draw.chosen_of(self._by_segment(np.arange(len(self))).items(), keys)
 
-    def split_by(self, draw: Draw) -> Split:
-        """The drawn rows, and the others."""
+    def sample(self, draw: Draw) -> Taken:
+        """The drawn rows, without their labels."""
         if self.repeats is not None:
             raise InvalidValueError(
                 "sample_weight",
@@ -169,10 +174,16 @@ class MemoryRows(ScoredData):
                 got="weights",
                 advice="repeat the rows instead",
             )
-        chosen = self.chosen(draw)
-        segment = None if self.segment is None else self.segment[chosen]
-        drawn = replace(self, scores=self.scores[chosen], segment=segment)
-        return Split(drawn._by_segment(drawn.scores), self.sizes(), self.take(~chosen))
+        index = np.flatnonzero(self.chosen(draw))
+        segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
+        rows = BatchRows(self.scores[index], segments=segments, keys=index.astype(np.uint64))
+        return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
+
+    def _without(self, draw: Draw, seal: Seal) -> "MemoryRows":
+        return self.take(~self.chosen(draw))
+
+    def _checked_sizes(self, found: Sizes) -> dict[Any, int]:
+        return dict(found.rows)
 
     def _by_segment(self, values: NDArray[Any]) -> dict[Any, NDArray[Any]]:
         """Some values of the rows, by segment."""

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import read_batch
-from calibrant.rows.draw import Keys
+from calibrant.rows.batch import Columns, read_batch
+from calibrant.rows.draw import Draw, Keys
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.work import Work
 
@@ -83,14 +83,21 @@ def _compact(pieces: tuple[Counts, ...]) -> tuple[Counts, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountBits(Work[BitCounts]):
-    """Count rows in the cells of the given runs of each segment."""
+    """Count rows in the cells of the given runs of each segment, without the drawn rows."""
 
-    roles = ("segment",)
     runs: Mapping[Any, tuple[Run, ...]]
+    draw: Draw | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """Score and segment, and the id where rows are drawn by it."""
+        return self.data_columns.only("segment", *(("id",) if self.draw else ()))
 
     def __call__(self, batch: Any, place: Place) -> BitCounts:
         """Count one batch."""
-        rows, faults = read_batch(batch, self.columns, place)
+        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
+        if self.draw is not None:
+            rows = rows.take(np.flatnonzero(~rows.drawn_by(self.draw)))
         counts = {}
         for name, index in rows.by_segment():
             runs = self.runs.get(name, ())

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,17 @@ class Taken:
                 parts.setdefault(name, []).append(rows.scores[index].astype(np.float64))
         return {name: np.concatenate(scores) for name, scores in parts.items()}
 
+    def first(self, seed: int, most: Mapping[Any, int]) -> tuple["Taken", Draw]:
+        """The rows of each segment with the smallest hashes, at most so many; and their draw."""
+        found = {name: SmallestHashes(rows) for name, rows in most.items()}
+        for _, rows in self.batches:
+            hashes = Draw(seed).hashes(rows.keys)
+            for name, index in rows.by_segment():
+                found[name] += SmallestHashes(most[name], smallest(hashes[index], most[name]))
+        draw = Draw(seed, limits={name: hashes.limit for name, hashes in found.items()})
+        batches = tuple((place, rows.take(np.flatnonzero(rows.drawn_by(draw)))) for place, rows in self.batches)
+        return replace(self, batches=batches), draw
+
     @property
     def seal(self) -> Seal:
         """The seal of these rows."""
@@ -141,7 +152,7 @@ class TakeRows(Work[Taken]):
         rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
         sizes, shared = Sizes.of(rows, faults), repeated(rows.keys)[:1]
         if self.draw is not None:
-            rows = rows.take(np.flatnonzero(self.draw.chosen(rows.keys)))
+            rows = rows.take(np.flatnonzero(rows.drawn_by(self.draw)))
         return Taken(self.limit, ((place, rows),), sizes, (shared,))
 
     def nothing(self) -> Taken:

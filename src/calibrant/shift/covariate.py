@@ -128,6 +128,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     }
 
     interval: str = "betting"
+    value: str = "mean"
     weight_bound: float | None = None
     weight_floor: float = 0.0
     weight_error: float = 0.0
@@ -194,8 +195,8 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             source = source_scores if source_scores is not None else scores
             known = data.collect().scores if isinstance(source, ScoredData) else source
             masses = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
-        evidence, facts = self._evidence(binned, weights, masses), data.facts(drawn=self.split is not None)
-        self._conclude(binned.partition, evidence, weights, binned.classes, facts)
+        evidence = self._evidence(binned, weights, masses)
+        self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
         return self
 
@@ -324,7 +325,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             value=result.value,
             positive_label=positive_label,
             statement=replace(
-                Statement.about(result.partition, split=self.split is not None, theorem=method.theorem),
+                Statement.about(result.partition, split=self.split not in (None, "auto"), theorem=method.theorem),
                 population=Population.COVARIATE_SHIFT,
                 weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple),
                 notes=result.remarks,

@@ -13,6 +13,7 @@ from calibrant.calibrators._bins import RegionParameters, cut_and_count
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population, Statement
+from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
@@ -128,7 +129,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             rule = ("be None where ", Setting("target_prior"), " is set")
             raise InvalidTypeError("target_scores", rule, got="both")
         rows = self._read(scores, y, segments).collect()
-        partition, tally, classes, reach, _ = cut_and_count(rows, self)
+        partition, tally, classes, reach, _, facts = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
@@ -139,7 +140,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             target = mixture_prior(own, rows.codes, moved, share)
         else:
             target = Prior.known(self.target_prior)
-        self._set(partition, tally, source, target, classes, rows.facts(drawn=self.split is not None))
+        self._set(partition, tally, source, target, classes, facts)
         self.score_range_seen_ = reach.seen
         return self
 
@@ -157,12 +158,12 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         plain = Guarantee.from_limits(
             partition,
             tally,
-            method(tally, error_budget(self._plain_level())),
+            region_limits(partition, tally, method, error_budget(self._plain_level())),
             confidence_level=self.confidence_level,
             method=method.name,
             value=self.value,
             positive_label=classes.positive,
-            statement=Statement.about(partition, split=self.split is not None, theorem=method.theorem),
+            statement=Statement.about(partition, split=self.split not in (None, "auto"), theorem=method.theorem),
         )
         guarantee = replace(
             plain,

@@ -1,0 +1,108 @@
+"""Limits for bins that absorb a tied edge: a score value that was selected because it lies at a fixed rank."""
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.errors import InvalidValueError
+from calibrant.intervals import Interval, Method
+from calibrant.intervals._binomial import upper_limit
+from calibrant.partition import Partition
+from calibrant.tally import Tally
+
+ABSORBED_SHARE = 0.01  # of alpha: what the limits on absorbed shares may miss
+_ENOUGH = 20  # rows at an edge from which on their labels pay for one more interval
+
+
+def region_limits(partition: Partition, tally: Tally, method: Method, alpha: float) -> Interval:
+    """Return limits on the rate of every region, which hold at once with probability at least 1 - alpha.
+
+    Notes
+    -----
+    Let v be the order statistic of a fixed rank, seen t times, and w that of the next fixed rank (or infinity). N rows
+    lie strictly between them, and the bin [v, w) absorbs v. The rate of the bin is a mixture of the rates at v and
+    between. The share of v in it, p = P(v) / (P(v) + P(between)), exceeds the 1 - d quantile of Beta(t + 1, N), the
+    exact binomial limit for t of t + N, with probability at most d.
+
+    Why: take any value a. Given w, its ties, and the number of rows in [a, w), the number of rows at a is binomial
+    with probability p. That a has the fixed rank means that this number is at least some s. So a selected value has
+    more rows than the binomial law says, if anything, and the limit is too small with probability at most d.
+
+    The labels at v and between are independent given all these numbers, so their limits hold as if nothing had been
+    selected. With limits [l1, u1] between and [l2, u2] at v, and q the bound on p, the rate of the bin is at least
+    min(l1, (1 - q) l1 + q l2) and at most max(u1, (1 - q) u1 + q u2).
+
+    Each of the ranks that were fixed beforehand gets an equal part of 1 % of alpha as its d, tied or not. At v the
+    limits [0, 1] are free; from 20 rows on, which no label decides, their labels get limits of their own.
+    """
+    share = _share(partition, alpha)
+    if not partition.has_absorbed:
+        return method(tally, alpha - share, partition)
+    bins = partition.as_bins()
+    if tally.absorbed is None or tally.absorbed.n_regions != bins.absorbed_cells.size:
+        raise InvalidValueError("tally", "hold the counts at the edges that the bins absorb", got="others")
+    region = bins.count_regions[bins.absorbed_cells]
+    between, at_edge = rows_between(partition, tally), tally.absorbed
+    own = (_at_edges(partition)[0] >= _ENOUGH) & (not method.takes_partition)  # which knows of no such cells
+    cells = Tally(
+        np.concatenate([between.counts, at_edge.counts[own]]),
+        np.concatenate([between.positives, at_edge.positives[own]]),
+        tally.uncounted,
+    )
+    limits = method(cells, alpha - share, partition)
+    lower, upper = (side[: tally.n_regions].copy() for side in (limits.lower, limits.upper))
+    low, high = np.zeros(region.size), np.ones(region.size)
+    low[own], high[own] = limits.lower[tally.n_regions :], limits.upper[tally.n_regions :]
+    most = absorbed_shares(partition, alpha)[region]
+    lower[region] = np.minimum(lower[region], np.nextafter(_mixed(lower[region], low, most), -1.0))
+    upper[region] = np.maximum(upper[region], np.nextafter(_mixed(upper[region], high, most), 2.0))
+    return Interval(np.maximum(lower, 0.0), np.minimum(upper, 1.0))
+
+
+def rows_between(partition: Partition, tally: Tally) -> Tally:
+    """What was seen in each region without the edge that it absorbs."""
+    if tally.absorbed is None:
+        return tally
+    bins = partition.as_bins()
+    region = bins.count_regions[bins.absorbed_cells]
+    counts, positives = tally.counts.copy(), tally.positives.copy()
+    counts[region] -= tally.absorbed.counts
+    positives[region] -= tally.absorbed.positives
+    return Tally(counts, positives, tally.uncounted)
+
+
+def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
+    """Upper limits on the share that the absorbed edge has in each region, 0 where there is none.
+
+    They hold whenever the limits of `region_limits`, of the same alpha, do.
+    """
+    shares = np.zeros(partition.n_regions)
+    if partition.has_absorbed:
+        bins = partition.as_bins()
+        at_edge, between = _at_edges(partition)
+        tail = _share(partition, alpha) / _n_ranks(partition)
+        shares[bins.count_regions[bins.absorbed_cells]] = upper_limit(at_edge, at_edge + between, tail)
+    return shares
+
+
+def _n_ranks(partition: Partition) -> int:
+    """Ranks, fixed beforehand, whose values a bin absorbs if they are tied."""
+    return sum(part.absorbing or 0 for part in partition.bins_by_segment.values())
+
+
+def _share(partition: Partition, alpha: float) -> float:
+    """What the limits on absorbed shares may miss, in all."""
+    return ABSORBED_SHARE * alpha if _n_ranks(partition) else 0.0
+
+
+def _mixed(one: FloatArray, other: FloatArray, share: FloatArray) -> FloatArray:
+    return (1.0 - share) * one + share * other
+
+
+def _at_edges(partition: Partition) -> tuple[IntArray, IntArray]:
+    """Rows at each absorbed edge, and between it and the next edge, in the sample that the edges come from."""
+    at_edge, between = [], []
+    for part in partition.bins_by_segment.values():
+        if part.first_rank is not None and part.last_rank is not None:
+            at_edge.append((part.last_rank - part.first_rank + 1)[part.is_absorbed])
+            between.append(part.rows_after[part.is_absorbed])
+    return np.concatenate(at_edge), np.concatenate(between)
