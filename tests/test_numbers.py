@@ -58,7 +58,7 @@ def test_rare_events_have_an_interval_that_says_something() -> None:
     bins = Partition.fixed_width(1)
     tally = Tally.from_counts([10**6], [20], partition=bins)
     guarantee = BinningCalibrator.from_tally(bins, tally).guarantee_
-    assert "within 0.0000093 of the predicted probability" in guarantee.sentence()
+    assert "within 0.0000088 of the predicted probability" in guarantee.sentence()
     assert limits(guarantee.lower[0], guarantee.upper[0]) == "0.000013 to 0.00003"
 
 
