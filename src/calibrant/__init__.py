@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from calibrant.views.report import write_report as write_report
 
 # The public names of each module. They are imported when first used, so that `import calibrant` costs next to nothing.
-# Saved calibrators are found by this table too: what is not in it cannot be read back by its bare name.
+# Saved calibrators are found by this table too: a class that is not in it cannot be loaded by its name alone.
 _NAMES = {
     "_audit": ("Audit", "audit"),
     "_compare": ("Comparison", "compare"),

@@ -1,4 +1,4 @@
-"""From whatever a caller brings to plain arrays: checked once, by position, nothing dropped, clipped or guessed."""
+"""Input of any kind as plain arrays: checked once and read by position; nothing is dropped, clipped or guessed."""
 
 import sys
 from collections.abc import Sized
@@ -112,7 +112,7 @@ def _from_series(series: Any, name: str) -> NDArray[Any]:
 
 
 def column_count(values: ArrayLike) -> int:
-    """Return how many columns `values` has, whatever holds them; 1 where it is flat."""
+    """Return how many columns `values` has, of any library; 1 for a flat array."""
     if isinstance(values, list | tuple):
         return len(values[0]) if values and isinstance(values[0], list | tuple) else 1
     shape: Any = getattr(values, "shape", ())

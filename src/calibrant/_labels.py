@@ -1,4 +1,4 @@
-"""Two kinds of labels, told apart and coded as 0 and 1; which one is positive is never guessed."""
+"""Labels of two classes, coded as 0 and 1; the positive class is never guessed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -285,7 +285,7 @@ def error_budget(confidence_level: Any) -> float:
 
 
 def check_state(state: Any, keys: Collection[str] = ()) -> None:
-    """Raise for what is not the mapping that `to_dict` made."""
+    """Raise unless it is a mapping, as `to_dict` returns, with these keys."""
     if not isinstance(state, Mapping):
         raise InvalidTypeError("state", "be the dict that to_dict returned", got=type(state).__name__)
     absent = [key for key in keys if key not in state]

@@ -95,6 +95,6 @@ def read_classes(labels: Any, positive_index: Any) -> Classes:
 
 
 def within(error: CalibrantError, place: str) -> CalibrantError:
-    """The same error, told of a part of a larger whole."""
+    """The same error, with the place where it was found."""
     kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
     return kind(None, f"{place} is not valid: {error}")

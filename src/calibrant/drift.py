@@ -91,11 +91,11 @@ class DriftMonitor(Locked):
     confidence_level : float, default=0.95
         Probability that no false alarm is ever raised.
     classes : pair of labels, default=(0, 1)
-        Both labels; -1 and 1 are taken for 0 and 1 too.
+        Both labels. Where they are 0 and 1, labels -1 and 1 are accepted too.
     pos_label : object, default=None
         The positive class, whose rate is watched; needed unless the labels are 0 and 1, -1 and 1, or bools.
     unit : {"row", "block"}, default="row"
-        What is independent: the rows, or blocks of rows that `update` is told of. A block counts as one observation
+        What is independent: the rows, or the blocks of rows that `update` gets. A block counts as one observation
         however many rows it has, so changes take longer to find.
 
     Notes
@@ -289,7 +289,9 @@ class DriftMonitor(Locked):
             if last is not None and not isinstance(last, str):
                 raise InvalidTypeError("last_block", "be text or null", got=shown(last))
             if any(history.n > monitor._n_units for history in monitor._histories):
-                raise InvalidValueError("n_blocks", "be at least those of each region", got=f"{monitor._n_units:,}")
+                raise InvalidValueError(
+                    "n_blocks", "be at least the number of blocks of each region", got=f"{monitor._n_units:,}"
+                )
             monitor._last_block = last
         return monitor
 
@@ -335,7 +337,7 @@ class _History:
         return moment, hits / moment, (self.k - hits) / (self.n - moment)
 
     def _support(self) -> FloatArray:
-        """How much speaks for a change at each candidate."""
+        """How strong the evidence for a change at each candidate is."""
         return self._log_e_values()
 
     def to_dict(self) -> dict[str, Any]:
@@ -349,7 +351,9 @@ class _History:
         history.n = read_count(state, "n")
         history.moments = read_counts(state["moments"], "moments")
         if not np.array_equal(history.moments, _candidates(0, history.n)):
-            raise InvalidValueError("moments", f"be those of {history.n:,} labels", got=shown(state["moments"]))
+            raise InvalidValueError(
+                "moments", f"be the candidate moments of {history.n:,} labels", got=shown(state["moments"])
+            )
         history._read_sums(state)
         # between two moments there are no more positives than labels
         rows = np.diff(history.moments, prepend=0, append=history.n)

@@ -22,7 +22,7 @@ from calibrant.partition.base import check_partition
 
 _SCHEMA = "calibrant.tally/1"
 _SUMS = ("w", "w2", "wy", "w2y")
-_MOST_ROWS = 2**53  # of a region: beyond it a count is no double
+_MOST_ROWS = 2**53  # of a region: doubles cannot hold all larger counts
 _MOST_ROWS_IN_ALL = 2**62
 
 
@@ -111,7 +111,7 @@ class Tally:
     counts, positives : int arrays of shape (n_regions,)
         Rows, and rows with the positive label.
     uncounted : int
-        Rows that lie in no region (see `Partition.uniform_mass`).
+        Rows outside every region (see `Partition.uniform_mass`).
     partition : str or None
         Fingerprint of the partition; tallies of different partitions are not added.
     weights : WeightSums or None

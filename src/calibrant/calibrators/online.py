@@ -266,8 +266,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     def next_region(self) -> int:
         """Return the region whose next label would shrink epsilon most: the one with the widest interval.
 
-        Asking for labels by this rule keeps every interval valid, for it looks only at past labels. Label a row of the
-        region that is picked at random, or the next that comes.
+        Asking for labels by this rule keeps every interval valid, because it looks only at past labels. Label a random
+        row of the region, or the next that comes.
         """
         guarantee = self.guarantee_
         widest = np.flatnonzero(guarantee.radius == guarantee.radius.max())

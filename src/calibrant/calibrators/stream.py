@@ -65,7 +65,7 @@ class Stream:
         now = (float(settings.confidence_level), settings.sequence, bool(settings.running))
         if began != now or (settings.partition is not None and settings.partition != self.partition):
             names = "partition, confidence_level, sequence and running"
-            raise InvalidValueError(names, "stay as in the first batch", "others", "call fit to start again")
+            raise InvalidValueError(names, "stay as in the first batch", "other values", "call fit to start again")
 
     def set_partition(self, partition: Partition) -> None:
         """Begin to count in the regions of `partition`."""
@@ -102,7 +102,7 @@ class Stream:
         self._look()
 
     def _look(self) -> None:
-        """Where limits never widen, intersect them with those of now."""
+        """Where limits never widen, intersect them with the present ones."""
         if self.running is None:
             return
         now = self.sequence.limits()
@@ -170,7 +170,7 @@ class Stream:
         n_regions = 1 if partition is None else partition.n_regions
         most = stream.sequence.most_regions
         if most is not None and n_regions > most:
-            raise InvalidValueError("gamblers", f"be those of at most {most:,} regions", got=f"{n_regions:,}")
+            raise InvalidValueError("gamblers", f"belong to at most {most:,} regions", got=f"{n_regions:,}")
         if partition is not None:
             stream.set_partition(partition)
         stream.window = read_numbers(state["window"], "window", size=None if partition is None else 0)

@@ -271,7 +271,7 @@ def _read(data: bytes) -> Model:
         raise InvalidValueError("the model file", rule, got=got or f"another, {shown(unknown)}")
     checksum = checksum_of(content)
     if content["checksum"] != checksum:
-        advice = "get it again from where it was made, for it was changed or damaged since it was written"
+        advice = "get the file again from its source; it was changed or damaged after it was written"
         raise InvalidValueError("the model file", "have the checksum of its content", got="another", advice=advice)
     TEXT.check("created_by of the model file", content["created_by"])
     columns = _check_columns(content["columns"])
@@ -327,7 +327,7 @@ def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: floa
     try:
         calibrator = ScoreCalibrator.from_dict(state)
         recomputed = _promise(calibrator)
-    except Exception as error:  # whatever the checks did not foresee is no crash either
+    except Exception as error:  # an error that the checks did not foresee is reported too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
         said = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
         raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error

@@ -29,7 +29,7 @@ def checksum_of(content: Mapping[str, Any]) -> str:
     except UnicodeEncodeError:
         raise InvalidValueError("text", "be Unicode", got="half of a surrogate pair") from None
     except ValueError:
-        raise InvalidValueError("numbers", "be finite", got="one that no double can hold, or NaN") from None
+        raise InvalidValueError("numbers", "be finite", got="a number too large for a double, or NaN") from None
     except TypeError as error:
         raise InvalidTypeError("the calibrator", "learn plain values to be saved as JSON", got=str(error)) from None
 

@@ -222,7 +222,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
 
     def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:
-        """What the interval is made of; the rows in random order, for bets must not follow the order of the data."""
+        """What the interval is made of. Rows are in random order, because bets must not depend on their order."""
         shuffled = None
         if get_shift_method(self.interval).needs_rows and isinstance(rows := binned.rows, MemoryRows):
             regions = binned.partition.membership(rows.prepared)

@@ -68,7 +68,7 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
     alpha = OPEN_UNIT.check("alpha", alpha)
     rows = evidence.rows
     if rows is None:
-        rule = "be one that needs counts only, where the rows are not at hand"
+        rule = "be one that needs counts only, because the rows are not available"
         advice = ("use ", Setting("interval", "empirical-bernstein"))
         raise InvalidTypeError("interval", rule, got="'betting'", advice=advice)
     game = _Game.of(rows, evidence.weight_bound, sidak_level(alpha, rows.n_regions))
