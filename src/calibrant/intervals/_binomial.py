@@ -199,13 +199,12 @@ def both_limits(
 
     The upper limit is the mirror image: that of n - k. With fewer than `least` positives the lower limit is 0.
     """
-    n = np.tile(counts.astype(np.float64), 2)
-    k = np.concatenate([positives, counts - positives]).astype(np.float64)
-    lower, upper = np.zeros_like(n), np.ones_like(n)
-    some = k >= least
-    if some.any():
-        lower[some], upper[some] = outward(solve(k[some], n[some]))
-    return Interval(lower[: counts.size], upper[counts.size :])
+    n, limits = counts.astype(np.float64), (np.zeros(counts.size), np.ones(counts.size))
+    for side, seen in enumerate((positives, counts - positives)):
+        some = seen >= least
+        if some.any():
+            limits[side][some] = outward(solve(seen[some].astype(np.float64), n[some]))[side]
+    return Interval(*limits)
 
 
 def solve_deviance(k: FloatArray, n: FloatArray, bound: ArrayLike) -> FloatArray:
