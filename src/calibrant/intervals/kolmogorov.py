@@ -16,7 +16,7 @@ def kolmogorov_distance(counts: IntArray, alpha: float) -> FloatArray:
     sqrt(ln(2 / alpha) / (2 N)). Without any row it is 1.
 
     >>> kolmogorov_distance(np.array([0, 50, 5000]), 0.01).round(4)
-    array([1.    , 0.2491, 0.0253])
+    array([1.    , 0.2483, 0.0253])
     """
     level = -np.expm1(np.log1p(-alpha) / counts.size)
     rows = np.maximum(counts, 1)
