@@ -180,7 +180,7 @@ def test_continuous_scores_have_no_upper_bound_and_the_reason_is_given() -> None
     scores = rng.uniform(size=10_000)
     report = audit(rng.uniform(size=10_000) < scores, scores)
     assert report.upper_bound is None
-    assert "10,000 distinct scores" in report.upper_bound_reason
+    assert report.upper_bound_reason.startswith("the 10,000 rows have 10,000 distinct scores")
     assert report.verdict == "no evidence"
     assert report.worst is None
 
@@ -458,3 +458,11 @@ def test_files_and_arrays_have_the_same_regions_beyond_a_thousand_values(n: int,
     far = audit(scored({"p": scores, "y": y}, score="p", label="y"), n_bins=n_bins)
     for name in ("resolution", "low", "high", "counts", "rate", "lower", "upper"):
         np.testing.assert_array_equal(getattr(far.table, name), getattr(near.table, name))
+
+
+def test_the_segment_without_an_upper_bound_is_named() -> None:
+    rng = np.random.default_rng(16)
+    segments = np.repeat(["few", "many"], 1_000)
+    scores = np.where(segments == "few", 0.5, rng.uniform(size=2_000))
+    within = audit(rng.uniform(size=2_000) < scores, scores, segments=segments).within_segments
+    assert within.upper_bound_reason.startswith("the 1,000 rows of segment 'many' have 1,000 distinct scores")

@@ -192,3 +192,11 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
 def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plan(**arguments)
+
+
+def test_rows_of_the_smallest_bin_of_a_split_follow_the_bound() -> None:
+    for n, split, n_bins in ((2_000_000, 200_000, 10), (3_000_000, 100_000, 40)):
+        found = plan(n=n, split=split, n_bins=n_bins, probability=0.95)
+        counting, log_term = n - split, np.log(2 * n_bins / 0.05)
+        expected = np.floor(counting / (2 * n_bins) - np.sqrt(counting * log_term / 2))
+        assert found.rows_per_bin == expected

@@ -89,3 +89,13 @@ def test_labels_are_read_as_calibrators_read_them(zero) -> None:
     labels = np.array([zero, type(zero)(1), type(zero)(1)])
     assert Tally.from_data(BINS, [0.1, 0.2, 0.9], labels).positives.sum() == 2
     assert Tally.from_data(BINS, [0.1, 0.2, 0.9], np.array([zero] * 3)).positives.sum() == 0
+
+
+def test_saved_tallies_without_an_entry_and_impossible_numbers_of_uncounted_rows_are_refused() -> None:
+    saved = Tally.from_counts([3, 4], [1, 2]).to_dict()
+    for name in saved:
+        with pytest.raises(ValueError, match=f"'?{name}'?"):
+            Tally.from_dict({key: value for key, value in saved.items() if key != name})
+    for wrong in (-1, 0.5, True, "2"):
+        with pytest.raises((ValueError, TypeError), match="uncounted must be an int >= 0"):
+            Tally.from_dict({**saved, "uncounted": wrong})

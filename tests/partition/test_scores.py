@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import Partition
+from calibrant import BinningCalibrator, Partition
 from calibrant.partition.scores import ScorePartition, edge_ranks
 
 some_scores = st.lists(
@@ -129,3 +129,19 @@ def test_edge_ranks_are_those_of_the_theory(n: int, b: int) -> None:
     expected = [int(np.ceil(j * (n + 1) / b - 1e-12)) for j in range(1, b)]
     assert edge_ranks(n, b).tolist() == expected
     assert all(1 <= rank <= n for rank in expected)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first_rank": None},
+        {"last_rank": None},
+        {"n_rows": None},
+        {"atoms": True},
+        {"first_rank": None, "n_rows": None},
+    ],
+)
+def test_saved_ranks_are_whole_or_absent_and_never_beside_atoms(change) -> None:
+    saved = BinningCalibrator(4, split=None).fit(np.arange(20.0), np.arange(20) % 2).partition_.to_dict()
+    with pytest.raises(ValueError, match="first_rank, last_rank and n_rows must be given together, and without atoms"):
+        Partition.from_dict({**saved, **change})

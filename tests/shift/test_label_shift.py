@@ -15,7 +15,7 @@ from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibra
 from calibrant._params import error_budget
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
-from calibrant.shift.prior import mixture_prior
+from calibrant.shift.prior import Prior, mixture_prior, odds_ratio
 
 BINS = Partition.from_edges([0.0, 1.0, 2.0])
 
@@ -155,3 +155,17 @@ def test_with_segments_the_mix_of_segments_within_a_class_must_not_change():
     assert "if scores and segments given the label are distributed" in str(promise.sentence())
     without = LabelShiftCalibrator(n_bins=2, target_prior=0.5).fit(scores, y).guarantee_
     assert "segment" not in " ".join(without.assumptions) + str(without.sentence())
+
+
+@pytest.mark.parametrize(("known", "share"), [({}, 0.25 / 2), ({"source_prior": 0.3}, 0.25)])
+def test_a_quarter_of_alpha_is_for_the_priors_and_the_rest_for_the_bins(known, share):
+    rng = np.random.default_rng(4)
+    (scores, y), (target, _) = draw(rng, 900, 0.3), draw(rng, 800, 0.6)
+    fitted = LabelShiftCalibrator(partition=BINS, confidence_level=0.8, **known).fit(scores, y, target_scores=target)
+    assert fitted.target_prior_ == mixture_prior(scores, y, target, 0.2 * share)
+    if not known:
+        assert fitted.source_prior_ == Prior.from_labels(y, 0.2 * share)
+    plain = get_method("clopper-pearson")(fitted.tally_, 0.2 * 0.75)
+    low = odds_ratio(fitted.target_prior_.lower, fitted.source_prior_.upper)
+    odds = plain.lower / (1 - plain.lower) * low
+    np.testing.assert_allclose(fitted.guarantee_.lower, odds / (1 + odds), rtol=1e-9)
