@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test oldest lint docs paper bench clean
+.PHONY: help demo quick test oldest lint docs paper mutants bench clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
@@ -41,6 +41,9 @@ PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online
 
 paper: $(VENV)/.ready-paper ## Run the paper's simulations and claims, one script each; half an hour
 	@for name in $(PAPER); do echo "== experiments/$$name.py"; $(BIN)/python experiments/$$name.py || exit 1; done
+
+mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see whether its tests notice; half an hour
+	@PYTHONPATH=src $(BIN)/python tools/mutants.py
 
 bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbook numpy and against peers that are installed
 	@$(BIN)/python benchmarks/kernels.py
