@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "calibrant"
 RESULTS = ROOT / "build" / "mutants.json"
 LONGEST = 600  # seconds; a mutant that takes longer is killed, as it probably never ends
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider"]
 NO_TESTS = 5  # what pytest returns where no test was chosen
 QUICK, OTHERS = "not slow and not broad and not service", "(slow or broad) and not service"
 ENOUGH = 0.95  # the share that must be killed
@@ -225,8 +225,7 @@ def core_modules() -> dict[str, list[str]]:
         place = PACKAGE / entry
         files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
         for file in files:
-            name = file.relative_to(PACKAGE).with_suffix("").as_posix()
-            found.setdefault(name, [f"src/calibrant/{name}.py", *tests.split()])
+            found.setdefault(file.relative_to(PACKAGE).with_suffix("").as_posix(), tests.split())
     return found
 
 
@@ -255,11 +254,17 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 
 
 def fails(tests: list[str], mutant: Mutant | None = None, *, quick: bool = False) -> bool:
-    """Whether a test fails: first the quick tests, then the others."""
+    """Whether a test fails: first the doctests of the module, then the quick tests, then the others.
+
+    The doctests run by themselves, as importing a module by its path hides a function of the same name.
+    """
+    if mutant is not None and _one_fails([f"src/calibrant/{mutant.module}.py"], "", mutant):
+        return True
     return any(_one_fails(tests, marks, mutant) for marks in (QUICK, OTHERS)[: 1 if quick else 2])
 
 
 def _one_fails(tests: list[str], marks: str, mutant: Mutant | None) -> bool:
+    chosen = ["--hypothesis-profile=quick", "-m", marks] if marks else []
     child = os.fork()  # it has the heavy libraries already
     if child == 0:
         null = os.open(os.devnull, os.O_WRONLY)
@@ -271,7 +276,7 @@ def _one_fails(tests: list[str], marks: str, mutant: Mutant | None) -> bool:
         with TemporaryDirectory() as folder:
             numba.config.CACHE_DIR = folder  # what was compiled from the true file must not be used
             try:
-                code = int(pytest.main([*_OPTIONS, "-m", marks, *tests]))
+                code = int(pytest.main([*_OPTIONS, *chosen, *tests]))
             except BaseException:
                 code = 1
         os._exit(0 if code == NO_TESTS else code)
