@@ -13,8 +13,9 @@ from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition.bins import Bins
-from calibrant.rows.batch import Coded, Columns, numbers, plain_column, segments_of
+from calibrant.rows.batch import Coded, Columns, read_batch
 from calibrant.rows.counts import segment_numbers
+from calibrant.rows.faults import Place
 
 
 def empty_batch(schema: Any) -> Any:
@@ -66,27 +67,14 @@ class AddColumns(ABC):
     def __call__(self, batch: Any) -> Any:
         """The batch with the columns added."""
         schema = self.schema(batch.schema)
-        score = plain_column(batch.column(self.columns.score))
-        scores = numbers(score, self.columns.score, "score")
-        usable = np.isfinite(scores)
-        segment = None if self.columns.segment is None else plain_column(batch.column(self.columns.segment))
-        if score.null_count:
-            usable &= ~np.asarray(score.is_null().to_numpy(zero_copy_only=False))
-        if segment is not None and segment.null_count:
-            usable &= ~np.asarray(segment.is_null().to_numpy(zero_copy_only=False))
-        rows = np.flatnonzero(usable)
-        taken = scores if usable.all() else scores[rows]
-        groups = None
-        if segment is not None and self.columns.segment is not None:
-            groups = segments_of(segment.take(rows) if rows.size < len(batch) else segment, self.columns.segment)
-        fit = self.usable(taken, groups)
-        if not fit.all():
-            rows, taken = rows[fit], taken[fit]
-            groups = None if groups is None else groups.take(fit)
-        added = [pa.array(value) for value in self.values(taken, groups)]
-        if rows.size < len(batch):
+        rows, _ = read_batch(batch, Columns(self.columns.score, segment=self.columns.segment), Place(0))
+        usable = self.usable(rows.scores, rows.segments)
+        if not usable.all():
+            rows = rows.take(np.flatnonzero(usable))
+        added = [pa.array(value) for value in self.values(rows.scores, rows.segments)]
+        if rows.origin is not None:
             where = np.full(len(batch), -1)
-            where[rows] = np.arange(rows.size)
+            where[rows.origin] = np.arange(len(rows))
             index = pa.array(where, mask=where < 0)
             added = [value.take(index) for value in added]
         return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
