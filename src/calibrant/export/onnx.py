@@ -255,23 +255,16 @@ def _column(table: ExportTable, output: str) -> FloatArray | BoolArray | IntArra
 
 def _segment_array(table: ExportTable) -> NDArray[np.object_] | FloatArray | IntArray:
     segments = [steps.segment for steps in table.steps]
-    if isinstance(segments[0], str):
-        return np.array(segments, dtype=object)
-    if isinstance(segments[0], float):
-        return np.array(segments, dtype=np.float64)
-    return np.array(segments, dtype=np.int64)
+    kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
+    return np.array(segments, dtype=kind)
 
 
 def _encoding(segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
     """Attributes of the operator that numbers the segments; unknown ones get -1."""
     from onnx import numpy_helper
 
-    numbers = list(range(len(segments)))
-    if segments.dtype == np.float64:
-        return {
-            "keys_tensor": numpy_helper.from_array(segments, "segments"),
-            "values_tensor": numpy_helper.from_array(np.array(numbers, dtype=np.int64), "numbers"),
-            "default_tensor": numpy_helper.from_array(np.array([-1], dtype=np.int64), "unknown"),
-        }
-    keys = "keys_strings" if segments.dtype == object else "keys_int64s"
-    return {keys: segments.tolist(), "values_int64s": numbers, "default_int64": -1}
+    return {
+        "keys_tensor": numpy_helper.from_array(segments, "segments"),
+        "values_tensor": numpy_helper.from_array(np.arange(len(segments)), "numbers"),
+        "default_tensor": numpy_helper.from_array(np.array([-1]), "unknown"),
+    }

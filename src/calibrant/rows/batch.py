@@ -169,7 +169,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     found = BatchRows(
         scores,
         _labels(read["label"], columns.label) if columns.label is not None else None,
-        segments_of(read["segment"], columns.segment) if columns.segment is not None else None,
+        _encoded(read["segment"], "segment", columns.segment) if columns.segment is not None else None,
         weights,
         row_keys,
         None if bad is None else good,
@@ -268,11 +268,6 @@ def _labels(column: Any, name: str) -> Coded:
         distinct, number = np.unique(values, return_inverse=True)
         return Coded(tuple(distinct.tolist()), number)
     return _encoded(column, "label", name)
-
-
-def segments_of(column: Any, name: str) -> Coded:
-    """A column of segments, which may be text, numbers or bools."""
-    return _encoded(column, "segment", name)
 
 
 def _encoded(column: Any, role: str, name: str) -> Coded:
