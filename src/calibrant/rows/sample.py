@@ -150,10 +150,11 @@ class TakeRows(Work[Taken]):
     def __call__(self, batch: Any, place: Place) -> Taken:
         """Keep those of one batch."""
         rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
-        sizes, shared = Sizes.of(rows, faults), repeated(rows.keys)[:1]
+        sizes = Sizes.of(rows, faults)
+        shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
         if self.draw is not None:
             rows = rows.take(np.flatnonzero(rows.drawn_by(self.draw)))
-        return Taken(self.limit, ((place, rows),), sizes, (shared,))
+        return Taken(self.limit, ((place, rows),), sizes, shared)
 
     def nothing(self) -> Taken:
         """No rows."""
