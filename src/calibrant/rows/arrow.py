@@ -14,10 +14,9 @@ from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import Columns
+from calibrant.rows.batch import Columns, Result, Work
 from calibrant.rows.faults import Place
 from calibrant.rows.progress import Progress, watched
-from calibrant.rows.work import Result, Work
 
 BATCH_ROWS = 1 << 19
 """Rows of a batch at most, so that memory is bounded whatever the data: some megabytes for each thread."""

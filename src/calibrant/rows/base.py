@@ -27,7 +27,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.batch import Columns, missing_column
+from calibrant.rows.batch import Columns, Result, Work, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
 from calibrant.rows.draw import Draw, check_ids, enough, seed_of
 from calibrant.rows.facts import RowFacts
@@ -39,14 +39,14 @@ from calibrant.rows.sample import (
     COLLECT_LIMIT,
     CountSegments,
     FindSmallest,
+    FindValues,
     Seal,
     Sizes,
     Taken,
     TakeRows,
+    Values,
     joined_codes,
 )
-from calibrant.rows.values import FindValues, Values
-from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally, WeightSums
 
 if TYPE_CHECKING:

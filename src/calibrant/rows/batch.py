@@ -1,8 +1,9 @@
-"""A batch of Arrow data as plain arrays: checked once, faulty rows told and set aside."""
+"""A batch of Arrow data as plain arrays, checked once, faulty rows told and set aside; and the work done on batches."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -286,3 +287,40 @@ def _encoded(column: Any, role: str, name: str) -> Coded:
     codes = np.zeros(rows.size, dtype=np.intp)
     codes[used] = [names[kind] for kind in kinds]
     return Coded(tuple(names), codes[number])
+
+
+class Addable(Protocol):
+    """Results of two batches add to the result of both."""
+
+    def __add__(self, other: Any) -> Any: ...
+
+
+Result = TypeVar("Result", bound=Addable)
+
+
+@dataclass(frozen=True, slots=True)
+class Work(ABC, Generic[Result]):
+    """A function of one batch. It is sent to where the data are, so it holds plain values only."""
+
+    data_columns: Columns
+    roles: ClassVar[tuple[str, ...]] = ()
+    """Roles of the columns that it reads, besides the score."""
+
+    @property
+    def columns(self) -> Columns:
+        """The columns it reads."""
+        return self.data_columns.only(*self.roles)
+
+    @property
+    def drawn(self) -> Draw | None:
+        """Its `draw`, where it has one. Without ids, a draw needs each row's position among all rows."""
+        found: Draw | None = getattr(self, "draw", None)
+        return found
+
+    @abstractmethod
+    def __call__(self, batch: Any, place: Place) -> Result:
+        """The result of one record batch."""
+
+    @abstractmethod
+    def nothing(self) -> Result:
+        """The result of no rows."""

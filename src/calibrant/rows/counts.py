@@ -9,12 +9,11 @@ import numpy as np
 from calibrant._typing import IndexArray, IntArray
 from calibrant.partition import ScorePartition
 from calibrant.partition.bins import Bins
-from calibrant.rows.batch import BatchRows, Coded, Columns, missing_column, read_batch
+from calibrant.rows.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Fault, Faults, Place
 from calibrant.rows.reach import Reach
 from calibrant.rows.sample import Seal
-from calibrant.rows.work import Work
 from calibrant.tally import WeightSums
 
 _MOST_KINDS = 20  # of label, that are told apart

@@ -8,8 +8,8 @@ from weakref import WeakSet
 from calibrant._optional import needed
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Result, Work
 from calibrant.rows.progress import watched
-from calibrant.rows.work import Result, Work
 from calibrant.rows.worker_code import package_zip, tell_missing
 
 _MOST_GROUPS = 64  # of partitions, whose results come to this process: small traffic, yet a bar that moves

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import BatchRows, Coded, read_batch
+from calibrant.rows.batch import BatchRows, Coded, Work, read_batch
 from calibrant.rows.draw import Keys, mixed
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.reach import Reach
-from calibrant.rows.work import Work
 
 _WORD = 2**64
 _STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains that share nothing but the rows

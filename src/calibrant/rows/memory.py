@@ -17,12 +17,11 @@ from calibrant.partition import Partition
 from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import BatchRows, Coded, Columns
+from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work
 from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.faults import Place
 from calibrant.rows.reach import Reach
 from calibrant.rows.sample import COLLECT_LIMIT, Seal, Sizes, Taken
-from calibrant.rows.work import Result, Work
 from calibrant.tally import Tally
 
 _FEW_ROWS = 1_000  # up to so many a sort is faster than a search for the ranks

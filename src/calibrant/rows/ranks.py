@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import Columns, read_batch
+from calibrant.rows.batch import Columns, Work, read_batch
 from calibrant.rows.draw import Draw, Keys
 from calibrant.rows.faults import Faults, Place
-from calibrant.rows.work import Work
 
 _SIGN = np.uint64(1 << 63)
 _CELLS = 1 << 20  # of a histogram, in all: 8 MB

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.partition.bins import SegmentedScores
-from calibrant.rows.batch import read_batch
+from calibrant.rows.batch import Work, read_batch
 from calibrant.rows.faults import Place
-from calibrant.rows.work import Work
 
 Limits: TypeAlias = tuple[float, float]
 

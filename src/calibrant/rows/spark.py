@@ -21,12 +21,12 @@ from calibrant.partition import Partition
 from calibrant.rows.added_columns import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Result, Work
 from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
 from calibrant.rows.progress import watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.reach import Reach
-from calibrant.rows.work import Result, Work
 from calibrant.rows.worker_code import package_zip, tell_missing
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
