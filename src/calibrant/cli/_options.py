@@ -38,32 +38,23 @@ def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
     return click.command(cls=Documented, short_help=short_help)
 
 
-class Bins(click.ParamType):  # type: ignore[type-arg]
+def number_of_bins(text: str) -> int | str:
     """A number of bins, or "auto"."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Read the text."""
-        try:
-            return "auto" if value == "auto" else int(value)
-        except ValueError:
-            self.fail(f"must be a whole number, or auto; got {value!r}", param, ctx)
+    try:
+        return "auto" if text == "auto" else int(text)
+    except ValueError:
+        raise click.BadParameter(f"must be a whole number, or auto; got {text!r}") from None
 
 
-class Share(click.ParamType):  # type: ignore[type-arg]
+def share(text: str) -> int | float | str:
     """A fraction such as 0.2, a number of rows such as 500, or auto or none."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float | str:
-        """Read the text."""
-        if value in ("auto", "none"):
-            return str(value)
-        try:
-            return int(value) if str(value).strip().isdigit() else float(value)
-        except ValueError:
-            self.fail(f"must be auto, none, a fraction such as 0.2, or a number of rows; got {value!r}", param, ctx)
+    if text in ("auto", "none"):
+        return text
+    try:
+        return int(text) if text.strip().isdigit() else float(text)
+    except ValueError:
+        rule = "must be auto, none, a fraction such as 0.2, or a number of rows"
+        raise click.BadParameter(f"{rule}; got {text!r}") from None
 
 
 def column(name: str, text: str) -> Callable[[Command], Command]:
@@ -83,7 +74,7 @@ model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
 coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")
 seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random draws.")
-split = click.option("--split", type=Share(), metavar="SHARE", help="Fraction or number of rows that only cut bins; "
+split = click.option("--split", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
                      "none: every row cuts and counts. Default: auto, a look for tied scores decides.")  # fmt: skip
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
@@ -117,4 +108,4 @@ def confidence(default: float) -> Callable[[Command], Command]:
 
 def bins(text: str) -> Callable[[Command], Command]:
     """How many bins."""
-    return click.option("--bins", type=Bins(), default="auto", show_default=True, metavar="N|auto", help=text)
+    return click.option("--bins", type=number_of_bins, default="auto", show_default=True, metavar="N|auto", help=text)
