@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -133,9 +134,16 @@ class BatchRows:
         """Each segment's name and rows; None and all rows where there are no segments."""
         if self.segments is None:
             return [(None, slice(None))]
-        order = np.argsort(self.segments.number, kind="stable")
-        ends = np.cumsum(np.bincount(self.segments.number, minlength=len(self.segments.names)))
-        return list(zip(self.segments.names, np.split(order, ends[:-1]), strict=True)) if self.segments.names else []
+        names = self.segments.names
+        return list(zip(names, grouped(self.segments.number, len(names)), strict=True))
+
+
+def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
+    """The rows of each group, in their order, given the number of each row's group."""
+    # numpy sorts short integers by their digits, not by comparing them
+    order = np.argsort(number.astype(np.uint16) if n_groups <= 2**16 else number, kind="stable")
+    ends = np.cumsum(np.bincount(number, minlength=n_groups)).tolist()
+    return [order[start:end] for start, end in pairwise([0, *ends])]
 
 
 def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import IndexArray, IntArray
-from calibrant.partition import ScorePartition
 from calibrant.partition.bins import Bins
 from calibrant.rows.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
 from calibrant.rows.draw import Draw
@@ -111,20 +110,23 @@ class Count(Work[Counted]):
         for name, index in rows.by_segment() if self.partition.has_segments else [(None, slice(None))]:
             wrong = np.zeros(len(rows), dtype=bool)
             wrong[index] = ~good[index]
-            known = name in parts
-            fault = _outside_range(score, parts[name]) if known else _unknown_segment(str(segment), name)
+            if name in parts:
+                fault = Fault("score", score, f"lie between {parts[name].low:g} and {parts[name].high:g}")
+            else:
+                rule = f"hold a segment that the bins were cut for, not {name!r}"
+                fault = Fault("segment", str(segment), rule)
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults
 
     def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Any, KindSums]:
-        prepared = self._prepared(rows)
+        prepared = self.partition.prepared(rows.scores, self._segment(rows))
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
         first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(prepared, codes, pass_rows=self.pass_rows)
             # rows in no region are edge values seen once: which label they have is told by a second, rare look
-            hits = self._uncounted(prepared, number) if uncounted else 0
+            hits = np.count_nonzero(number[self.partition.membership(prepared) < 0]) if uncounted else 0
             negative = KindSums(counts - positives, uncounted - hits, first=first[0])
             return {kinds[0]: negative, kinds[1]: KindSums(positives, hits, first=first[1])}
         regions = self.partition.membership(prepared)
@@ -132,9 +134,6 @@ class Count(Work[Counted]):
             kind: replace(self._sums(rows, regions, number == code), first=first[code])
             for code, kind in enumerate(kinds[: _MOST_KINDS + 1])
         }
-
-    def _uncounted(self, prepared: Any, number: Any) -> int:
-        return int(np.count_nonzero(number[self.partition.membership(prepared) < 0]))
 
     def _sums(self, rows: BatchRows, regions: Any, chosen: Any) -> KindSums:
         n_regions = self.partition.n_regions
@@ -147,9 +146,6 @@ class Count(Work[Counted]):
         sums = WeightSums.of(weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions)
         return KindSums(counts, uncounted, sums)
 
-    def _prepared(self, rows: BatchRows) -> Any:
-        return self.partition.prepared(rows.scores, self._segment(rows))
-
     def _segment(self, rows: BatchRows) -> IndexArray | None:
         return segment_numbers(rows.segments, self.partition)
 
@@ -161,11 +157,3 @@ def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | Non
     if segments is None:
         raise missing_column("segment")
     return partition.numbers(segments.names)[segments.number]
-
-
-def _outside_range(column: str, part: ScorePartition) -> Fault:
-    return Fault("score", column, f"lie between {part.low:g} and {part.high:g}")
-
-
-def _unknown_segment(column: str, segment: Any) -> Fault:
-    return Fault("segment", column, f"hold a segment that the bins were cut for, not {segment!r}")

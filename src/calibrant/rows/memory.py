@@ -17,7 +17,7 @@ from calibrant.partition import Partition
 from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work
+from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work, grouped
 from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.faults import Place
 from calibrant.rows.reach import Reach
@@ -188,12 +188,8 @@ class MemoryRows(ScoredData):
         """Some values of the rows, by segment."""
         if self.segment is None:
             return {None: values}
-        # numpy sorts short integers by their digits, not by comparing them
-        short = self.segment.astype(np.uint16) if len(self.segment_names) <= 2**16 else self.segment
-        ends = np.cumsum(np.bincount(self.segment, minlength=len(self.segment_names))).tolist()
-        ordered = values[np.argsort(short, kind="stable")]
-        parts = (ordered[start:end] for start, end in zip([0, *ends], ends, strict=False))
-        return dict(zip(self.segment_names, parts, strict=True))
+        groups = zip(self.segment_names, grouped(self.segment, len(self.segment_names)), strict=True)
+        return {name: values[rows] for name, rows in groups}
 
     @property
     def prepared(self) -> Any:
