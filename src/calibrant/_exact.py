@@ -56,6 +56,11 @@ class ExactSums:
                 units[group] += total << shift if shift >= 0 else total >> -shift
         return cls(units)
 
+    @classmethod
+    def nothing(cls, n_groups: int) -> Self:
+        """Sums of no values."""
+        return cls([0] * n_groups)
+
     def part(self, groups: slice) -> "ExactSums":
         """The sums of some of the groups."""
         return ExactSums(self._units[groups])

@@ -126,7 +126,7 @@ class Count(Work[Counted]):
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(prepared, codes, pass_rows=self.pass_rows)
             # rows in no region are edge values seen once: which label they have is told by a second, rare look
-            hits = np.count_nonzero(number[self.partition.membership(prepared) < 0]) if uncounted else 0
+            hits = int(np.count_nonzero(number[self.partition.membership(prepared) < 0])) if uncounted else 0
             negative = KindSums(counts - positives, uncounted - hits, first=first[0])
             return {kinds[0]: negative, kinds[1]: KindSums(positives, hits, first=first[1])}
         regions = self.partition.membership(prepared)
