@@ -1,11 +1,13 @@
 """A smooth curve that is anchored where the data refute it."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, ScoreCalibrator, VennBinningCalibrator
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, ScoreCalibrator, VennBinningCalibrator, scored
 from calibrant.calibrators._curves import NAMED
 from calibrant.calibrators._pieces import grid_ranks, interpolate, simplified
 from calibrant.errors import InvalidValueError
@@ -182,3 +184,27 @@ def test_kolmogorov_distance_is_scipys_exact_limit_or_a_little_more(rows):
     exact = stats.kstwo.isf(level, rows)
     found = kolmogorov_distance(np.array([rows, 7, 0]), 0.02)[0]
     assert (1 - 1e-5) * exact <= found <= 1.01 * exact  # scipy's own limit is that accurate
+
+
+@pytest.mark.parametrize("segmented", [False, True])
+def test_files_and_frames_give_what_arrays_give(segmented, tmp_path):
+    scores, y = draw(5000)
+    segments = np.where(np.arange(5000) % 3 == 0, "a", "b")
+    columns = {"p": scores, "y": y, "group": segments}
+    table = pa.table(columns)
+    for part in range(3):
+        pq.write_table(table.slice(part * 2000, 2000), tmp_path / f"{part}.parquet")
+    options = {"segment": "group"} if segmented else {}
+    by_array = {"segments": segments} if segmented else {}
+    model = AnchoredCalibrator(n_bins=4).fit(scores, y, **by_array)
+    for data in (str(tmp_path / "*.parquet"), table):
+        source = scored(data, score="p", label="y", **options)
+        other = AnchoredCalibrator(n_bins=4).fit(source)
+        assert other.to_dict() == model.to_dict()
+        found = other.apply(source).read_all()
+        np.testing.assert_array_equal(found["calibrated"].to_numpy(), model.predict(scores, **by_array))
+        limits = model.predict_interval(scores, **by_array)
+        np.testing.assert_array_equal(found["lower"].to_numpy(), limits[:, 0])
+        np.testing.assert_array_equal(found["upper"].to_numpy(), limits[:, 1])
+        sure = model.predict_set(scores, **by_array)
+        assert found["set"].to_pylist() == [str({k for k in (0, 1) if row[k]}) for row in sure]

@@ -1,17 +1,19 @@
 """A smooth curve whose average in every region is proved: the default."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
+from calibrant._optional import pa
 from calibrant._params import Choice, Instance, Integer, Rules, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators._bins import CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
@@ -27,6 +29,9 @@ from calibrant.mass import budgets, mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.added_columns import AddColumns
+from calibrant.rows.batch import Coded, Columns
+from calibrant.rows.counts import segment_numbers
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
@@ -283,7 +288,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
-        return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)
+        columns, written = self._columns_in(data), self._written_sets(coverage)
+        sets = tuple(written[region] for region in self._curve.regions(self.partition_.as_bins()))
+        return data.apply(FollowCurve(columns, self._curve.cells, self._table, sets, prefix))
 
     def _state(self) -> dict[str, Any]:
         averages = {"average": self.guarantee_.value.tolist(), "unknown": self._unknown.tolist()}
@@ -311,6 +318,48 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
         facts = RowFacts.from_dict(state)
         self._set_curve(saved["name"], curve, (average, unknown), moved, partition, tally, limits, classes, facts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FollowCurve(AddColumns):
+    """The value of a curve at each score, its limits, and the set of its region.
+
+    Attributes
+    ----------
+    columns : Columns
+        Where the score is found, and the segment if there are any.
+    cells : Bins
+        The pieces of the curve.
+    table : float array of shape (n_pieces, 5)
+        Of each piece where it begins, the value there, the slope, and what is added to the value for the limits.
+    sets : tuple of str
+        The set of each piece.
+    prefix : str
+        Prefix of the names of the columns.
+    """
+
+    columns: Columns
+    cells: Bins
+    table: FloatArray
+    sets: tuple[str, ...]
+    prefix: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns to add."""
+        return tuple(self.prefix + name for name in ("calibrated", "lower", "upper", "set"))
+
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> BoolArray:
+        """Rows within the score range, of a known segment."""
+        return self.cells.inside(scores, segment_numbers(segments, self.cells))
+
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+        """What `predict`, `predict_interval` and `predict_set` give."""
+        piece = self.cells.regions_of(self.cells.prepared(scores, segment_numbers(segments, self.cells)))
+        start, value, slope, lower, upper = self.table[piece].T
+        curve = value + slope * (scores.astype(np.float64) - start)
+        limits = [np.clip(curve + offset, 0.0, 1.0) for offset in (lower, upper)]
+        return [curve, *limits, pa.array(self.sets, pa.string()).take(pa.array(piece))]
 
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Any, int]:

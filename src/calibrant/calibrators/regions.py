@@ -14,6 +14,7 @@ from calibrant.guarantee import Guarantee
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
+from calibrant.rows.batch import Columns
 from calibrant.rows.device import look_up
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.reach import familiar_limits
@@ -112,17 +113,26 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
         As `ScoreCalibrator.apply`, by one look-up for each row.
         """
+        columns, partition = self._columns_in(data), self.partition_.as_bins()
+        values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
+        table: dict[str, Any] = {**values, "set": self._written_sets(coverage)}
+        return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
+
+    def _written_sets(self, coverage: float) -> tuple[str, ...]:
+        """The set of each region as text."""
         check_is_fitted(self)
         sets = region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self._positive_index else -1]
         names = [str(label) for label in self.classes_.tolist()]
-        written = ["{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets]
-        values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
-        table: dict[str, Any] = {**values, "set": tuple(written)}
-        partition = self.partition_.as_bins()
-        if partition.has_segments and data.columns.segment is None:
+        return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
+
+    def _columns_in(self, data: ScoredData) -> Columns:
+        """The columns of the data that are needed to predict."""
+        check_is_fitted(self)
+        if not self.partition_.has_segments:
+            return data.columns.only()
+        if data.columns.segment is None:
             raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
-        columns = data.columns.only(*(("segment",) if partition.has_segments else ()))
-        return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
+        return data.columns.only("segment")
 
     def _state(self) -> dict[str, Any]:
         return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}
