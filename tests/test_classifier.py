@@ -21,7 +21,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from calibrant import BinningCalibrator, CalibratedClassifier
+from calibrant import AnchoredCalibrator, BinningCalibrator, CalibratedClassifier
 
 X, Y = make_classification(n_samples=3000, n_features=6, flip_y=0.2, random_state=0)
 
@@ -54,7 +54,7 @@ def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
     model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[1000:], Y[1000:])
     assert model.calibrator_.tally_.n_rows == 2000
     np.testing.assert_array_equal(fitted.coef_, coefficients)
-    alone = BinningCalibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
+    alone = AnchoredCalibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
     np.testing.assert_array_equal(model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1]))
 
 

@@ -29,7 +29,7 @@ from calibrant._params import (
 )
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Seed
-from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -80,7 +80,7 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         object without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
         scores, such as ``itemgetter("score")`` for a column. A high score speaks for the second of the sorted classes.
     calibrator : calibrator, default=None
-        None is `BinningCalibrator(n_bins="auto")`.
+        None is `AnchoredCalibrator()`.
     cv : None, int, splitter or list of splits, default=None
         None holds out `calibration_size` of the rows to calibrate on, drawn at random and never stratified, so that
         they are independent draws, as the guarantee needs. A splitter or list with one split, (training rows,
@@ -227,7 +227,7 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
         return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
 
     def _calibrator(self) -> Any:
-        return BinningCalibrator() if self.calibrator is None else self.calibrator
+        return AnchoredCalibrator() if self.calibrator is None else self.calibrator
 
     def _fit_arguments(self) -> set[str]:
         """What the calibrator's `fit` takes."""
@@ -435,8 +435,13 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
+        """Return what the calibrator's `predict_interval` gives for `classes_[1]`, shape (n, 2)."""
         return self._calibrated("predict_interval", X, segments)
+
+    @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
+    def predict_rate_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
+        """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
+        return self._calibrated("predict_rate_interval", X, segments)
 
     @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
     def predict_set(self, X: Any, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, audit, plan
+from calibrant import AnchoredCalibrator, BinningCalibrator, audit, plan
 from calibrant.cli._app import _COMMANDS
 from calibrant.saving import load_model, save_model
 
@@ -52,7 +52,7 @@ def test_missing_columns_are_proposed(missing: tuple[str, ...], folder: Path, ca
 class TestFit:
     def test_equals_the_library(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "-o", "model.json", "--json")
-        expected = BinningCalibrator(8).fit(table["p"].to_numpy(), table["y"].to_numpy())
+        expected = AnchoredCalibrator(n_bins=8).fit(table["p"].to_numpy(), table["y"].to_numpy())
         assert answer.code == 0
         assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
         assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence()

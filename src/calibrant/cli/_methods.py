@@ -19,6 +19,7 @@ class _Method(NamedTuple):
 
 
 _METHODS = {
+    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split")),
     "binning": _Method("BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value")),
     "uniform": _Method("BinningCalibrator", {"strategy": "uniform"}, ("bins", "interval", "value", "score_range")),
     "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value")),
@@ -29,7 +30,8 @@ _METHODS = {
     "venn-abers": _Method("VennAbersCalibrator"),
 }
 METHODS = tuple(_METHODS)
-_IN_SEGMENTS = ("binning", "uniform")
+_IN_SEGMENTS = ("anchored", "binning", "uniform")
+_WEIGHTED = ("binning", "uniform")
 _OPTIONS = {
     "bins": "--bins",
     "interval": "--interval",
@@ -44,7 +46,7 @@ _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "rand
 class Settings:
     """How a calibrator is made. Saved with the model, for readers and for the seed."""
 
-    method: str = "binning"
+    method: str = "anchored"
     bins: int | str = "auto"
     confidence: float = 0.9
     interval: str | None = None
@@ -68,9 +70,12 @@ class Settings:
         for name, option in sorted(_OPTIONS.items()):
             if name not in takes and getattr(self, name) != getattr(default, name):
                 raise RefusedError(option, f"be left out with --method {self.method}, which has no such option")
-        for option, given in (("--segment", segment is not None), ("--weight", self.weighted)):
-            if given and self.method not in _IN_SEGMENTS:
-                raise RefusedError(option, "go with --method binning or uniform", got=f"--method {self.method}")
+        uses = (("--segment", segment is not None, _IN_SEGMENTS), ("--weight", self.weighted, _WEIGHTED))
+        for option, given, methods in uses:
+            if given and self.method not in methods:
+                *most, last = methods
+                rule = f"go with --method {', '.join(most)} or {last}"
+                raise RefusedError(option, rule, got=f"--method {self.method}")
         needs_weights = {
             "--weight-bound": self.weight_bound is not None,
             "--interval betting": self.interval == "betting",

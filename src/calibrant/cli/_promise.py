@@ -41,8 +41,12 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
         for region in promise_json(calibrator)["regions"]
     ]
     if rows:
+        from calibrant.guarantee.statement import Claim
+
         say()
-        table(("region", "rows", "positive", "calibrated", "true rate lies in"), shortened(rows))
+        averaged = calibrator.guarantee_.statement.claim is Claim.AVERAGE
+        value = "average prediction" if averaged else "calibrated"
+        table(("region", "rows", "positive", value, "true rate lies in"), shortened(rows))
 
 
 def _words_for(calibrator: "ScoreCalibrator") -> PlainText:

@@ -27,9 +27,10 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.skip_missing
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
-@click.option("--method", type=click.Choice(METHODS), default="binning", show_default=True,
-              help="binning and uniform read files of any size; the others need the rows in memory. Only binning, "
-              "uniform and scaling-binning have a guarantee.")  # fmt: skip
+@click.option("--method", type=click.Choice(METHODS),
+              help="Default: anchored; with --weight, or a --value, binning. anchored, binning and uniform have a "
+              "guarantee and read files of any size. scaling-binning has one too; it and the others need the rows in "
+              "memory.")  # fmt: skip
 @option.bins("Number of bins; with --segment, in each segment.")
 @click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
 @click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
@@ -60,6 +61,8 @@ def command(**options: Any) -> int:
     """
     output, quiet = options["output"], options["quiet"]
     given = {**options, "weighted": options["weight"] is not None}
+    constant = given["weighted"] or options["value"] != Settings().value
+    given["method"] = options["method"] or ("binning" if constant else Settings().method)
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"])
     if output is not None:
