@@ -332,5 +332,7 @@ def _check_segments(segments: tuple[object, ...]) -> None:
 
 def _notes(calibrator: ScoreCalibrator, partition: Partition | None = None) -> tuple[str, str]:
     mark = "" if partition is None else f", partition {partition.fingerprint}"
-    written = f"Written by calibrant {__version__} from a {type(calibrator).__name__}{mark}."
+    name = type(calibrator).__name__
+    article = "an" if name[0] in "AEIO" else "a"
+    written = f"Written by calibrant {__version__} from {article} {name}{mark}."
     return written, " ".join(calibrator.guarantee_.sentence().split())

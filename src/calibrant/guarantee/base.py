@@ -329,6 +329,7 @@ class Guarantee:
             "remarks": [render(text, setting) for text in self.remarks],
             "proved": self.is_proved,
             "epsilon": self.epsilon,
+            "average_epsilon": self.average_epsilon,
             "confidence_level": self.confidence_level,
             "interval": self.method,
             "theorem": self.theorem,
@@ -374,7 +375,7 @@ class NoGuarantee:
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
         """Return what is said as plain JSON values, under the names that a guarantee has."""
         said = {"sentence": self.sentence(setting), "remarks": [], "proved": False}
-        absent = dict.fromkeys(("epsilon", "confidence_level", "interval", "theorem"))
+        absent = dict.fromkeys(("epsilon", "average_epsilon", "confidence_level", "interval", "theorem"))
         return {**said, **absent, "assumptions": [], "regions": []}
 
 
