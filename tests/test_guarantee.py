@@ -6,9 +6,20 @@ import pickle
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.isotonic import isotonic_regression
 
-from calibrant import BinningCalibrator, Guarantee, OnlineCalibrator, Partition, Tally
+from calibrant import (
+    BinningCalibrator,
+    Guarantee,
+    LabelShiftCalibrator,
+    OnlineCalibrator,
+    Partition,
+    ScalingBinningCalibrator,
+    Tally,
+    VennBinningCalibrator,
+)
 from calibrant._text import Setting, render
+from calibrant.errors import CalibrantWarning, WeakGuaranteeWarning
 from calibrant.intervals import get_method
 from calibrant.mass import mass_limits
 
@@ -312,3 +323,67 @@ def test_two_caveats_are_both_told() -> None:
     both = one.with_caveat("models saw these rows")
     assert both.caveat == "weights were guessed; and models saw these rows"
     assert both.supposition == "the guess is right and that makes no difference"
+
+
+def few_rows(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    scores = np.random.default_rng(0).uniform(size=n)
+    return scores, np.random.default_rng(1).uniform(size=n) < scores
+
+
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        BinningCalibrator(5),
+        VennBinningCalibrator(5),
+        ScalingBinningCalibrator(n_bins=4),
+        LabelShiftCalibrator(5, target_prior=0.4),
+    ],
+    ids=lambda calibrator: type(calibrator).__name__,
+)
+def test_a_fit_that_proves_little_warns_once_and_says_what_to_do(calibrator) -> None:
+    with pytest.warns(CalibrantWarning) as caught:
+        calibrator.fit(*few_rows())
+    assert [warning.category for warning in caught] == [WeakGuaranteeWarning]
+    assert "Use fewer bins or more rows" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert calibrator.guarantee_.weakness in calibrator.guarantee_.sentence()
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_fit_that_proves_enough_and_a_loaded_model_do_not_warn() -> None:
+    fitted = BinningCalibrator(5).fit(*few_rows(2_000))
+    assert fitted.guarantee_.weakness is None
+    with pytest.warns(WeakGuaranteeWarning):
+        weak = BinningCalibrator(5).fit(*few_rows())
+    BinningCalibrator.from_dict(weak.to_dict())
+    BinningCalibrator.from_tally(weak.partition_, weak.tally_)
+
+
+def test_the_advice_for_a_single_bin_is_more_rows() -> None:
+    assert "region [0, 1] holds 5 rows. Use more rows." in guarantee([5], [2]).sentence()
+
+
+def test_values_that_never_fall_share_what_breaks_the_order() -> None:
+    rng = np.random.default_rng(2)
+    scores, segments = rng.uniform(size=600), rng.choice(["a", "b"], size=600)
+    y = rng.uniform(size=600) < 0.5
+    plain = BinningCalibrator(10).fit(scores, y, segments=segments)
+    rising = BinningCalibrator(10, value="monotone").fit(scores, y, segments=segments)
+    for region in (slice(0, 10), slice(10, 20)):
+        values, weights = plain.guarantee_.value[region], plain.tally_.counts[region] + 1
+        reference = isotonic_regression(values, sample_weight=weights)
+        np.testing.assert_allclose(rising.guarantee_.value[region], reference, rtol=1e-12)
+        assert (np.diff(values) < 0).any()
+    np.testing.assert_array_equal(rising.guarantee_.lower, plain.guarantee_.lower)
+    assert rising.guarantee_.epsilon > plain.guarantee_.epsilon
+
+
+def test_default_values_are_never_0_or_1() -> None:
+    scores = np.linspace(0, 1, 500)
+    value = BinningCalibrator(5).fit(scores, scores > 0.5).guarantee_.value
+    assert (value > 0).all()
+    assert (value < 1).all()
+    counts, positives = np.array([4, 0, 9]), np.array([4, 0, 3])
+    tally = Tally.from_counts(counts, positives, partition=Partition.fixed_width(3))
+    found = BinningCalibrator.from_tally(Partition.fixed_width(3), tally).guarantee_.value
+    np.testing.assert_array_equal(found, (positives + 0.5) / (counts + 1))

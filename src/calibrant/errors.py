@@ -69,6 +69,10 @@ class CalibrantWarning(UserWarning):
     """An answer is given, but it may not be what was meant."""
 
 
+class WeakGuaranteeWarning(CalibrantWarning):
+    """What was proved says little: epsilon is 0.25 or more."""
+
+
 class InvalidValueError(CalibrantError, ValueError):
     """A value breaks a stated rule."""
 
@@ -77,9 +81,9 @@ class InvalidTypeError(CalibrantError, TypeError):
     """An object is of a kind that cannot be used here."""
 
 
-def warn_caller(message: str) -> None:
-    """Give a `CalibrantWarning` that points to the line which called calibrant."""
+def warn_caller(message: str, category: type[CalibrantWarning] = CalibrantWarning) -> None:
+    """Give a warning that points to the line which called calibrant."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "calibrant":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, CalibrantWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

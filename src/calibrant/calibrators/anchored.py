@@ -185,6 +185,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         n_moved = np.unique(curve.regions(regions)[shifted]).size
         self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts)
         self.score_range_seen_ = reach.seen
+        self._warn_if_weak()
         return self
 
     def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins, tally: Tally, limits: Interval) -> tuple[str, Pieces]:

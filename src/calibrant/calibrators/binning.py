@@ -145,6 +145,7 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         partition, tally, classes, reach, _, facts = cut_and_count(data, self)
         self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes, facts)
         self.score_range_seen_ = reach.seen
+        self._warn_if_weak()
         return self
 
     @classmethod

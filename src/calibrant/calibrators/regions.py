@@ -1,15 +1,18 @@
 """Calibrators that predict from a finite partition: one value, one interval and one set per region."""
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
+from calibrant._numbers import upper
 from calibrant._params import thread_count
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
@@ -49,6 +52,18 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         self.guarantee_ = guarantee.of_rows(facts)
         self._facts = facts
         self._set_classes(classes)
+
+    def _warn_if_weak(self) -> None:
+        """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
+        if self.guarantee_.weakness is None:
+            return
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_locals.get("self") is self:
+            frame = frame.f_back
+        module = "" if frame is None else str(frame.f_globals.get("__name__"))
+        if module.partition(".")[0] != "calibrant" or module == "calibrant.classifier":
+            said = f"the guarantee says {self.guarantee_.weakness}; epsilon is {upper(self.guarantee_.stated.epsilon)}"
+            warn_caller(said, WeakGuaranteeWarning)
 
     def _look_up(
         self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None

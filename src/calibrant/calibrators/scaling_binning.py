@@ -160,6 +160,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen
+        self._warn_if_weak()
         return self
 
     def _binning(self) -> BinningCalibrator:

@@ -111,6 +111,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
         self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
         self.score_range_seen_ = binned.score_range_seen_
+        self._warn_if_weak()
         return self
 
     def _set_bins(self, binned: BinningCalibrator, classes: Classes) -> None:

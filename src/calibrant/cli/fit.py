@@ -102,7 +102,8 @@ def command(**options: Any) -> int:
     say()
     if reached is False:
         what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"
-        paragraph(f"The required epsilon, {wanted:g}, was not reached: {what}.", bold=True)
+        needed = _rows_needed(calibrator, wanted) if proved else ""
+        paragraph(f"The required epsilon, {wanted:g}, was not reached: {what}.{needed}", bold=True)
     if output is None:
         remark("nothing was saved: give -o model.json to save the model", quiet)
     else:
@@ -110,6 +111,22 @@ def command(**options: Any) -> int:
         if not quiet:
             say("\n  ".join(["Next:", *_next(calibrator, output, options)]))
     return 1 if reached is False else 0
+
+
+def _rows_needed(calibrator: Any, wanted: float) -> str:
+    """How many rows would do, if their labels are like those seen."""
+    from calibrant import plan
+    from calibrant.errors import CalibrantError
+
+    guarantee = calibrator.guarantee_
+    question = {"n_bins": len(guarantee.regions), "confidence_level": guarantee.confidence_level}
+    try:
+        worst = plan(n=max(guarantee.n_rows, len(guarantee.regions)), **question).epsilon
+        n = plan(epsilon=min(0.99, wanted * worst / guarantee.epsilon), **question).n
+    except CalibrantError:  # as a required epsilon of 0
+        return ""
+    rounded = float(f"{n:.2g}")
+    return f" About {rows(int(rounded if rounded >= n else rounded + 10 ** (len(str(n)) - 2)))} would do."
 
 
 def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only where epsilon says nothing
+_LITTLE = 0.25  # from this epsilon on a guarantee says little
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
 
@@ -216,6 +217,11 @@ class Guarantee:
         """Whether the guarantee is no better than predicting 1/2 without any data."""
         return self.epsilon >= 0.5
 
+    @property
+    def is_weak(self) -> bool:
+        """Whether what the sentence says is little: an epsilon of 0.25 or more, or as good as nothing."""
+        return self.stated.epsilon >= _LITTLE
+
     def with_caveat(self, reason: Text, *, supposition: Text = NO_DIFFERENCE) -> "Guarantee":
         """Return the same numbers, no longer proved for the stated reason; earlier caveats are kept."""
         return self.with_facts(caveats=(*self.statement.caveats, Caveat(reason, supposition)))
@@ -312,6 +318,11 @@ class Guarantee:
     def advice(self) -> str:
         """What to do about a region with too few rows."""
         return words(said.advice(self))
+
+    @property
+    def weakness(self) -> str | None:
+        """How little is said, why, and what to do about it; None where enough is said."""
+        return words(said.weakness(self)) if self.is_weak else None
 
     def sentence(self, setting: PlainText = in_python) -> str:
         """What is proved, without the assumptions; `setting` says how a parameter and its value are written."""

@@ -157,18 +157,23 @@ class Statement:
 def sentence(guarantee: "Guarantee") -> Text:
     """What is proved, for which rows, and what to do where that is little."""
     said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee))
-    stated = guarantee.stated
-    if stated.kept.all() and guarantee.is_vacuous:
-        worst = int(guarantee.radius.argmax())
-        held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
-        region = guarantee.regions[worst]
-        said = joined(said, f" This says almost nothing yet: region {region} holds {held}. ", advice(guarantee), ".")
+    if guarantee.is_weak:
+        said = joined(said, " This says ", weakness(guarantee), ".")
     statement = guarantee.statement
     if not statement.caveats:
         return said
     return joined(
         "Nothing is proved: ", caveat(statement), ". The numbers hold if ", supposition(statement), ". ", said
     )
+
+
+def weakness(guarantee: "Guarantee") -> Text:
+    """How little is said, why, and what to do about it."""
+    stated = guarantee.stated
+    worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
+    held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
+    little = "almost nothing" if stated.epsilon >= 0.5 else "little"
+    return joined(f"{little} yet: region {guarantee.regions[worst]} holds {held}. ", advice(guarantee))
 
 
 def _claim(guarantee: "Guarantee") -> str:
@@ -255,8 +260,11 @@ def _precision(statement: Statement) -> str:
 
 def advice(guarantee: "Guarantee") -> Text:
     """What to do about a region with too few rows."""
-    if guarantee.statement.has_ties:
+    statement = guarantee.statement
+    if statement.has_ties:
         return ("Scores are tied: use ", Setting("split", "auto"), " or fewer bins")
+    if len(guarantee.regions) == max(1, statement.n_segments):
+        return "Use more rows"
     return "Use fewer bins or more rows"
 
 

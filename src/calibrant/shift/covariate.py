@@ -198,6 +198,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         evidence = self._evidence(binned, weights, masses)
         self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
+        self._warn_if_weak()
         return self
 
     def _find_weights(

@@ -142,6 +142,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             target = Prior.known(self.target_prior)
         self._set(partition, tally, source, target, classes, facts)
         self.score_range_seen_ = reach.seen
+        self._warn_if_weak()
         return self
 
     def _plain_level(self) -> float:
