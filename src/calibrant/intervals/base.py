@@ -85,15 +85,15 @@ class Method:
         return self.function(tally, alpha, partition) if self.takes_partition else self.function(tally, alpha)
 
 
-def around_rate(tally: Tally, radius: FloatArray) -> Interval:
-    """Return [rate - radius, rate + radius] within [0, 1], and [0, 1] where nothing was seen.
+def around(center: FloatArray, radius: FloatArray) -> Interval:
+    """Return [center - radius, center + radius] within [0, 1]; [0, 1] where one of the two is NaN: nothing was seen."""
+    unknown = np.isnan(center) | np.isnan(radius)
+    center, radius = np.where(unknown, 0.5, center), np.where(unknown, 1.0, radius)
+    return outwards(center - radius, center + radius)
 
-    One ulp is added on each side, so that rounding cannot make the interval narrower than its formula.
-    """
-    n = tally.counts.astype(np.float64)
-    k = tally.positives.astype(np.float64)
-    seen = n > 0.0
-    n = np.where(seen, n, 1.0)
-    lower = np.where(seen & (k > 0.0), np.maximum(np.nextafter(k / n - radius, -1.0), 0.0), 0.0)
-    upper = np.where(seen & (k < n), np.minimum(np.nextafter(k / n + radius, 2.0), 1.0), 1.0)
-    return Interval(lower, upper)
+
+def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
+    """Round limits away from each other, so that rounding cannot make an interval narrower than its formula."""
+    with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
+        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
+    return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))

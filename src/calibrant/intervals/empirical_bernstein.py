@@ -3,7 +3,7 @@
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
-from calibrant.intervals.base import Interval, around_rate
+from calibrant.intervals.base import Interval, around
 from calibrant.tally import Tally
 
 
@@ -47,4 +47,4 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     k = tally.positives.astype(np.float64)
     variance = (k / n) * ((n - k) / n)
     log_term = np.log(3.0 * tally.n_regions) - np.log(alpha)
-    return around_rate(tally, np.sqrt(2.0 * variance * log_term / n) + 3.0 * log_term / n)
+    return around(tally.rates, np.sqrt(2.0 * variance * log_term / n) + 3.0 * log_term / n)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
-from calibrant.intervals.base import Interval, around_rate
+from calibrant.intervals.base import Interval, around
 from calibrant.tally import Tally
 
 
@@ -38,4 +38,4 @@ def hoeffding(tally: Tally, alpha: float) -> Interval:
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
-    return around_rate(tally, np.sqrt(log_term / (2.0 * np.maximum(tally.counts, 1))))
+    return around(tally.rates, np.sqrt(log_term / (2.0 * np.maximum(tally.counts, 1))))

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import smirnovi
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.intervals._binomial import sidak_level
 
 _MOST_EXACT = 2_000  # rows: beyond, the closed form is within 0.3 % of the exact limit, which takes time to find
 
@@ -18,7 +19,7 @@ def kolmogorov_distance(counts: IntArray, alpha: float) -> FloatArray:
     >>> kolmogorov_distance(np.array([0, 50, 5000]), 0.01).round(4)
     array([1.    , 0.2483, 0.0253])
     """
-    level = -np.expm1(np.log1p(-alpha) / counts.size)
+    level = sidak_level(alpha, counts.size)
     rows = np.maximum(counts, 1)
     limit = np.sqrt(np.log(2.0 / level) / (2.0 * rows))
     few = (counts > 0) & (counts <= _MOST_EXACT)

@@ -5,7 +5,7 @@ import numpy as np
 from calibrant._params import OPEN_UNIT
 from calibrant._text import Setting
 from calibrant.errors import InvalidValueError
-from calibrant.intervals.base import Interval, around_rate
+from calibrant.intervals.base import Interval, around
 from calibrant.tally import Tally
 
 
@@ -70,4 +70,4 @@ def umd(tally: Tally, alpha: float) -> Interval:
         )
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
     width = np.sqrt(log_term / (2.0 * smallest))
-    return around_rate(tally, np.full(tally.n_regions, width))
+    return around(tally.rates, np.full(tally.n_regions, width))

@@ -13,6 +13,7 @@ from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval
+from calibrant.intervals.base import around
 
 Implementation: TypeAlias = Literal["numpy", "numba"] | None
 """None chooses; the others force one, for tests and benchmarks."""
@@ -164,14 +165,9 @@ class HalfWidthSequence(Sequence):
 
     @classmethod
     def _around(cls, counts: IntArray, positives: IntArray, surprise: FloatArray, log_share: float) -> Interval:
-        seen = counts > 0
-        n = np.where(seen, counts, 1).astype(np.float64)
-        width = cls.half_width(n, np.maximum(surprise, 1.0), log_share)
-        rate = positives / n
-        # one ulp outwards, so that rounding cannot make the interval narrower than its formula
-        lower = np.where(seen, np.maximum(np.nextafter(rate - width, -np.inf), 0.0), 0.0)
-        upper = np.where(seen, np.minimum(np.nextafter(rate + width, np.inf), 1.0), 1.0)
-        return Interval(lower, upper)
+        n = np.maximum(counts, 1).astype(np.float64)
+        rate = np.where(counts > 0, positives / n, np.nan)
+        return around(rate, cls.half_width(n, np.maximum(surprise, 1.0), log_share))
 
     def state(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""

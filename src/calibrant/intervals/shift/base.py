@@ -140,17 +140,3 @@ def weighted_rates(tally: Tally) -> FloatArray:
     rates = np.full(tally.n_regions, np.nan)
     np.divide(hits, total, out=rates, where=total > 0.0)
     return rates
-
-
-def around(center: FloatArray, radius: FloatArray) -> Interval:
-    """Return [center - radius, center + radius] within [0, 1], rounded outwards; [0, 1] where the center is NaN."""
-    unknown = np.isnan(center) | np.isnan(radius)
-    center, radius = np.where(unknown, 0.5, center), np.where(unknown, 1.0, radius)
-    return outwards(center - radius, center + radius)
-
-
-def outwards(lower: FloatArray, upper: FloatArray) -> Interval:
-    """Round limits away from each other, so that rounding cannot make an interval narrower than its formula."""
-    with np.errstate(under="ignore"):  # next to 0 numpy reports an underflow
-        lower, upper = np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)
-    return Interval(np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0))

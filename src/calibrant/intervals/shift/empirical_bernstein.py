@@ -4,8 +4,8 @@ import numpy as np
 
 from calibrant._params import OPEN_UNIT
 from calibrant.intervals._binomial import sidak_level
-from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import Evidence, outwards, weight_sums
+from calibrant.intervals.base import Interval, outwards
+from calibrant.intervals.shift.base import Evidence, weight_sums
 
 _ROUNDING = 8.0 * np.finfo(np.float64).eps  # of the few operations that make a variance from sums
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
-from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import Evidence, around, weighted_rates
+from calibrant.intervals.base import Interval, around
+from calibrant.intervals.shift.base import Evidence, weighted_rates
 
 
 def hoeffding(evidence: Evidence, alpha: float) -> Interval:

@@ -7,8 +7,8 @@ from calibrant._params import OPEN_UNIT
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.intervals.base import Interval
-from calibrant.intervals.shift.base import Evidence, around, weight_sums
+from calibrant.intervals.base import Interval, around
+from calibrant.intervals.shift.base import Evidence, weight_sums
 from calibrant.tally import Tally
 
 
