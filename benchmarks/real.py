@@ -344,7 +344,10 @@ def measure(p: np.ndarray, y: np.ndarray, score: np.ndarray) -> dict[str, float]
 
 def one_fit(method: str, real: RealSet, s: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> dict:
     """The figures of one method on one split, or the error."""
-    squash = lambda x: x if real.is_probability else 1 / (1 + np.exp(-(x - s.mean()) / s.std()))  # noqa: E731
+
+    def squash(x: np.ndarray) -> np.ndarray:
+        return x if real.is_probability else 1 / (1 + np.exp((s.mean() - x) / s.std()))
+
     promise = {}
     try:
         if method == "raw":
@@ -354,9 +357,8 @@ def one_fit(method: str, real: RealSet, s: np.ndarray, y: np.ndarray, test: np.n
         else:
             fitted = OURS[method]().fit(s, y)
             p, guarantee = fitted.predict(test), fitted.guarantee_
-            if hasattr(guarantee, "epsilon"):
-                promise = {"epsilon": guarantee.epsilon, "regions": len(guarantee.counts)}
-                promise["vacuous"] = bool(guarantee.is_vacuous)
+            promise = {"epsilon": guarantee.epsilon, "regions": len(guarantee.counts)}
+            promise["vacuous"] = bool(guarantee.is_vacuous)
         return {**measure(np.clip(p, 0, 1), y_test, test), **promise}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:200]}
@@ -365,6 +367,7 @@ def one_fit(method: str, real: RealSet, s: np.ndarray, y: np.ndarray, test: np.n
 def results_of(
     real: RealSet, methods: list[str], again: list[str], n_splits: int, cache: Path
 ) -> dict[str, list[dict]]:
+    """The figures of all methods on one set: those in the cache, and those that are fitted now."""
     path = cache / "results" / f"{real.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = json.loads(path.read_text()) if path.exists() else {}
@@ -398,8 +401,6 @@ def summary(real: RealSet, results: dict[str, list[dict]], ours: str) -> dict[st
         "set": real.name,
         "rows": fits[0]["n"],
         "positives": np.mean([fit["positives"] for fit in fits]) / fits[0]["n"],
-        "method": ours,
-        "failed": sum("error" in fit for fit in fits),
         "regions": mean(fits, "regions"),
         "epsilon": mean(fits, "epsilon"),
         "vacuous": sum(fit.get("vacuous", False) for fit in fits),
@@ -452,9 +453,8 @@ def main() -> None:
     peers = [method for method, (module, _) in PEERS.items() if find_spec(module)]
     for module in {module for module, _ in PEERS.values() if not find_spec(module)}:
         print(f"{module} is not installed: left out")
-    ours = [method for method in options.ours if method != "anchored" or hasattr(calibrant, "AnchoredCalibrator")]
     chosen = [real for real in SETS if any(part in real.name for part in options.sets)]
-    methods = ["raw", *([] if options.no_peers else peers), *ours]
+    methods = ["raw", *([] if options.no_peers else peers), *options.ours]
     results: dict[str, dict[str, list[dict]]] = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"), threadpool_limits(1):
         warnings.simplefilter("ignore")  # of models and peers
@@ -465,7 +465,7 @@ def main() -> None:
             if errors := [fit["error"] for fit in fits if "error" in fit]:
                 print(f"{name}: {method} failed in {len(errors)} of {len(fits)} splits: {errors[0]}")
     pages = []
-    for method in ours:
+    for method in options.ours:
         lines = [summary(real, results[real.name], method) for real in chosen]
         table = [cells(line, options.splits) for line in lines]
         print(f"\n{method}\n" + render(HEADER, table) + "\n\n" + render(("criterion", "sets"), verdict(lines)))
