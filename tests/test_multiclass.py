@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from calibrant import BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator
+from calibrant import AnchoredCalibrator, BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator
 from calibrant.errors import CalibrantError
 
 
@@ -20,8 +20,8 @@ def data(n=3000, seed=0):
 def test_top_label_is_binning_with_the_predicted_class_as_segment():
     scores, y = data()
     top = scores.argmax(axis=1)
-    ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
-    plain = BinningCalibrator(n_bins=4).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    ours = TopLabelCalibrator(n_bins=4, method="binning").fit(scores, y)
+    plain = BinningCalibrator(n_bins=4, split=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
     np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
     np.testing.assert_array_equal(
         ours.predict_interval(scores), plain.predict_interval(scores.max(axis=1), segments=top)
@@ -30,23 +30,26 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.2
 
 
-def test_class_that_was_never_predicted_promises_nothing():
+@pytest.mark.parametrize("method", ["anchored", "binning"])
+def test_class_that_was_never_predicted_promises_nothing(method):
     scores, y = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 50), np.array([0, 1] * 50)
-    calibrator = TopLabelCalibrator(n_bins=2, classes=(0, 1, 2)).fit(scores, y)
+    calibrator = TopLabelCalibrator(n_bins=2, method=method, classes=(0, 1, 2)).fit(scores, y)
     assert calibrator.predict_confidence([[0.1, 0.1, 0.8]]).tolist() == [0.5]
     assert calibrator.predict_interval([[0.1, 0.1, 0.8]]).tolist() == [[0.0, 1.0]]
-    assert calibrator.guarantee_.epsilon == 0.5
+    unseen = [name.startswith("2: ") for name in calibrator.guarantee_.regions]
+    assert calibrator.guarantee_.radius[unseen] == [0.5]
+    assert calibrator.guarantee_.is_vacuous
 
 
 def test_class_with_few_rows_has_few_bins():
     scores = np.array([[0.7, 0.2, 0.1]] * 50 + [[0.1, 0.2, 0.7]] * 2)
-    calibrator = TopLabelCalibrator(n_bins=10, classes=(0, 1, 2)).fit(scores, [0] * 50 + [2, 0])
+    calibrator = TopLabelCalibrator(n_bins=10, method="binning", classes=(0, 1, 2)).fit(scores, [0] * 50 + [2, 0])
     assert calibrator.predict_confidence([[0.1, 0.2, 0.7]]).tolist() == [0.5]
 
 
 def test_class_wise_shares_the_error_budget():
     scores, y = data()
-    ours = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)
+    ours = ClassWiseCalibrator(n_bins=4, method="binning", confidence_level=0.94).fit(scores, y)
     for k, one in enumerate(ours.calibrators_):
         plain = BinningCalibrator(n_bins=4, confidence_level=0.98).fit(scores[:, k], (y == k).astype(int))
         np.testing.assert_allclose(
@@ -55,6 +58,28 @@ def test_class_wise_shares_the_error_budget():
     assert ours.guarantee_.epsilon == max(one.guarantee_.epsilon for one in ours.calibrators_)
     assert "for all 3 classes and in all their bins at once" in str(ours.guarantee_)
     assert ours.guarantee_.is_proved
+
+
+def test_default_is_a_curve_for_each_class():
+    scores, y = data()
+    top = scores.argmax(axis=1)
+    ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
+    plain = AnchoredCalibrator(n_bins=4, split=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
+    assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.3
+    each = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)
+    one = AnchoredCalibrator(n_bins=4, confidence_level=0.98).fit(scores[:, 1], (y == 1).astype(int))
+    np.testing.assert_array_equal(each.predict_proba(scores)[:, 1], one.predict(scores[:, 1]))
+    assert "average predicted probability" in str(each.guarantee_)
+    for model in (ours, each):
+        again = type(model).from_dict(json.loads(json.dumps(model.to_dict())))
+        np.testing.assert_array_equal(again.predict_interval(scores), model.predict_interval(scores))
+
+
+def test_saved_bins_without_a_method_are_read():
+    state = TopLabelCalibrator(n_bins=2, method="binning").fit(*data(300)).to_dict()
+    del state["parameters"]["method"]
+    assert TopLabelCalibrator.from_dict(state).method == "binning"
 
 
 def test_class_wise_probabilities_are_not_forced_to_add_up():

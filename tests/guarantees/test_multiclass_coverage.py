@@ -38,10 +38,10 @@ def test_promises_hold_for_all_classes_at_once(truth, limits):
     misses = np.zeros(2, int)
     for _ in range(draws):
         scores, y = truth.draw(rng, ROWS)
-        top_label = TopLabelCalibrator(n_bins=3, classes=(0, 1, 2)).fit(scores, y)
+        top_label = TopLabelCalibrator(n_bins=3, method="binning", classes=(0, 1, 2)).fit(scores, y)
         region = membership(top_label.calibrator_.partition_, confidence, top)
         misses[0] += not holds(top_label.guarantee_, region, truth.mass, right)
-        class_wise = ClassWiseCalibrator(n_bins=3, classes=(0, 1, 2)).fit(scores, y)
+        class_wise = ClassWiseCalibrator(n_bins=3, method="binning", classes=(0, 1, 2)).fit(scores, y)
         misses[1] += not all(
             holds(one.guarantee_, membership(one.partition_, truth.scores[:, k]), truth.mass, truth.rates[:, k])
             for k, one in enumerate(class_wise.calibrators_)

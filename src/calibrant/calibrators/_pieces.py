@@ -204,7 +204,8 @@ class Pieces:
         total = np.bincount(region, np.abs(self.right - self.left), minlength=partition.n_regions)
         same = region[1:] == region[:-1]
         jumps = np.abs(self.left[1:] - self.right[:-1])
-        return total + np.bincount(region[1:], np.where(same, jumps, 0.0), minlength=partition.n_regions) + _ROUNDING
+        total += np.bincount(region[1:], np.where(same, jumps, 0.0), minlength=partition.n_regions)
+        return np.where(total > 0.0, total + _ROUNDING, 0.0)
 
     def averages(self, grid: Grid) -> "Averages":
         """What the counts of a grid tell of the averages of the curve."""
@@ -291,7 +292,7 @@ class Averages:
         empty = np.bincount(where, middle[counted], minlength=n_regions) / np.maximum(
             np.bincount(where, minlength=n_regions), 1
         )
-        return np.where(total > 0, sums / seen, empty), off / seen + _ROUNDING
+        return np.where(total > 0, sums / seen, empty), np.where(total > 0, off / seen + _ROUNDING, 0.0)
 
 
 def anchored(

@@ -14,7 +14,7 @@ from calibrant._optional import pa
 from calibrant._params import Choice, Instance, Integer, Rules, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
-from calibrant.calibrators._bins import CutParameters, automatic_bins, cut_and_count
+from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
 from calibrant.calibrators.base import ScoreCalibrator
@@ -122,9 +122,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
-    array([0.09, 0.25, 0.49])
+    array([0.09, 0.25, 0.48])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
-    ('beta', 0.051)
+    ('beta', 0.061)
     """
 
     _parameter_rules: ClassVar[Rules] = {
@@ -171,7 +171,11 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             sample_weight=sample_weight,
             threads=thread_count(self.n_jobs),
         )
-        partition, tally, classes, reach, rows, facts = cut_and_count(data, self)
+        return self.fit_binned(data, cut_and_count(data, self))
+
+    def fit_binned(self, data: ScoredData, binned: Binned) -> Self:
+        """Fit the curve to rows whose regions are cut and counted already."""
+        partition, tally, classes, reach, rows, facts = binned
         regions = partition.as_bins()
         grid = Grid.count(rows, regions, _sizes(regions, tally))
         limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
@@ -198,6 +202,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             here = everything if len(knots) == 1 else grid.segment == number
             own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
             y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
+            y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
             values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
         if self._is_increasing():
             values = bent(regions, knots, values, grid, tally, limits)
@@ -205,7 +210,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
     def _automatic_bins(self, n_rows: int) -> int:
-        return max(1, round(automatic_bins(n_rows) / 2))
+        return automatic_regions(n_rows)
 
     def _is_increasing(self) -> bool:
         """Whether the curve never falls but for rounding."""
@@ -319,6 +324,15 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
         facts = RowFacts.from_dict(state)
         self._set_curve(saved["name"], curve, (average, unknown), moved, partition, tally, limits, classes, facts)
+
+
+def automatic_regions(n_rows: int) -> int:
+    """Return half of the cube root of `n_rows`, and at least 1.
+
+    >>> [automatic_regions(n) for n in (1, 300, 1000, 10_000, 1_000_000)]
+    [1, 3, 5, 10, 50]
+    """
+    return max(1, round(automatic_bins(n_rows) / 2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,12 +1,13 @@
 """The last of the four ideas: what follows from the intervals, in numbers and in plain English."""
 
 from calibrant.guarantee.base import Guarantee, NoGuarantee, PartialGuarantee, check_tally
-from calibrant.guarantee.statement import Caveat, Edges, Event, ImportanceWeights, Population, Statement
+from calibrant.guarantee.statement import Caveat, Claim, Edges, Event, ImportanceWeights, Population, Statement
 from calibrant.guarantee.values import VALUES
 
 __all__ = [
     "VALUES",
     "Caveat",
+    "Claim",
     "Edges",
     "Event",
     "Guarantee",

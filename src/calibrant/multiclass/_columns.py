@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, as_column, check_rows, check_same_length, missing_entry
-from calibrant._params import CheckedParameters, Rules, check_state
+from calibrant._params import CheckedParameters, Choice, Rules, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators._bins import RegionParameters
+from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
+METHODS = ("anchored", "binning")
+OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
+"""The calibrator of one class against the rest."""
+
+_OF_BINS = ("n_bins", "confidence_level", "interval", "value")
 _SCHEMA = "calibrant.multiclass/1"
 
 
@@ -27,22 +33,28 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
     _parameter_rules: ClassVar[Rules] = {
-        name: RegionParameters._parameter_rules[name] for name in ("n_bins", "confidence_level", "interval", "value")
+        "method": Choice(METHODS),
+        **{
+            name: RegionParameters._parameter_rules[name]
+            for name in ("n_bins", "confidence_level", "interval", "value")
+        },
     }
     _key: ClassVar[str]  # of what was learned, in a saved state
 
     n_bins: int | str = "auto"
     _: KW_ONLY
+    method: str = "anchored"
     confidence_level: float = 0.9
     interval: str = "clopper-pearson"
     value: str = "jeffreys"
     classes: ArrayLike | None = None
 
-    def _binning(self, confidence_level: float | None = None) -> BinningCalibrator:
-        level = self.confidence_level if confidence_level is None else confidence_level
-        return BinningCalibrator(
-            self.n_bins, confidence_level=level, interval=self.interval, value=self.value, classes=(0, 1)
-        )
+    def _calibrator(self, confidence_level: float) -> OneClass:
+        """The calibrator of one class, whose labels are 0 and 1."""
+        given: dict[str, Any] = {"n_bins": self.n_bins, "interval": self.interval, "classes": (0, 1)}
+        if self.method == "anchored":
+            return AnchoredCalibrator(confidence_level=confidence_level, **given)
+        return BinningCalibrator(confidence_level=confidence_level, value=self.value, **given)
 
     def _checked(self, scores: ArrayLike, y: ArrayLike) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
@@ -99,11 +111,13 @@ class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", cls._key))
         if state["type"] != cls.__name__:
             raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
-        check_state(state["parameters"], cls._parameter_rules)
-        unknown = [name for name in state["parameters"] if name not in cls._parameter_rules]
+        check_state(state["parameters"])
+        parameters = {"method": "binning", **state["parameters"]}  # the only method there was at first
+        check_state(parameters, cls._parameter_rules)
+        unknown = [name for name in parameters if name not in cls._parameter_rules]
         if unknown:
             raise InvalidValueError("parameters", f"be {', '.join(cls._parameter_rules)}", got=shown(unknown[0]))
-        calibrator = cls(**state["parameters"])
+        calibrator = cls(**parameters)
         calibrator._check_parameters()
         classes = read_labels(state["classes"])
         if len(classes) < 2:

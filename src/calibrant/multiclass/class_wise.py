@@ -12,11 +12,10 @@ from calibrant._numbers import percent, upper
 from calibrant._params import check_state, error_budget
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Guarantee
+from calibrant.guarantee import Claim, Guarantee
 from calibrant.kernels.device import predicts_in_own_library
-from calibrant.multiclass._columns import ColumnsCalibrator
+from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,10 +45,12 @@ class ClassWiseGuarantee:
 
     def __str__(self) -> str:
         worst = max(self.guarantees, key=lambda label: self.guarantees[label].epsilon)
+        averaged = self.guarantees[worst].statement.claim is Claim.AVERAGE
+        value = "average predicted probability" if averaged else "predicted probability"
         return (
             f"With {percent(self.confidence_level)} confidence over the draw of the calibration rows, for all "
             f"{len(self.guarantees)} classes and in all their bins at once, the true rate of the class is within "
-            f"{upper(self.epsilon)} of the predicted probability (class {worst!r} has the widest bin), whatever the "
+            f"{upper(self.epsilon)} of the {value} (class {worst!r} has the widest bin), whatever the "
             "distribution of the data, as long as future rows are drawn like the calibration rows."
         )
 
@@ -59,16 +60,18 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     """Calibrate every class against the rest, all within one error budget.
 
     Claimed, for every distribution: with probability at least `confidence_level` over the calibration data, for every
-    class and every bin of its score at once, the true rate of the class lies in the bin's interval. Assumed:
-    calibration and future rows are independent draws from one distribution, and the model was not trained on the
-    calibration rows.
+    class and every region of its score at once, the average predicted probability is within the region's epsilon of
+    the true rate of the class; with `method="binning"` the rate lies in the bin's interval. Assumed: calibration and
+    future rows are independent draws from one distribution, and the model was not trained on the calibration rows.
 
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Bins for each class. "auto" is the whole part of the cube root of the number of rows.
+        Regions for each class. "auto" is as in the calibrator of the method.
+    method : {"anchored", "binning"}, default="anchored"
+        A smooth curve, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
-        As in `BinningCalibrator`.
+        As in `BinningCalibrator`; `value` is for bins.
     classes : array-like of shape (L,), default=None
         The label of each column of scores; None is the sorted labels of y.
 
@@ -76,7 +79,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     ----------
     guarantee_ : ClassWiseGuarantee
         The promise, over all classes at once.
-    calibrators_ : tuple of BinningCalibrator
+    calibrators_ : tuple of AnchoredCalibrator or BinningCalibrator
         One per class, in the order of `classes_`.
     classes_ : array of shape (L,)
         The labels, in the order of the columns.
@@ -100,13 +103,13 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
     >>> calibrator = ClassWiseCalibrator(n_bins=5).fit(scores, y)
     >>> calibrator.predict_proba([[0.1, 0.1, 0.8]]).round(2), calibrator.predict([[0.1, 0.1, 0.8]])
-    (array([[0.05, 0.06, 0.71]]), array([2]))
+    (array([[0.1, 0.1, 0.8]]), array([2]))
     >>> calibrator.predict_interval([[0.1, 0.1, 0.8]]).shape
     (1, 3, 2)
     """
 
     _key: ClassVar[str] = "calibrators"
-    calibrators_: tuple[BinningCalibrator, ...]
+    calibrators_: tuple[OneClass, ...]
     guarantee_: ClassWiseGuarantee
 
     def fit(self, scores: ArrayLike, y: ArrayLike) -> Self:
@@ -125,14 +128,16 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         """
         columns, label, classes = self._checked(scores, y)
         level = self._level(classes.size)
-        fitted = [self._binning(level).fit(columns[:, k], (label == k).astype(np.uint8)) for k in range(classes.size)]
+        fitted = [
+            self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8)) for k in range(classes.size)
+        ]
         self._set_calibrators(tuple(fitted), classes)
         return self
 
     def _level(self, n_classes: int) -> float:
         return 1.0 - error_budget(self.confidence_level) / n_classes
 
-    def _set_calibrators(self, calibrators: tuple[BinningCalibrator, ...], classes: NDArray[Any]) -> None:
+    def _set_calibrators(self, calibrators: tuple[OneClass, ...], classes: NDArray[Any]) -> None:
         guarantees = {}
         for calibrator, label in zip(calibrators, classes.tolist(), strict=True):
             guarantees[label] = calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
@@ -166,7 +171,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         size = self.classes_.size
         if not isinstance(saved, list | tuple) or len(saved) != size:
             raise InvalidValueError("calibrators", f"be a list with one entry per class, {size}", got=shown(saved))
-        restored = [self._binning(self._level(size)) for _ in saved]
+        restored = [self._calibrator(self._level(size)) for _ in saved]
         for binned, state in zip(restored, saved, strict=True):
             check_state(state)
             binned._restore(state, Classes(np.array([0, 1]), 1))

@@ -6,16 +6,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._labels import Classes
 from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import automatic_bins
+from calibrant.calibrators._bins import Binned, automatic_bins
+from calibrant.calibrators.anchored import AnchoredCalibrator, automatic_regions
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
 from calibrant.kernels.device import predicts_in_own_library
-from calibrant.multiclass._columns import ColumnsCalibrator
+from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.rows import read_rows
 from calibrant.tally import Tally
 
 
@@ -24,9 +27,10 @@ class TopLabelCalibrator(ColumnsCalibrator):
     """Calibrate the confidence in the predicted class, separately for every predicted class, within one error budget.
 
     Claimed, for every distribution: with probability at least `confidence_level` over the calibration data, for every
-    class and every bin of its confidence at once, the true rate at which the predicted class is right, among rows with
-    that prediction and in that bin, lies in the bin's interval. Assumed: calibration and future rows are independent
-    draws from one distribution, and the model was not trained on the calibration rows.
+    class and every region of its confidence at once, the true rate at which the predicted class is right, among rows
+    with that prediction and in that region, is within the region's epsilon of the average predicted confidence; with
+    `method="binning"` it lies in the bin's interval. Assumed: calibration and future rows are independent draws from
+    one distribution, and the model was not trained on the calibration rows.
 
     Calibrating the confidence without regard to which class is predicted ("confidence calibration") may be right on
     average and wrong for each class; conditioning on the predicted class is what makes the statement mean something
@@ -35,9 +39,12 @@ class TopLabelCalibrator(ColumnsCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Bins for each predicted class; no more than it has rows. "auto" is the whole part of the cube root of its rows.
+        Bins for each predicted class; no more than it has rows. "auto" is as in the calibrator of the
+        method, for its rows.
+    method : {"anchored", "binning"}, default="anchored"
+        A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
-        As in `BinningCalibrator`.
+        As in `BinningCalibrator`; `value` is for bins.
     classes : array-like of shape (L,), default=None
         The label of each column of scores; None is the sorted labels of y.
 
@@ -45,7 +52,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     ----------
     guarantee_ : Guarantee
         The promise over all classes and bins at once; its regions are named "class: bin".
-    calibrator_ : BinningCalibrator
+    calibrator_ : AnchoredCalibrator or BinningCalibrator
         The bins, with the predicted class as segment.
     classes_ : array of shape (L,)
         The labels, in the order of the columns.
@@ -70,13 +77,13 @@ class TopLabelCalibrator(ColumnsCalibrator):
     >>> y = (rng.uniform(size=(9000, 1)) > scores.cumsum(axis=1)).sum(axis=1)
     >>> calibrator = TopLabelCalibrator(n_bins=5).fit(scores, y)
     >>> calibrator.predict([[0.1, 0.1, 0.8]]), calibrator.predict_confidence([[0.1, 0.1, 0.8]]).round(2)
-    (array([2]), array([0.84]))
+    (array([2]), array([0.8]))
     >>> calibrator.guarantee_.is_proved, len(calibrator.guarantee_.regions)
     (True, 15)
     """
 
     _key: ClassVar[str] = "calibrator"
-    calibrator_: BinningCalibrator
+    calibrator_: OneClass
 
     @property
     def guarantee_(self) -> Guarantee:
@@ -104,7 +111,14 @@ class TopLabelCalibrator(ColumnsCalibrator):
         largest = columns.max(axis=1)
         parts = {name: self._bins_of(largest[top == number]) for number, name in enumerate(classes.tolist())}
         whole = SegmentedPartition(parts)
-        self._set_bins(whole, Tally.from_data(whole, largest, hits, segments=classes[top]))
+        rows = read_rows(largest, hits, classes=(0, 1)).collect().in_segments(classes.tolist(), top)
+        tally, known, reach = rows.tally_and_reach(whole)
+        if self.method == "anchored":
+            curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level, split=None)
+            curves.fit_binned(rows, Binned(whole, tally, known, reach, rows, rows.facts(drawn=False)))
+            self._set_calibrator(curves)
+        else:
+            self._set_bins(whole, tally)
         self._set_classes(classes)
         return self
 
@@ -112,13 +126,18 @@ class TopLabelCalibrator(ColumnsCalibrator):
         """Quantile bins of the scores of one predicted class; no more of them than rows, and one without rows."""
         if not scores.size:
             return ScorePartition(np.empty(0))
-        wanted = automatic_bins(scores.size) if self.n_bins == "auto" else int(self.n_bins)
+        automatic = automatic_regions if self.method == "anchored" else automatic_bins
+        wanted = automatic(scores.size) if self.n_bins == "auto" else int(self.n_bins)
         return ScorePartition.uniform_mass(scores, min(wanted, scores.size))
 
     def _set_bins(self, partition: Partition, tally: Tally) -> None:
         names = ("confidence_level", "interval", "value")
-        calibrator = BinningCalibrator.from_tally(partition, tally, **{name: getattr(self, name) for name in names})
+        parameters = {name: getattr(self, name) for name in names}
+        self._set_calibrator(BinningCalibrator.from_tally(partition, tally, **parameters))
+
+    def _set_calibrator(self, calibrator: OneClass) -> None:
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
+        calibrator.score_range_seen_ = None
         self.calibrator_ = calibrator
 
     def _top(self, scores: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:
@@ -147,4 +166,9 @@ class TopLabelCalibrator(ColumnsCalibrator):
         partition = Partition.from_dict(saved["partition"])
         if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
-        self._set_bins(partition, Tally.from_dict(saved["tally"]))
+        if self.method == "binning":
+            self._set_bins(partition, Tally.from_dict(saved["tally"]))
+            return
+        curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level, split=None)
+        curves._restore(saved, Classes(np.array([0, 1]), 1))
+        self._set_calibrator(curves)
