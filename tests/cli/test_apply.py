@@ -133,6 +133,19 @@ def test_numbers_as_groups_are_known_from_text_too(folder: Path, table: pa.Table
     assert "'two'" in refused.err
 
 
+def test_files_with_columns_in_another_order_leave_in_that_of_the_first(
+    model: Path, folder: Path, calibrant: Any
+) -> None:
+    (folder / "days").mkdir()
+    (folder / "days" / "a.csv").write_text("p,code\n0.5,007\n<NA>,1.10\n")
+    (folder / "days" / "b.csv").write_text("code,p\n008,0.5\n")
+    answer = calibrant("apply", "model.json", "days", "-o", "out.csv", "--json")
+    assert answer.json["refused"] == 1, answer.err
+    rows = read_csv(folder / "out.csv")
+    assert [(row["p"], row["code"]) for row in rows] == [("0.5", "007"), ("<NA>", "1.10"), ("0.5", "008")]
+    assert rows[0]["calibrated"] == rows[2]["calibrated"] != rows[1]["calibrated"] == ""
+
+
 def test_other_names_and_prefixes(model: Path, folder: Path, calibrant: Any) -> None:
     (folder / "new.csv").write_text("q,calibrated\n0.5,1\n")
     answer = calibrant("apply", "model.json", "new.csv", "--score", "q", "--prefix", "v2_", "-o", "-")
