@@ -466,3 +466,32 @@ def test_the_segment_without_an_upper_bound_is_named() -> None:
     scores = np.where(segments == "few", 0.5, rng.uniform(size=2_000))
     within = audit(rng.uniform(size=2_000) < scores, scores, segments=segments).within_segments
     assert within.upper_bound_reason.startswith("the 1,000 rows of segment 'many' have 1,000 distinct scores")
+
+
+def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> None:
+    rng = np.random.default_rng(13)
+    scores = rng.uniform(0.1, 0.9, size=50_000)
+    y = rng.uniform(size=50_000) < scores + 0.03
+    strict = audit(y, scores)
+    for tolerance in (0.0, 0.01, 0.03, 0.2):
+        report = audit(y, scores, tolerance=tolerance)
+        assert report.lower_bound == strict.lower_bound  # the tolerance changes the verdict, and no bound
+        assert report.is_miscalibrated == (report.worst is not None) == (tolerance < strict.lower_bound)
+    assert strict.verdict.startswith("proved miscalibrated by at least 0.02")
+    assert audit(y, scores, tolerance=0.01).verdict.startswith("proved off by more than 0.01, by at least 0.02")
+    assert report.verdict == "not proved off by more than 0.2"
+    assert "somewhere off by at least 0.02" in str(report)
+    assert str(report).splitlines()[1].endswith("within the tolerance")
+    for wrong in (-0.1, 1.0, np.nan):
+        with pytest.raises(ValueError, match="tolerance must be a number from 0 to below 1; got"):
+            audit(y, scores, tolerance=wrong)
+
+
+def test_the_tolerance_is_for_segments_too() -> None:
+    rng = np.random.default_rng(14)
+    segment = np.arange(40_000) % 2
+    scores = rng.uniform(0.2, 0.8, size=40_000)
+    y = rng.uniform(size=40_000) < scores + np.where(segment, 0.1, -0.1)
+    report = audit(y, scores, segments=segment, tolerance=0.05)
+    assert report.verdict.startswith("not proved off by more than 0.05; within segments: proved off by more than 0.05")
+    assert audit(y, scores, segments=segment, tolerance=0.12).worst is None

@@ -276,3 +276,20 @@ def test_the_demo_names_the_event_and_says_what_no_evidence_means(tmp_path: Path
     told = " ".join(answer.out.split())
     assert "no evidence." not in told
     assert json.dumps(told).count("cor:") == 0
+
+
+def test_audit_passes_its_check_where_errors_are_within_the_tolerance(folder: Path, calibrant: Any) -> None:
+    command = ("audit", "scores.csv", "--score", "p", "--label", "y", "--check", "--tolerance")
+    failed = calibrant(*command, "0.01", "-o", "audit.html")
+    assert failed.code == 1
+    assert failed.out.startswith("Proved off by more than 0.01, by at least 0.")
+    passed = calibrant(*command, "0.3", "--overwrite", "-o", "audit.html")
+    assert passed.code == 0
+    assert passed.out.startswith("Not proved off by more than 0.3, with 95% confidence")
+    page = (folder / "audit.html").read_text(encoding="utf-8")
+    assert "These scores are not proved off by more than 0.3" in page
+    assert "These rows prove no error above 0.3 of the scores." in page
+    wrong = calibrant(*command, "2")
+    assert wrong.code == 2
+    assert wrong.err.startswith("error: --tolerance must be a number from 0 to below 1; got 2.0")
+    assert calibrant(*command, "0.3", "--json").json["tolerance"] == 0.3

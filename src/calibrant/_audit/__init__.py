@@ -11,7 +11,7 @@ from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._input import shown
 from calibrant._numbers import counted
-from calibrant._params import Integer, Only, error_budget
+from calibrant._params import Integer, Number, Only, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, read_forecasts
@@ -36,6 +36,7 @@ def audit(
     confidence_level: float = 0.95,
     segments: ArrayLike | None = None,
     n_bins: int | str = "auto",
+    tolerance: float = 0.0,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
@@ -63,6 +64,9 @@ def audit(
         `Audit.within_segments`. Everything shares one error budget.
     n_bins : int or "auto", default="auto"
         Bins of the finest resolution; "auto" is about the cube root of the number of rows.
+    tolerance : float, default=0
+        The size of error that does not matter: the score is called miscalibrated only if it is proved off by more. The
+        bounds themselves stay the same. With many rows, errors far too small to matter are proved.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -128,6 +132,7 @@ def audit(
     """
     alpha = error_budget(confidence_level)
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
+    tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
     n_skipped = 0
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, segments=segments)
@@ -143,12 +148,13 @@ def audit(
     if len(parts) > 1:
         # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
         average = max(parts[0].average_error(), _weighted_average(parts[1:]))
-        within = Bounds(**_bounds(parts[1:], float(table.error.max()), average, rest))
+        within = Bounds(**_bounds(parts[1:], float(table.error.max()), average, rest), tolerance=tolerance)
     return Audit(
         **_bounds(parts[:1], float(parts[0].table.error.max()), parts[0].average_error(), rest),
+        tolerance=tolerance,
         within_segments=within,
         table=table,
-        findings=_findings(parts),
+        findings=_findings(parts, tolerance),
         confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
         assumptions=(
@@ -172,10 +178,12 @@ def _groups(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
     return [(name, Cells.of_rows(part)) for name, part in zip(names, members, strict=True)]
 
 
-def _findings(parts: list[Resolutions]) -> tuple[Finding, ...]:
-    """The largest proved error of every segment that has one, largest first."""
+def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]:
+    """The largest proved error of every segment that has one above the tolerance, largest first."""
     worst = [part.table.finding(int(part.table.error.argmax())) for part in parts]
-    return tuple(sorted((finding for finding in worst if finding.error > 0.0), key=lambda finding: -finding.error))
+    return tuple(
+        sorted((finding for finding in worst if finding.error > tolerance), key=lambda finding: -finding.error)
+    )
 
 
 def _weighted_average(parts: list[Resolutions]) -> float:

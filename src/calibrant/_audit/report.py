@@ -1,7 +1,7 @@
 """What an audit found, as plain numbers and as text."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any
 
@@ -146,6 +146,8 @@ class Bounds:
         Why there is no upper bound.
     unseen_mass : float or None
         Where there is an upper bound: values that were not seen hold at most this share of the population.
+    tolerance : float
+        An error up to this size is not called miscalibration.
     """
 
     lower_bound: float
@@ -153,15 +155,16 @@ class Bounds:
     upper_bound: float | None
     upper_bound_reason: str | None
     unseen_mass: float | None
+    tolerance: float = field(default=0.0, kw_only=True)
 
     @property
     def is_miscalibrated(self) -> bool:
-        """Whether an error is proved."""
-        return self.lower_bound > 0.0
+        """Whether an error larger than `tolerance` is proved."""
+        return self.lower_bound > self.tolerance
 
     @property
     def is_nearly_calibrated(self) -> bool:
-        """Whether no error is proved, and an upper bound on the error is low enough to say something."""
+        """Whether no error above `tolerance` is proved, and an upper bound on the error is low enough to be useful."""
         return not self.is_miscalibrated and self.upper_bound is not None and self.upper_bound < _VACUOUS
 
     @property
@@ -170,14 +173,18 @@ class Bounds:
         return self._verdict()
 
     def _verdict(self) -> str:
+        least = f"by at least {_numbers.lower(self.lower_bound)}"
         if self.is_miscalibrated:
-            return f"proved miscalibrated by at least {_numbers.lower(self.lower_bound)}"
+            over = f"off by more than {self.tolerance:g}, {least}" if self.tolerance else f"miscalibrated {least}"
+            return f"proved {over}"
         if self.is_nearly_calibrated and self.upper_bound is not None:
             return f"proved within {_numbers.upper(self.upper_bound)} (finitely many scores)"
-        return NO_EVIDENCE
+        return f"not proved off by more than {self.tolerance:g}" if self.tolerance else NO_EVIDENCE
 
     def _lines(self, where: str, value: str) -> list[str]:
         lines = []
+        if 0.0 < self.lower_bound <= self.tolerance:
+            lines.append(f"  somewhere{where} off by at least {_numbers.lower(self.lower_bound)}: within the tolerance")
         if self.average_lower_bound > 0.0:
             lines.append(f"  on average{where} off by at least {_numbers.lower(self.average_lower_bound)}")
         if self.upper_bound is None or self.unseen_mass is None:
@@ -206,13 +213,15 @@ class Audit(Bounds):
         Why there is no upper bound.
     unseen_mass : float or None
         Where there is an upper bound: score values that were not seen hold at most this share of the population.
+    tolerance : float
+        An error up to this size is not called miscalibration.
     within_segments : Bounds or None
         The same bounds for E[Y | score, segment] in place of E[Y | score]; None for an audit without segments. There,
         a value is a score in a segment.
     table : AuditTable
         Every region: count, mean score, observed rate, interval, verdict.
     findings : tuple of Finding
-        The largest proved error of all rows and of each segment, where there is one, largest first.
+        The largest proved error of all rows and of each segment, where there is one above `tolerance`, largest first.
     confidence_level : float
         1 - alpha.
     n_rows : int
@@ -238,7 +247,7 @@ class Audit(Bounds):
 
     @property
     def worst(self) -> Finding | None:
-        """The largest proved error, of the score or of the score within a segment; None if no error is proved."""
+        """The largest proved error, of the score or of the score in a segment; None if none is above `tolerance`."""
         return self.findings[0] if self.findings else None
 
     @property

@@ -9,7 +9,7 @@ from calibrant._text import Setting
 _OPTIONS = {  # of the same name
     "base_rate", "classes", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method", "outputs",
     "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous", "skip_missing", "split",
-    "table", "value", "weight", "weight_bound",
+    "table", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",

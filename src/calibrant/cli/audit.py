@@ -28,6 +28,8 @@ _HISTOGRAM_BINS = 50
 @click.option("--model", metavar="MODEL", help="Show the guarantee of this model in the report too. The model must "
               "have the same columns and classes.")  # fmt: skip
 @click.option("--title", metavar="TEXT", help="Title of the report.")
+@click.option("--tolerance", type=float, default=0.0, show_default=True, metavar="SIZE", help="Size of error that does "
+              "not matter: call scores miscalibrated only if they are proved off by more.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
               "all rows or within a segment.")  # fmt: skip
 @option.classes
@@ -46,6 +48,7 @@ def command(**options: Any) -> int:
     calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
     calibrant audit scores.parquet --score p --label y --segment region
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
+    calibrant audit scores.csv --score p --label y --check --tolerance 0.01    # only if off by more than 0.01
     """
     from calibrant._file import write_file
 
@@ -83,7 +86,8 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     from calibrant.rows.fingerprint import reach_of
 
     try:
-        return audit(data, confidence_level=options["confidence"], n_bins=options["bins"], **labels)
+        settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
+        return audit(data, tolerance=options["tolerance"], **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
@@ -119,6 +123,7 @@ def audit_json(found: Any) -> dict[str, Any]:
         "verdict": found.verdict,
         **bounds(found),
         "within_segments": None if found.within_segments is None else bounds(found.within_segments),
+        "tolerance": found.tolerance,
         "rows": found.n_rows,
         "skipped_rows": found.n_skipped,
         "findings": [asdict(finding) for finding in found.findings],

@@ -56,10 +56,10 @@ def headline(audit: Audit) -> Claim:
     within = audit.within_segments
     if audit.worst is not None:
         whose = "These scores" if within is None or audit.is_miscalibrated else "Within their segments, these scores"
-        error = audit.lower_bound or audit.worst.error
+        error = audit.lower_bound if audit.is_miscalibrated else audit.worst.error
         text = f"{whose} are proved miscalibrated: somewhere they are off by at least {lower(error)} {confidence}."
         if within is not None and not audit.is_miscalibrated:
-            text += " Over all segments together, no error is proved."
+            text += f" Over all segments together, {_no_error(audit)}."
         elif within is not None and within.lower_bound > audit.lower_bound:
             text += f" Within a segment they are off by at least {lower(within.lower_bound)}."
         return Claim("wrong", "Proved miscalibrated", text)
@@ -68,7 +68,13 @@ def headline(audit: Audit) -> Claim:
         off = f"no {_value(audit)} that was seen is off by more than {upper(bounds.upper_bound or 0.0)}"
         return Claim("right", "Proved nearly right", f"These scores are proved nearly right: {off} {confidence}.")
     nothing = f"There is no evidence that these scores are miscalibrated {confidence}."
+    if audit.tolerance:
+        nothing = f"These scores are not proved off by more than {audit.tolerance:g} {confidence}."
     return Claim("open", "No evidence", f"{nothing} This does not prove that they are calibrated.")
+
+
+def _no_error(audit: Audit) -> str:
+    return f"no error above {audit.tolerance:g} is proved" if audit.tolerance else "no error is proved"
 
 
 def _value(audit: Audit) -> str:
@@ -105,12 +111,13 @@ def share_of(stated: PartialGuarantee) -> str:
 
 def proved(audit: Audit, guarantee: Guarantee | NoGuarantee | None, after: Audit | None) -> list[str]:
     """What follows from the data and the assumptions."""
-    stated = ["These rows prove no error of the scores."] if audit.worst is None else []
+    above = f" above {audit.tolerance:g}" if audit.tolerance else ""
+    stated = [f"These rows prove no error{above} of the scores."] if audit.worst is None else []
     for bounds, somewhere, average, value in (
         (audit, "Somewhere", "On average", "score value"),
         (audit.within_segments, "Within a segment", "On average, within their segments,", _value(audit)),
     ):
-        if bounds is not None and bounds.is_miscalibrated:
+        if bounds is not None and bounds.lower_bound > 0.0:
             stated.append(f"{somewhere} the scores are off by at least {lower(bounds.lower_bound)}.")
         if bounds is not None and bounds.average_lower_bound > 0.0:
             stated.append(f"{average} the scores are off by at least {lower(bounds.average_lower_bound)}.")
@@ -167,7 +174,8 @@ def _checked(after: Audit) -> str:
     level = f"({percent(after.confidence_level)} confidence, {rows(after.n_rows)})"
     if after.worst is not None:
         where = "somewhere" if after.is_miscalibrated else "within a segment"
-        return f"{where} off by at least {lower(after.lower_bound or after.worst.error)} {level}."
+        error = after.lower_bound if after.is_miscalibrated else after.worst.error
+        return f"{where} off by at least {lower(error)} {level}."
     if after.upper_bound is not None:
-        return f"no error is proved, and no value seen is off by more than {upper(after.upper_bound)} {level}."
-    return f"no error is proved {level}."
+        return f"{_no_error(after)}, and no value seen is off by more than {upper(after.upper_bound)} {level}."
+    return f"{_no_error(after)} {level}."
