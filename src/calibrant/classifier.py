@@ -275,7 +275,8 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
             rule, got = "be None for a calibrator whose fit takes no sample_weight", shown(self._calibrator())
             raise InvalidTypeError("calibration_weight", rule, got=got)
         if np.shape(weight) != (n_rows,):
-            raise InvalidValueError("calibration_weight", f"have one entry for each of {n_rows} rows", np.shape(weight))
+            rule = f"have one entry for each of {n_rows} rows"
+            raise InvalidValueError("calibration_weight", rule, got=f"shape {np.shape(weight)}")
         return weight
 
     def _two_classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
