@@ -131,13 +131,19 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         names = check_same_names(X_source, X_target)
-        source, target = as_matrix(X_source, "X_source", least=2), as_matrix(X_target, "X_target", least=2)
-        check_same_columns(source, target)
+        source, target = self._rows(X_source, "X_source"), self._rows(X_target, "X_target")
+        if source.shape[1] != target.shape[1]:
+            rule = f"have as many columns as X_source, {source.shape[1]}"
+            raise InvalidValueError("X_target", rule, got=str(target.shape[1]))
         self._fit(source, target)
         self.n_features_in_ = source.shape[1]
         self._names = names
         self._diagnose(source, target)
         return self
+
+    def _rows(self, X: ArrayLike, name: str) -> Any:
+        """Checked rows, as `_fit` takes them."""
+        return as_matrix(X, name, least=2)
 
     def _diagnose(self, source: FloatArray, target: FloatArray) -> None:
         self._conclude(RatioDiagnostics.of(self.predict(source), len(target), share_outside(source, target)))
@@ -213,13 +219,6 @@ def check_same_names(X_source: Any, X_target: Any) -> list[str] | None:
     if source is not None and target is not None and source != target:
         raise InvalidValueError("X_target", f"have the columns of X_source, {source}", got=str(target))
     return source
-
-
-def check_same_columns(source: FloatArray, target: FloatArray) -> None:
-    """Raise for rows of the two populations that do not have the same number of columns."""
-    if source.shape[1] != target.shape[1]:
-        rule = f"have as many columns as X_source, {source.shape[1]}"
-        raise InvalidValueError("X_target", rule, got=str(target.shape[1]))
 
 
 def share_outside(source: FloatArray, target: FloatArray) -> float:

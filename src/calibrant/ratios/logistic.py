@@ -1,23 +1,18 @@
 """The ratio from a classifier that tells the two populations apart."""
 
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
+from calibrant._optional import pandas
 from calibrant._params import Having, Optional, Rules
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.ratios.base import (
-    DensityRatio,
-    RatioDiagnostics,
-    as_matrix,
-    check_same_columns,
-    check_same_names,
-    row_count,
-    share_outside,
-)
+from calibrant.ratios.base import DensityRatio, RatioDiagnostics, as_matrix, row_count, share_outside
 
 
 @dataclass(eq=False, repr=False)
@@ -66,31 +61,32 @@ class LogisticRatio(DensityRatio):
 
     classifier: Any = None
 
-    def _fit(self, source: FloatArray, target: FloatArray) -> None:
-        raise NotImplementedError  # `fit` hands rows to the classifier as they are
+    def _rows(self, X: Any, name: str) -> Any:
+        """Frames are handed on as they are."""
+        if not hasattr(X, "iloc"):
+            return super()._rows(X, name)
+        if len(X) < 2:
+            raise InvalidValueError(name, "have at least 2 rows", got=str(len(X)))
+        return X
 
-    def fit(self, X_source: ArrayLike, X_target: ArrayLike) -> Self:
-        """Learn the ratio from unlabelled rows of both populations; frames are handed on as they are."""
-        self._check_parameters()
-        n_source, n_target = row_count(X_source), row_count(X_target)
-        for name, number in (("X_source", n_source), ("X_target", n_target)):
-            if number < 2:
-                raise InvalidValueError(name, "have at least 2 rows", got=str(number))
-        rows = _stacked(X_source, X_target)
+    def _fit(self, source: Any, target: Any) -> None:
+        n_source, n_target = len(source), len(target)
+        if hasattr(source, "iloc") and hasattr(target, "iloc"):
+            rows = pandas().concat([source, target], ignore_index=True)
+        else:
+            rows = np.concatenate(_matrices(source, target))
         classifier = _default_classifier() if self.classifier is None else clone(self.classifier)
         self.classifier_ = classifier.fit(rows, np.repeat([0, 1], [n_source, n_target]))
         self._odds, self._cap = n_source / n_target, 1.0 - 0.5 / (n_source + n_target)
-        self.n_features_in_ = int(rows.shape[1])
-        weights = self.predict(X_source)
-        numeric = _both_numeric(X_source, X_target)
-        outside = 0.0 if numeric is None else share_outside(*numeric)
-        self._conclude(RatioDiagnostics.of(weights, n_target, outside))
-        return self
+
+    def _diagnose(self, source: Any, target: Any) -> None:
+        outside = 0.0
+        with suppress(TypeError, ValueError):  # support is measured for numbers only
+            outside = share_outside(*_matrices(source, target))
+        self._conclude(RatioDiagnostics.of(self.predict(source), len(target), outside))
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return the weight of each row, shape (n,)."""
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         return self._weigh(X)
 
@@ -111,20 +107,5 @@ def _default_classifier() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _stacked(X_source: Any, X_target: Any) -> Any:
-    """All rows of both, in a frame where both are pandas frames, in a matrix otherwise."""
-    if hasattr(X_source, "iloc") and hasattr(X_target, "iloc"):
-        import pandas as pd
-
-        check_same_names(X_source, X_target)
-        return pd.concat([X_source, X_target], ignore_index=True)
-    source, target = as_matrix(X_source, "X_source", least=2), as_matrix(X_target, "X_target", least=2)
-    check_same_columns(source, target)
-    return np.concatenate([source, target])
-
-
-def _both_numeric(X_source: Any, X_target: Any) -> tuple[FloatArray, FloatArray] | None:
-    try:
-        return as_matrix(X_source, "X_source", least=2), as_matrix(X_target, "X_target", least=2)
-    except (TypeError, ValueError):
-        return None
+def _matrices(source: Any, target: Any) -> tuple[FloatArray, FloatArray]:
+    return as_matrix(source, "X_source", least=2), as_matrix(target, "X_target", least=2)
