@@ -31,6 +31,7 @@ NAMED: dict[str, type[CurveCalibrator]] = {
 CURVES = ("auto", *NAMED)
 _SCORE = "score"
 _FOLDS = 5
+_MANY_ROWS = 100_000  # from which on one fold tells curves apart
 _SEED = 13
 _CODED = Classes(np.array([0, 1]), 1)
 
@@ -78,15 +79,19 @@ def chosen(rows: DistinctScores, smooth: str) -> Candidate:
     ]
     losses = {candidate: candidate.handicap for candidate in candidates}
     if smooth == "beta":
-        losses[score] = _loss(rows.counts, rows.positives, np.clip(rows.scores, *_without_ends(rows.scores)))
-    for counts, positives in zip(*_folds(rows), strict=True):
+        losses[score] = 0.0
+    used = 1 if rows.n_rows >= _MANY_ROWS else _FOLDS
+    for counts, positives in list(zip(*_folds(rows), strict=True))[:used]:
         others = _present(rows.scores, rows.counts - counts, rows.positives - positives)
         if others.scores.size < 2:
             return candidates[0]
         with np.errstate(all="ignore"):
             one, other = (_fitted(NAMED[name](), others)(rows.scores) for name in (smooth, "venn-abers"))
+            if smooth == "beta":
+                itself = np.clip(rows.scores, *_without_ends(rows.scores))
+                losses[score] += _loss(counts, positives, itself) * (_FOLDS / used)
             for candidate in candidates:
-                losses[candidate] += _loss(counts, positives, _mixed(one, other, candidate.steps))
+                losses[candidate] += _loss(counts, positives, _mixed(one, other, candidate.steps)) * (_FOLDS / used)
     return min(losses, key=lambda candidate: losses[candidate])
 
 

@@ -67,6 +67,7 @@ class Grid:
     @classmethod
     def over(cls, data: ScoredData, cells: Bins) -> Self:
         """Count the rows over given cells."""
+        cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
 
@@ -91,12 +92,17 @@ class Grid:
         return self.cells.layout.cells.segment
 
     @cached_property
+    def _is_value(self) -> BoolArray:
+        """Whether each cell is a single value."""
+        return np.asarray(next_double(self.begin, np.inf) >= self.end)
+
+    @cached_property
     def middle(self) -> FloatArray:
         """A score in the middle of each cell."""
         begin, end = self._bounds
         closed = np.isfinite(begin) & np.isfinite(end)
         outer = first_inside(begin, end)
-        single = next_double(begin, np.inf) >= end
+        single = self._is_value
         with np.errstate(all="ignore"):
             return np.where(closed & ~single, begin / 2 + end / 2, outer)
 
@@ -116,18 +122,22 @@ class Grid:
         return begin[~after_value]
 
     def distinct(self, chosen: BoolArray) -> DistinctScores:
-        """The chosen cells with rows as distinct scores, each in the middle of its cell; neighbours of many merge."""
+        """The chosen cells with rows as distinct scores, each in the middle of its cell.
+
+        Where gaps are divided, a value and the gap after it are one, at the mean of their rows.
+        """
         chosen = chosen & (self.rows > 0)
         order = np.argsort(self.middle[chosen], kind="stable")
         scores, rows, positives = (values[chosen][order] for values in (self.middle, self.rows, self.positives))
-        reached = np.cumsum(rows)
-        group = np.maximum(reached - rows // 2, 0) * _MOST_VALUES // max(int(reached[-1]), 1)
-        new = (np.diff(group, prepend=-1) != 0) if scores.size > _MOST_VALUES else np.diff(scores, prepend=-np.inf) > 0
+        new = np.diff(scores, prepend=-np.inf) > 0
+        if scores.size > _MOST_VALUES:
+            new = np.diff(np.cumsum(self._is_value)[chosen][order], prepend=-1) != 0
         starts = np.flatnonzero(new)
         counts, hits = (np.add.reduceat(values, starts) for values in (rows, positives))
-        weighted = np.add.reduceat(scores * (rows / counts[np.cumsum(new) - 1]), starts)
+        mean = np.add.reduceat(scores * (rows / counts[np.cumsum(new) - 1]), starts)
         single = np.diff(starts, append=scores.size) == 1
-        return DistinctScores(np.where(single, scores[starts], weighted), counts, hits)
+        distinct, place = np.unique(np.where(single, scores[starts], mean), return_inverse=True)
+        return DistinctScores(distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits)))
 
 
 def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:

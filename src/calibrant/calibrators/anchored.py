@@ -261,20 +261,21 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         self.curve_, self.n_anchored_, self._curve, self._unknown = name, n_anchored, curve, unknown
         margin = spread + unknown
         offsets = np.column_stack([self.guarantee_.lower - average - margin, self.guarantee_.upper - average + margin])
+        self._lines = curve.table
         self._table = np.column_stack([curve.table, offsets[curve.regions(regions)]])
 
-    def _values(self, scores: ArrayLike, segments: ArrayLike | None, columns: int) -> tuple[Any, Any]:
+    def _values(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> tuple[Any, Any]:
         """The value of the curve at each score, and the other columns of its piece."""
-        check_is_fitted(self)
-        found = self._look_up(self._table[:, :columns], scores, segments, self._curve.cells)
-        x = scores if type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64 else None
-        if x is None:
+        found = self._look_up(table, scores, segments, self._curve.cells).T
+        x = scores
+        if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
             x = as_scores(scores, positive_column=self._positive_index).astype(np.float64)
-        return found[:, 1] + found[:, 2] * (x - found[:, 0]), found[:, 3:]
+        return found[1] + found[2] * (x - found[0]), found[3:]
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
-        values: FloatArray = self._values(scores, segments, 3)[0]
+        check_is_fitted(self)
+        values: FloatArray = self._values(self._lines, scores, segments)[0]
         return values
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
@@ -289,8 +290,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         within these limits before they are clipped, makes their average the true rate. It is no interval for the rate
         at one score; `predict_rate_interval` gives that of the region's rate.
         """
-        values, offsets = self._values(scores, segments, 5)
-        return np.clip(values[:, None] + offsets, 0.0, 1.0)
+        check_is_fitted(self)
+        values, offsets = self._values(self._table, scores, segments)
+        return np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0)
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
