@@ -99,3 +99,13 @@ def test_saved_tallies_without_an_entry_and_impossible_numbers_of_uncounted_rows
     for wrong in (-1, 0.5, True, "2"):
         with pytest.raises((ValueError, TypeError), match="uncounted must be an int >= 0"):
             Tally.from_dict({**saved, "uncounted": wrong})
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_saved_region_with_rows_has_a_smallest_weight(rows) -> None:
+    tally = Tally.from_data(Partition.fixed_width(1), [0.5] * rows, [1] * rows, importance_weight=[0.7] * rows)
+    saved = tally.to_dict()
+    assert Tally.from_dict(saved) == tally
+    nothing = {**saved["weights"], "smallest": [None], "largest": [None]}
+    with pytest.raises(ValueError, match="weights must have a smallest weight in every region with rows"):
+        Tally.from_dict({**saved, "weights": nothing})

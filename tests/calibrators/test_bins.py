@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import BinningCalibrator
+from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.calibrators._bins import cut_and_count
 from calibrant.rows import read_rows
 
@@ -39,3 +39,15 @@ def test_repeats_equal_repeated_rows(values, n_bins) -> None:
     long = cut_and_count(read_rows(np.repeat(scores, repeats), np.repeat(codes, repeats), classes=(0, 1)), bins)
     assert short[0] == long[0]
     assert short[1] == long[1]
+
+
+def test_parameters_beside_a_tally_are_checked() -> None:
+    bins = Partition.fixed_width(1)
+    with pytest.raises(ValueError, match="n_bins must be an int >= 1"):
+        BinningCalibrator.from_tally(bins, Tally.from_counts([5], [2]), n_bins=0)
+
+
+def test_segments_may_be_a_column() -> None:
+    scores, y, segments = np.arange(8.0), [0, 1] * 4, np.array(["a", "b"] * 4)
+    flat, column = (BinningCalibrator(1).fit(scores, y, segments=given) for given in (segments, segments[:, None]))
+    assert flat.tally_ == column.tally_

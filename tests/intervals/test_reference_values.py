@@ -150,7 +150,7 @@ def test_acceptability_agrees_with_published_values():
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("alpha", [0.3, 0.1, 0.05, 0.01, 0.001])
+@pytest.mark.parametrize("alpha", [0.8, 0.3, 0.1, 0.05, 0.01, 0.001])
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 60])
 def test_blaker_is_the_convex_hull_of_the_acceptable_means(n, alpha):
     for k in range(n + 1):
