@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import (
+    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     IsotonicCalibrator,
@@ -28,7 +29,7 @@ from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.ratios import ULSIF
 from calibrant.saving import save_model
 
-HERE = Path(__file__).parent / "1"
+HERE = Path(__file__).parent / "2"
 SEGMENTS = ["north", "süd"] * 5
 PROBE = [0.0, 0.05, 0.125, 0.3, 0.5, 0.62, 0.75, 0.875, 0.99, 1.0]
 
@@ -44,13 +45,17 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
     x = scores[:, None]
     fixed = Partition.from_edges([0.3, 0.7])
     return {
-        "binning": (BinningCalibrator(3).fit(scores, y), {}),
+        "binning": (BinningCalibrator(3, split=None).fit(scores, y), {}),
+        "binning-auto": (BinningCalibrator(3).fit(scores, y), {}),
         "binning-uniform": (BinningCalibrator(3, strategy="uniform", score_range=(0, 2)).fit(scores, y), {}),
         "binning-split": (BinningCalibrator(3, split=0.3, random_state=0, interval="blaker").fit(scores, y), {}),
         "binning-text": (BinningCalibrator(2, pos_label="bad", value="midpoint").fit(scores, text), {}),
         "binning-bool": (BinningCalibrator(2, confidence_level=0.95).fit(scores, y == 1), {}),
         "binning-atoms": (BinningCalibrator(partition=Partition.atoms([0.0, 0.5])).fit(scores, y), {}),
         "binning-segments": (BinningCalibrator(2).fit(scores, y, segments=region), {"segments": SEGMENTS}),
+        "binning-weighted": (BinningCalibrator(3, split=None, interval="clopper-pearson-weighted").fit(scores, y), {}),
+        "anchored": (AnchoredCalibrator("beta", n_bins=3).fit(scores, y), {}),
+        "anchored-split": (AnchoredCalibrator("venn-abers", n_bins=2, split=0.3, random_state=0).fit(scores, y), {}),
         "venn-binning": (VennBinningCalibrator(3).fit(scores, y), {}),
         "scaling-binning": (ScalingBinningCalibrator(BetaCalibrator(), n_bins=2, random_state=0).fit(scores, y), {}),
         "platt": (PlattCalibrator(smoothing=False).fit(scores, y), {}),
