@@ -45,8 +45,8 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
     x = scores[:, None]
     fixed = Partition.from_edges([0.3, 0.7])
     return {
-        "binning": (BinningCalibrator(3, split=None).fit(scores, y), {}),
-        "binning-auto": (BinningCalibrator(3).fit(scores, y), {}),
+        "binning": (BinningCalibrator(3).fit(scores, y), {}),
+        "binning-own": (BinningCalibrator(3, split=None).fit(scores, y), {}),
         "binning-uniform": (BinningCalibrator(3, strategy="uniform", score_range=(0, 2)).fit(scores, y), {}),
         "binning-split": (BinningCalibrator(3, split=0.3, random_state=0, interval="blaker").fit(scores, y), {}),
         "binning-text": (BinningCalibrator(2, pos_label="bad", value="midpoint").fit(scores, text), {}),
