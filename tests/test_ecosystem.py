@@ -1,10 +1,11 @@
-"""CalibratedClassifier among other tools: boosters, functions, grids, weights, splitters, pipelines."""
+"""Calibrators among other tools: boosters, functions, grids, weights, splitters, pipelines, frames."""
 
 import pickle
 from operator import itemgetter
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -14,11 +15,12 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, R
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from calibrant import BinningCalibrator, CalibratedClassifier, IsotonicCalibrator, OnlineCalibrator
+from calibrant import BinningCalibrator, CalibratedClassifier, ConformalSets, IsotonicCalibrator, OnlineCalibrator
+from calibrator_checks import CALIBRATORS, fitted
 
 X, Y = make_classification(n_samples=1200, n_features=5, flip_y=0.2, random_state=0)
 SCORES = LogisticRegression().fit(X[:600], Y[:600]).predict_proba(X)[:, 1]
-BINS = BinningCalibrator(n_bins=4)
+BINS = BinningCalibrator(n_bins=4, split=None)
 
 
 class Booster:
@@ -160,3 +162,52 @@ def test_a_pipeline_inside_the_classifier_has_intervals_sets_and_a_guarantee() -
         X, Y
     )
     assert outside.predict_proba(X).shape == (1200, 2)
+
+
+def rows_of(library, values, names):
+    frame = library.DataFrame(dict(zip(names, np.asarray(values).T, strict=True)))
+    if library is pd:
+        frame.index = pd.Index([f"row {n}" for n in range(len(frame))], name="key")
+    return frame
+
+
+def check_frame(found, rows, arrays, columns) -> None:
+    """Of the same library, index and values."""
+    assert type(found).__module__.partition(".")[0] == type(rows).__module__.partition(".")[0]
+    np.testing.assert_array_equal(found.to_numpy(), arrays)
+    if hasattr(rows, "index"):
+        assert found.index.equals(rows.index)
+    if columns is not None:
+        assert list(found.columns) == list(columns)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_frames_come_back_as_frames_where_that_is_set(library) -> None:
+    labels = np.where(Y == 1, "yes", "no")
+    rows = rows_of(library, X, "abcde")
+    model = CalibratedClassifier(LogisticRegression(), BINS).fit(rows, labels)
+    plain = {name: getattr(model, name)(rows) for name in ("predict", "predict_proba", "predict_interval")}
+    assert all(isinstance(found, np.ndarray) for found in plain.values())
+    assert model.set_output(predict="input") is model
+    assert model.feature_names_in_.tolist() == list("abcde")
+    named = {"predict": None, "predict_proba": ("no", "yes"), "predict_interval": ("lower", "upper")}
+    for name, columns in named.items():
+        check_frame(getattr(model, name)(rows), rows, plain[name], columns)
+    assert model.score(rows, labels) > 0.7
+    assert isinstance(model.set_output(predict="default").predict(rows), np.ndarray)
+    with pytest.raises(ValueError, match="predict must be one of 'default', 'input'; got 'pandas'"):
+        model.set_output(predict="pandas")
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("kind", [*CALIBRATORS, "conformal"])
+def test_every_calibrator_gives_frames(kind, library) -> None:
+    calibrator = fitted(CALIBRATORS[kind]) if kind in CALIBRATORS else ConformalSets().fit(SCORES, Y)
+    rows = rows_of(library, SCORES[:50, None], ["p"])["p"]
+    methods = [name for name in dir(calibrator) if name.startswith("predict")]
+    plain = {name: getattr(calibrator, name)(rows) for name in methods}
+    calibrator.set_output(predict="input")
+    for name in methods:
+        columns = ("lower", "upper") if name.endswith("interval") else None
+        check_frame(getattr(calibrator, name)(rows), rows, plain[name], columns)
+        np.testing.assert_array_equal(getattr(calibrator, name)(SCORES[:50]), plain[name])

@@ -307,6 +307,8 @@ def test_to_dict_is_plain_json() -> None:
     read = json.loads(json.dumps(one.to_dict()))
     assert read["sentence"] == one.sentence()
     assert read["epsilon"] == one.epsilon
+    assert (read["stated_epsilon"], read["stated_mass"]) == (one.stated.epsilon, one.stated.mass)
+    assert (read["positive_label"], read["rows"]) == ("yes", 300)
     assert read["assumptions"] == list(one.assumptions)
     assert read["regions"][1] == {
         "region": "[0.5, 1]",

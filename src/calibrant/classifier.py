@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from calibrant._frames import FrameOutput, framed
 from calibrant._params import (
     FRACTION_OR_COUNT,
     CheckedParameters,
@@ -69,7 +70,9 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class CalibratedClassifier(  # type: ignore[misc]
+    FrameOutput, CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+):
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
     Parameters
@@ -431,25 +434,29 @@ class CalibratedClassifier(CheckedParameters, ClassifierMixin, MetaEstimatorMixi
 
     def predict(self, X: Any, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
-        chosen = self.predict_proba(X, segments=segments).argmax(axis=1)
+        chosen = self._calibrated("predict_proba", X, segments).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
+    @framed
     def predict_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return what the calibrator's `predict_interval` gives for `classes_[1]`, shape (n, 2)."""
         return self._calibrated("predict_interval", X, segments)
 
     @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
+    @framed
     def predict_rate_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
         return self._calibrated("predict_rate_interval", X, segments)
 
     @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
+    @framed
     def predict_set(self, X: Any, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
     @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
+    @framed
     def predict_multiprobability(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
         return self._calibrated("predict_multiprobability", X, segments)

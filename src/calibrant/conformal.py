@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._frames import FrameOutput
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
 from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomState, Rules, as_generator
@@ -84,7 +85,7 @@ class ConformalGuarantee:
 
 @predicts_in_own_library
 @dataclass(eq=False, repr=False)
-class ConformalSets(CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """Sets of labels that contain the true one with a stated probability, at any sample size, for every distribution.
 
     Claimed: P(label in set) >= coverage, over the draw of the calibration rows and the future row; with

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._frames import FrameOutput
 from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._params import OPEN_UNIT, CheckedParameters, check_state
@@ -27,7 +28,7 @@ _SCHEMA = "calibrant.calibrator/1"
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
 
 
-class ScoreCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A map from scores to probabilities of the positive class, learned from scores and labels.
 
     A subclass implements `fit`, `predict`, `_state` and `_restore`. It sets everything that it learned at the end of

@@ -332,7 +332,20 @@ class Guarantee:
         return f"{self.sentence()}\nAssumptions: {'; '.join(self.assumptions)}."
 
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
-        """Return numbers and texts as plain JSON values."""
+        """Return what is proved and what is said, as plain JSON values.
+
+        `stated_epsilon` holds for `stated_mass` of the population: what the sentence says. `epsilon` holds in all
+        regions. The keys are listed in the guide, under "The command line".
+
+        >>> from calibrant import BinningCalibrator
+        >>> scores = [number / 400 for number in range(400)]
+        >>> found = BinningCalibrator(2, split=None).fit(scores, [score > 0.5 for score in scores]).guarantee_.to_dict()
+        >>> found["positive_label"], found["rows"], round(found["epsilon"], 3)
+        (True, 399, 0.016)
+        >>> found["regions"][0]["region"], found["regions"][0]["rows"]
+        ('(-inf, 0.5)', 200)
+        """
+        stated, label = self.stated, self.positive_label
         names = ("region", "rows", "positives", "calibrated", "lower", "upper")
         columns = (array.tolist() for array in (self.counts, self.positives, self.value, self.lower, self.upper))
         return {
@@ -341,6 +354,10 @@ class Guarantee:
             "proved": self.is_proved,
             "epsilon": self.epsilon,
             "average_epsilon": self.average_epsilon,
+            "stated_epsilon": stated.epsilon,
+            "stated_mass": stated.mass,
+            "positive_label": label.item() if isinstance(label, np.generic) else label,
+            "rows": self.n_rows,
             "confidence_level": self.confidence_level,
             "interval": self.method,
             "theorem": self.theorem,
@@ -386,7 +403,8 @@ class NoGuarantee:
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
         """Return what is said as plain JSON values, under the names that a guarantee has."""
         said = {"sentence": self.sentence(setting), "remarks": [], "proved": False}
-        absent = dict.fromkeys(("epsilon", "average_epsilon", "confidence_level", "interval", "theorem"))
+        names = ("epsilon", "average_epsilon", "stated_epsilon", "stated_mass", "positive_label", "rows")
+        absent = dict.fromkeys((*names, "confidence_level", "interval", "theorem"))
         return {**said, **absent, "assumptions": [], "regions": []}
 
 

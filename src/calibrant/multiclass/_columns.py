@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant._frames import FrameOutput
 from calibrant._input import as_array, as_column, check_rows, check_same_length, missing_entry
 from calibrant._params import CheckedParameters, Choice, Rules, check_state
 from calibrant._state import check_schema, read_labels
@@ -29,7 +30,7 @@ _SCHEMA = "calibrant.multiclass/1"
 
 
 @dataclass(eq=False, repr=False)
-class ColumnsCalibrator(CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
     _parameter_rules: ClassVar[Rules] = {

@@ -1,0 +1,78 @@
+"""Predictions in the library of the rows that were given: pandas in, pandas out; Polars in, Polars out."""
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from types import FunctionType
+from typing import Any, Self
+
+from calibrant._params import Choice
+
+_COLUMNS = {"predict_multiprobability": ("p0", "p1")} | dict.fromkeys(
+    ("predict_interval", "predict_rate_interval"), ("lower", "upper")
+)
+_inside: ContextVar[bool] = ContextVar("inside a prediction", default=False)
+
+
+class FrameOutput:
+    """An estimator whose methods that predict can return frames; see `set_output`."""
+
+    _frames_out = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Wrap the methods that the class defines and whose names begin with "predict"."""
+        super().__init_subclass__(**kwargs)
+        for name, method in list(vars(cls).items()):
+            if name.startswith("predict") and isinstance(method, FunctionType):
+                setattr(cls, name, framed(method))
+
+    def set_output(self, *, predict: str | None = None) -> Self:
+        """Say in which library predictions come.
+
+        Parameters
+        ----------
+        predict : {"default", "input"}, optional
+            "default": numpy arrays, whatever was given. "input": pandas in, pandas out, with the same index; Polars in,
+            Polars out; arrays for all other rows. Columns of probabilities and sets are named by the classes, those of
+            intervals "lower" and "upper". None changes nothing. A clone starts with "default".
+
+        Returns
+        -------
+        self
+        """
+        if predict is not None:
+            self._frames_out = Choice(("default", "input")).check("predict", predict) == "input"
+        return self
+
+
+def framed(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that predicts for rows return what `set_output` says."""
+
+    @wraps(method)
+    def wrapped(self: Any, rows: Any, *args: Any, **named: Any) -> Any:
+        if not self._frames_out or _inside.get():
+            return method(self, rows, *args, **named)
+        token = _inside.set(True)  # methods that are called from within give arrays
+        try:
+            found = method(self, rows, *args, **named)
+        finally:
+            _inside.reset(token)
+        return _like(rows, found, method.__name__, self.classes_)
+
+    return wrapped
+
+
+def _like(rows: Any, values: Any, method: str, classes: Any) -> Any:
+    name = type(rows).__module__.partition(".")[0]
+    if name not in ("pandas", "polars") or values.ndim > 2:
+        return values
+    library = sys.modules[name]
+    columns = _COLUMNS.get(method) or classes.tolist()
+    if name == "polars":
+        if values.ndim == 1:
+            return library.Series(method, values)
+        return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
+    if values.ndim == 1:
+        return library.Series(values, index=rows.index, name=method)
+    return library.DataFrame(values, index=rows.index, columns=list(columns))
