@@ -70,8 +70,12 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(  # type: ignore[misc]
-    FrameOutput, CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+class CalibratedClassifier(
+    FrameOutput,
+    CheckedParameters,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    BaseEstimator,  # type: ignore[misc]
 ):
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 

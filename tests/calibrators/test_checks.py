@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import calibrant
+from calibrant import PlattCalibrator
 from calibrant.ratios import DensityRatio
 from calibrator_checks import (
     ABILITIES,
@@ -77,6 +78,14 @@ def test_every_public_estimator_is_checked():
     found = public_estimators()
     assert len(found) > 15
     assert found == {type(one) for one in (*CALIBRATORS.values(), *OTHERS.values())}
+
+
+def test_a_calibrator_outside_the_suite_is_found(monkeypatch):
+    known = public_estimators()
+    stray = type("StrayCalibrator", (PlattCalibrator,), {"__module__": "calibrant.calibrators.stray"})
+    monkeypatch.setattr(calibrant.calibrators, "StrayCalibrator", stray, raising=False)
+    monkeypatch.setattr(calibrant.calibrators, "__all__", [*calibrant.calibrators.__all__, "StrayCalibrator"])
+    assert public_estimators() - known == {stray}
 
 
 @cache

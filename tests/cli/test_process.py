@@ -109,8 +109,10 @@ def endless(model: Path, folder: Path, table: pa.Table) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("output", ["out.jsonl", "out.parquet", "out.csv.gz"])
+@pytest.mark.parametrize(
+    ("output", "number", "code"),
+    [("out.jsonl", signal.SIGINT, 130), ("out.parquet", signal.SIGTERM, 143), ("out.csv.gz", signal.SIGINT, 130)],
+)
 def test_a_stopped_apply_leaves_no_half_file(
     number: signal.Signals, code: int, output: str, endless: Path, folder: Path
 ) -> None:
