@@ -70,13 +70,7 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(
-    FrameOutput,
-    CheckedParameters,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    BaseEstimator,  # type: ignore[misc]
-):
+class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
     Parameters
