@@ -149,7 +149,7 @@ def draws_rows(calibrator: Any) -> bool:
     if looks_first(calibrator):
         given = getattr(calibrator, "partition", None) is not None
         return calibrator.strategy == "quantile" and not given and calibrator.n_bins != 1
-    return getattr(calibrator, "split", None) is not None or isinstance(calibrator, ClassWiseCalibrator)
+    return getattr(calibrator, "split", None) is not None
 
 
 def looks_first(calibrator: Any) -> bool:
@@ -184,8 +184,11 @@ ABILITIES: dict[str, Callable[[Any], bool]] = {
         (looks_first(calibrator) or not draws_rows(calibrator)) and not follows_order(calibrator)
     ),
     # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class;
-    # a curve that never falls does not follow labels that do
-    "mirrors": lambda calibrator: not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve")),
+    # a curve that never falls, and values that never fall, do not follow labels that do
+    "mirrors": lambda calibrator: (
+        not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve"))
+        and getattr(calibrator, "value", None) != "monotone"
+    ),
     # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not ordered
     "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
     # one class alone says nothing about how much more frequent it is elsewhere
@@ -1021,7 +1024,10 @@ def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator:
 def check_every_row_is_counted_once(calibrator: Any) -> None:
     model = fitted(calibrator)
     n_cut = 0
-    if draws_rows(calibrator):
+    if looks_first(calibrator):
+        n_cut = model.guarantee_.statement.looked + model.guarantee_.statement.cutting
+        assert (n_cut > 0) == draws_rows(calibrator)
+    elif draws_rows(calibrator):
         n_cut = calibrator.split
         if isinstance(n_cut, float):  # which keeps each row with that probability
             draw = Draw.of_share(calibrator.random_state, n_cut)

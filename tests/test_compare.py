@@ -59,7 +59,7 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     scores = np.repeat([0.1, 0.9], 50)
     y = np.repeat([0, 1], 50)
     y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
-    result = compare({"bins": BinningCalibrator(n_bins=2, strategy="uniform")}, scores, y, KFold(5))
+    result = compare({"bins": BinningCalibrator(n_bins=2, strategy="uniform", value="mean")}, scores, y, KFold(5))
     assert np.isinf(result.log_loss[1])
     assert "inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in str(result)
 

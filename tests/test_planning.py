@@ -186,7 +186,10 @@ def test_text_never_shows_less_than_epsilon(epsilon: float) -> None:
         ({"epsilon": 1e-8}, "epsilon must be so large that 1,000,000,000,000 labels are enough; got 1e-08"),
         ({"n": 100, "interval": "umd"}, "interval must be one of 'clopper-pearson', .*; got 'umd'"),
         ({"n": 100, "base_rate": 0.1, "probability": 1}, "probability must be"),
-        ({"n": 100, "split": 0}, "split must be a fraction strictly between 0 and 1 or a number of rows >= 1.*; got 0"),
+        (
+            {"n": 100, "split": 0},
+            "split must be a fraction strictly between 0 and 1, a number of rows >= 1 or .auto.; got 0",
+        ),
     ],
 )
 def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:

@@ -1,6 +1,7 @@
 """How many labels a target epsilon needs, and which epsilon a number of labels gives."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
@@ -224,19 +225,18 @@ class _Question:
 
     def _bound(self, rows: int, most: int) -> float:
         """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
-        # the value of Jeffreys lies so far from the mean, at most
-        return 1.0 if rows == 0 else min(1.0, self._bound_of_mean(rows, most) + 0.5 / (rows + 1))
-
-    def _bound_of_mean(self, rows: int, most: int) -> float:
+        if rows == 0:
+            return 1.0
         alpha, rate = self._alpha, min(1.0, most / rows)
+        shift = 0.5 / (rows + 1)  # of Jeffreys' value at rate 0; at rate p it is (1 - 2 p) times that
         if self.interval == "hoeffding":
-            return float(self._radii(np.zeros(1, dtype=np.int64), rows)[0])
+            return min(1.0, float(self._radii(np.zeros(1, dtype=np.int64), rows)[0]) + shift)
         if self.interval == "empirical-bernstein":
-            return _bernstein_bound(math.log(3.0 * self.n_bins / alpha) / rows, min(rate, 0.5))
+            return min(1.0, _bernstein_bound(math.log(3.0 * self.n_bins / alpha) / rows, min(rate, 0.5)) + shift)
         if self.interval == "kl":
-            return _entropy_radius(rate, math.log(2.0 * self.n_bins / alpha) / rows)
+            return _entropy_radius(rate, math.log(2.0 * self.n_bins / alpha) / rows, shift)
         level = float(ndtri(sidak_level(alpha, self.n_bins) / 2.0))
-        return min(1.0, _entropy_radius(rate + 1.0 / rows, level**2 / (2.0 * rows)) + 1.0 / rows)
+        return min(1.0, _entropy_radius(rate + 1.0 / rows, level**2 / (2.0 * rows), shift) + 1.0 / rows)
 
     def _largest_radius(self, rows: int, most: int, target: float) -> float:
         """Largest radius over all counts of positives up to `most`, or as many of the other class."""
@@ -278,18 +278,25 @@ class _Sizes(NamedTuple):
     counted: int
 
 
-def _entropy_radius(rate: float, bound: float) -> float:
-    """Largest q - p with kl(p, q) <= bound and p <= rate.
+def _entropy_radius(rate: float, bound: float, shift: float) -> float:
+    """Largest q - p, and p - q + (1 - 2 p) shift, with kl(p, q) <= bound and p <= rate.
 
     The pairs (p, q) with kl(p, q) <= bound are a convex set, so q - p is concave in p: the search finds the peak.
     """
     rate, tail = min(rate, 1.0), math.exp(-bound)
 
-    def radius(p: float) -> float:
+    def above(p: float) -> float:
         return 1.0 - lower_mean(1.0 - p, 1, tail) - p
 
-    found = minimize_scalar(lambda p: -radius(p), bounds=(0.0, rate), method="bounded", options={"xatol": 1e-7 * rate})
-    return min(1.0, max(-float(found.fun), radius(rate)) * (1.0 + _ROUNDING))
+    def below(p: float) -> float:
+        return p - lower_mean(p, 1, tail) + (1.0 - 2.0 * p) * shift
+
+    def peak(radius: Callable[[float], float]) -> float:
+        options = {"xatol": 1e-7 * rate}
+        found = minimize_scalar(lambda p: -radius(p), bounds=(0.0, rate), method="bounded", options=options)
+        return max(-float(found.fun), radius(rate))
+
+    return min(1.0, max(peak(above), peak(below)) * (1.0 + _ROUNDING))
 
 
 def _bernstein_bound(log_term: float, rate: float) -> float:

@@ -53,7 +53,8 @@ def refuse(word, name, call):
 
 
 def fit(scores=S, y=Y, segments=None, sample_weight=None, **parameters):
-    return BinningCalibrator(**parameters).fit(scores, y, segments=segments, sample_weight=sample_weight)
+    own = {"split": None, "value": "mean", **parameters}  # regions and values that are known without a draw
+    return BinningCalibrator(**own).fit(scores, y, segments=segments, sample_weight=sample_weight)
 
 
 def with_entry(array, row, entry, dtype=None):
@@ -832,6 +833,18 @@ def test_odd_scores_work(scores, parameters):
     np.testing.assert_array_equal(model.predict(scores), model.predict(plain))
     assert Partition.from_dict(model.partition_.to_dict()) == model.partition_
     assert str(model.guarantee_).endswith(".")
+
+
+@pytest.mark.parametrize(("scores", "parameters"), ODD.values(), ids=ODD.keys())
+def test_odd_scores_work_by_default(scores, parameters):
+    model = fit(scores, Y, **{"split": "auto", "value": "jeffreys", **parameters})
+    plain = np.asarray(scores, dtype=np.float64).ravel()
+    said = model.guarantee_.statement
+    assert model.tally_.n_rows + said.looked + said.cutting == plain.size
+    np.testing.assert_array_equal(model.predict(scores), model.predict(plain))
+    assert Partition.from_dict(model.partition_.to_dict()) == model.partition_
+    regions = model.partition_.assign(plain)
+    assert (np.diff(regions[np.argsort(plain, kind="stable")]) >= 0).all()
 
 
 def assert_counted_where_predicted(model, plain, y):

@@ -69,9 +69,12 @@ def test_methods_without_a_promise_name_those_with_one(folder: Path, calibrant: 
     [
         (
             ("--split", "1.5"),
-            "--split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 1.5",
+            '--split must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 1.5',
         ),
-        (("--split", "0"), "--split must be a fraction strictly between 0 and 1 or a number of rows >= 1; got 0"),
+        (
+            ("--split", "0"),
+            '--split must be a fraction strictly between 0 and 1, a number of rows >= 1 or "auto"; got 0',
+        ),
         (("--split", "0.2", "--interval", "umd"), "use --interval clopper-pearson"),
     ],
 )

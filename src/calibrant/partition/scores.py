@@ -233,6 +233,28 @@ class ScorePartition(Bins):
         edges = np.unique(kernels.order_statistics(scores, ranks, threads=threads) + 0.0)
         return cls(edges[edges > scores.min()], aside=aside)
 
+    @classmethod
+    def from_tied_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0) -> Self:
+        """Bins of nearly equal mass, cut between the distinct values of rows that will not be tallied.
+
+        Each edge is the value with the number of rows below it that is nearest to a multiple of n / n_bins. Then the
+        smallest bin is joined to its smaller neighbour while it has less than 0.6 n / n_bins rows.
+        """
+        values, rows = np.unique(scores.astype(np.float64) + 0.0, return_counts=True)
+        below = np.cumsum(rows) - rows
+        wanted = np.arange(1, n_bins) * (scores.size / n_bins)
+        right = np.clip(np.searchsorted(below, wanted), 1, max(values.size - 1, 1))
+        nearest = np.where(wanted - below[right - 1] <= below[right % values.size] - wanted, right - 1, right)
+        cuts = np.unique(nearest[(nearest > 0) & (nearest < values.size)]).tolist()
+        while cuts:
+            sizes = np.diff([0, *below[cuts].tolist(), scores.size])
+            smallest = int(sizes.argmin())
+            if sizes[smallest] >= 0.6 * scores.size / n_bins:
+                break
+            left = smallest == sizes.size - 1 or (smallest > 0 and sizes[smallest - 1] <= sizes[smallest + 1])
+            del cuts[smallest - 1 if left else smallest]
+        return cls(values[cuts], aside=aside)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values."""
         return {

@@ -23,7 +23,7 @@ import numpy as np
 
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
@@ -33,7 +33,7 @@ from calibrant.rows.draw import Draw, check_ids, enough, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Place
 from calibrant.rows.progress import Progress, watched
-from calibrant.rows.ranks import CountBits, everything, refine
+from calibrant.rows.ranks import CountBits, MovedRowsError, everything, refine
 from calibrant.rows.reach import Reach
 from calibrant.rows.sample import (
     COLLECT_LIMIT,
@@ -266,7 +266,7 @@ class ScoredData(ABC):
         counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()
         if seal is not None and counted.left_out != seal:
-            raise InvalidValueError(
+            raise MovedRowsError(
                 "the data",
                 "give the same rows each time they are read, so that rows which cut the bins are not counted",
                 got=f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others",

@@ -20,6 +20,10 @@ _CELLS_A_ROW = 16  # up to so many a table of all cells is filled faster than th
 _FEW = 1 << 21  # values that are collected rather than counted once more: 32 MB
 
 
+class MovedRowsError(InvalidValueError):
+    """The data give other rows at another pass, or rows in another order, so that what was found does not fit."""
+
+
 def ordered_bits(scores: NDArray[Any]) -> Keys:
     """Whole numbers in the order of the scores: the bits of a double, turned round below zero."""
     bits = (scores.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
@@ -168,7 +172,7 @@ def refine(
     for rank in ranks.tolist():
         number = max((n for n, run in enumerate(runs) if run.before < rank and n in seen), default=-1)
         if number < 0 or rank > totals[number][-1]:
-            raise InvalidValueError(
+            raise MovedRowsError(
                 "the data",
                 "give the same rows each time they are read",
                 got="other rows the second time",
