@@ -38,6 +38,7 @@ def command(ctx: click.Context, /, as_json: bool, quiet: bool, confidence: float
         raise click.UsageError("give one of --epsilon and --rows", ctx)
     from calibrant import plan
 
+    options["split"] = {None: "auto", "none": None}.get(options["split"], options["split"])
     found = plan(confidence_level=confidence, **options)
     if as_json:
         print_json({"command": "plan", "sentence": str(found), **asdict(found)})
