@@ -1,7 +1,7 @@
 """Curves by name, and the choice between them by cross-validated log loss."""
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import expit, logit, xlogy
@@ -158,7 +158,7 @@ def _without_ends(scores: FloatArray) -> tuple[float, float]:
 
 def smoothed(rows: DistinctScores) -> DistinctScores:
     """Add half a row of each class, spread over all rows, so that no curve reaches 0 or 1."""
-    share = rows.counts / rows.n_rows
+    share: Any = rows.counts / rows.n_rows
     return DistinctScores(rows.scores, rows.counts + share, rows.positives + share / 2)
 
 

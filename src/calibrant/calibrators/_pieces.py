@@ -119,7 +119,7 @@ class Grid:
         begin = self.begin[seen[0] : seen[-1] + 1]
         begin = begin if np.isfinite(begin[0]) else self.middle[seen[0] : seen[-1] + 1]
         after_value = np.append(False, begin[1:] == next_double(begin[:-1], np.inf))
-        return begin[~after_value]
+        return np.asarray(begin[~after_value])
 
     def distinct(self, chosen: BoolArray) -> DistinctScores:
         """The chosen cells with rows as distinct scores, each in the middle of its cell.

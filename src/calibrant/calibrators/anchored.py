@@ -292,7 +292,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         """
         check_is_fitted(self)
         values, offsets = self._values(self._table, scores, segments)
-        return np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0)
+        return np.asarray(np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0))
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""

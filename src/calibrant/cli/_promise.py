@@ -44,7 +44,8 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
         from calibrant.guarantee.statement import Claim
 
         say()
-        averaged = calibrator.guarantee_.statement.claim is Claim.AVERAGE
+        said = getattr(calibrator.guarantee_, "statement", None)
+        averaged = said is not None and said.claim is Claim.AVERAGE
         value = "average prediction" if averaged else "calibrated"
         table(("region", "rows", "positive", value, "true rate lies in"), shortened(rows))
 

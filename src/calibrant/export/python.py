@@ -5,6 +5,7 @@ import math
 import pprint
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from calibrant._input import shown
 from calibrant._sql.dialects import comment
@@ -97,7 +98,7 @@ def to_python(
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
     by_segment = {s.segment: (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
-    constants = {
+    constants: dict[str, Any] = {
         "_OUTPUTS": tuple(chosen.values()),
         "_ROWS": list(zip(*(_values(table, output) for output in chosen), strict=True)),
         "_STEPS": by_segment if table.is_segmented else by_segment[None],

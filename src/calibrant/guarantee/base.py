@@ -195,7 +195,7 @@ class Guarantee:
         outside = min(self.mass_limits.outside, 1.0)
         order = np.argsort(-self.radius, kind="stable")
         filled = np.minimum(outside + np.cumsum(self.mass_limits.regions[order]), 1.0)
-        return float(min(outside + np.diff(filled, prepend=outside) @ self.radius[order], 1.0))
+        return min(outside + float(np.diff(filled, prepend=outside) @ self.radius[order]), 1.0)
 
     @property
     def n_rows(self) -> int:
