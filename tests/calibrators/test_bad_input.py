@@ -37,9 +37,11 @@ P = np.column_stack([1 - S, S])
 X = np.column_stack([S, S**2, np.ones(N)])
 NAMES = np.where(Y == 1, "yes", "no")
 GROUPS = np.where(np.arange(N) % 2 == 0, "a", "b")
-MODEL = BinningCalibrator(n_bins=4).fit(S, Y)
+OWN = {"split": None, "value": "mean"}
+"""Regions and values that are known without a draw."""
+MODEL = BinningCalibrator(n_bins=4, **OWN).fit(S, Y)
 UNIFORM = BinningCalibrator(n_bins=4, strategy="uniform").fit(S, Y)
-GROUPED = BinningCalibrator(n_bins=4).fit(S, Y, segments=GROUPS)
+GROUPED = BinningCalibrator(n_bins=4, **OWN).fit(S, Y, segments=GROUPS)
 HALVES = Partition.fixed_width(2)
 COUNTS = Tally.from_counts([10, 10], [1, 9], partition=HALVES)
 REFUSED = {}
@@ -53,8 +55,7 @@ def refuse(word, name, call):
 
 
 def fit(scores=S, y=Y, segments=None, sample_weight=None, **parameters):
-    own = {"split": None, "value": "mean", **parameters}  # regions and values that are known without a draw
-    return BinningCalibrator(**own).fit(scores, y, segments=segments, sample_weight=sample_weight)
+    return BinningCalibrator(**{**OWN, **parameters}).fit(scores, y, segments=segments, sample_weight=sample_weight)
 
 
 def with_entry(array, row, entry, dtype=None):
