@@ -241,7 +241,9 @@ class TestVerifyOfASplit:
         stands = {check["name"]: check["stands"] for check in checks}
         assert [stands[name] for name in ("regions", "counts", "positives", "epsilon")] == [None] * 4
 
-    def test_settings_written_before_draws_had_a_rule_are_read(self, model: Path, calibrant: Any) -> None:
+    def test_settings_written_before_draws_had_a_rule_are_read(self, folder: Path, calibrant: Any) -> None:
+        model = folder / "model.json"
+        assert calibrant("fit", "scores.csv", *COLUMNS, "--split", "none", "-o", "model.json").code == 0
         saved = load_model(model)
         before = {name: value for name, value in saved.provenance["settings"].items() if name != "draw"}
         save_model(saved, model, provenance={**saved.provenance, "settings": before}, overwrite=True)

@@ -81,7 +81,7 @@ class ScorePartition(Bins):
     def is_atom(self) -> NDArray[np.bool_]:
         """For each edge, whether its value is a region of its own."""
         if self.first_rank is not None:
-            return self.is_tied & ~self.is_absorbed
+            return self.is_tied & ~self.is_absorbed if self.absorbing is not None else self.is_tied
         return np.full(self.edges.size, self.atoms_only)
 
     @property
@@ -98,10 +98,11 @@ class ScorePartition(Bins):
         That depends on the ranks and on the edges alone, so that the labels of the bin and of the value stay
         independent of it.
         """
-        if self.absorbing is None or self.first_rank is None or self.last_rank is None:
+        tied = self.is_tied
+        if self.absorbing is None or self.first_rank is None or self.last_rank is None or not tied.any():
             return np.zeros(self.edges.size, dtype=bool)
         alone = next_double(self.edges, np.inf) == np.append(self.edges[1:], np.nan)  # no double lies in the bin
-        return self.is_tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone
+        return tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone
 
     @property
     def rows_after(self) -> IntArray:

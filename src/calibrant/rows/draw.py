@@ -76,10 +76,13 @@ class Draw:
         """Whether each row is drawn, where each segment has a limit; `parts` are names of segments and their rows."""
         if self.limits is None:
             return self.chosen(keys)
-        drawn = np.zeros(len(keys), dtype=bool)
+        if set(self.limits) <= {None}:
+            return Draw(self.seed, self.limits.get(None, 0)).chosen(keys)
+        limit, every = np.zeros(len(keys), dtype=np.uint64), np.zeros(len(keys), dtype=bool)
         for name, rows in parts:
-            drawn[rows] = Draw(self.seed, self.limits.get(name, 0)).chosen(keys[rows])
-        return drawn
+            wanted = self.limits.get(name, 0)
+            limit[rows], every[rows] = min(wanted, _ALL - 1), wanted >= _ALL
+        return np.asarray((self.hashes(keys) < limit) | every)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
