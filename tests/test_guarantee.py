@@ -389,3 +389,13 @@ def test_default_values_are_never_0_or_1() -> None:
     tally = Tally.from_counts(counts, positives, partition=Partition.fixed_width(3))
     found = BinningCalibrator.from_tally(Partition.fixed_width(3), tally).guarantee_.value
     np.testing.assert_array_equal(found, (positives + 0.5) / (counts + 1))
+
+
+def test_rows_set_aside_assume_that_their_order_means_nothing() -> None:
+    """A fixed seed draws fixed positions: in a file sorted by label, with all scores tied, that missed .26 at .1."""
+    y = np.repeat([0, 1], 200)
+    assumed = "the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)"
+    for scores in (np.linspace(0.0, 1.0, 400), np.tile([0.25, 0.75], 200)):
+        for split, stated in (("auto", True), (0.2, True), (None, False)):
+            guarantee = BinningCalibrator(2, split=split).fit(scores, y).guarantee_
+            assert (assumed in guarantee.assumptions) is stated

@@ -15,7 +15,6 @@ from calibrant._text import Setting, Text
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
-_MOST_CLASSES = 20  # more kinds of numbers than this are no classes
 _UNAMBIGUOUS = ({0, 1}, {-1, 1})  # True == 1 and False == 0, so bools are here too
 
 
@@ -136,10 +135,10 @@ def plain_number(entry: Any) -> Any:
 def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsError:
     """The error for more than two kinds of label; `rows` tells how many rows have each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
-    many = kinds.dtype.kind == "f" and len(kinds) > _MOST_CLASSES
+    fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
     advice: Text = (
         ("labels between 0 and 1 are not outcomes; were ", Setting("scores"), " and ", Setting("y"), " swapped?")
-        if many
+        if fractions
         else _spelling(rows) or "for more classes, see ClassWiseCalibrator and TopLabelCalibrator in Python"
     )
     return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)

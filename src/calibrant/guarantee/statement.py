@@ -286,6 +286,8 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
         stated.append("the regions were fixed before the calibration labels were seen")
     elif statement.edges is Edges.OTHER_ROWS:
         stated.append("the bins were cut from a random part of the rows, which counts in no bin")
+    if statement.looked or statement.cutting or statement.edges is Edges.OTHER_ROWS:
+        stated.append("the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)")
     if statement.n_uncounted:
         edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"
         stated.append(f"no future score equals {edges} exactly (true for continuous scores)")
