@@ -204,7 +204,7 @@ def _own_quantiles(data: ScoredData, settings: CutParameters, weighted: bool) ->
     return Binned(partition, counted, classes, reach, data, data.facts(drawn=False))
 
 
-def _look_first(data: ScoredData, settings: RegionParameters, weighted: bool, *, can_draw: bool) -> Binned:
+def _look_first(data: ScoredData, settings: CutParameters, weighted: bool, *, can_draw: bool) -> Binned:
     """Look at a few rows of each segment, which are not counted, and let them decide how its bins are cut.
 
     Untied rows: bins between order statistics of the other rows, and a bin absorbs its left edge if that is tied
@@ -271,7 +271,7 @@ def split_size(n_rows: int, n_bins: int) -> int:
     if not 2 <= n_bins <= n_rows // 2:
         return 0
     wanted = math.ceil((float(ndtri(1.0 - 0.56 / n_bins)) * n_rows * math.sqrt(n_bins) / 2.0) ** (2.0 / 3.0))
-    return min(max(wanted, n_bins), n_rows // 2)
+    return int(min(max(wanted, n_bins), n_rows // 2))
 
 
 def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, weighted: bool) -> Binned:

@@ -43,7 +43,7 @@ def region_values(value: str, partition: Partition, tally: Tally, limits: Interv
         rule = ("not be 'monotone' for regions without an order, such as those of ", Setting("partition"))
         raise InvalidValueError("value", rule, got="'monotone'")
     first = partition.as_bins().layout.cells.first
-    weights = tally.counts + 1.0
+    weights = tally.counts.astype(np.float64) + 1.0
     pieces = [slice(low, high) for low, high in pairwise(first.tolist())]
     return np.concatenate([_rising(values[piece], weights[piece]) for piece in pieces])
 

@@ -102,7 +102,7 @@ class ScorePartition(Bins):
         if self.absorbing is None or self.first_rank is None or self.last_rank is None or not tied.any():
             return np.zeros(self.edges.size, dtype=bool)
         alone = next_double(self.edges, np.inf) == np.append(self.edges[1:], np.nan)  # no double lies in the bin
-        return tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone
+        return np.asarray(tied & (self.last_rank - self.first_rank + 1 < self.rows_after) & ~alone)
 
     @property
     def rows_after(self) -> IntArray:
@@ -302,8 +302,9 @@ class ScorePartition(Bins):
         absorbing = state.get("absorbing")
         if absorbing is not None and Integer(0).check("absorbing", absorbing) < edges.size:
             raise InvalidValueError("absorbing", f"be at least the number of edges, {edges.size}", got=str(absorbing))
-        sample = {"first_rank": first, "last_rank": last, "n_rows": n_rows, "absorbing": absorbing}
-        return cls(edges, (low, high), **sample, aside=aside)
+        return cls(
+            edges, (low, high), first_rank=first, last_rank=last, n_rows=n_rows, absorbing=absorbing, aside=aside
+        )
 
 
 def _read_ranks(values: Any, name: str, n_edges: int) -> IntArray:
