@@ -104,6 +104,7 @@ def test_works_in_pipeline_grid_search_and_cross_validation() -> None:
     assert (cross_val_score(model, X, Y, cv=3) > 0.7).all()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_give_what_arrays_give(frame) -> None:
     columns = {name: X[:, i] for i, name in enumerate("abcdef")}

@@ -60,6 +60,7 @@ def test_class_wise_shares_the_error_budget():
     assert ours.guarantee_.is_proved
 
 
+@pytest.mark.broad
 def test_default_is_a_curve_for_each_class():
     scores, y = data()
     top = scores.argmax(axis=1)
@@ -101,6 +102,7 @@ def test_json_round_trip_with_any_labels(kind, names):
     assert set(calibrator.predict(scores).tolist()) <= set(names)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
 def test_frames_lists_and_clones(kind):
     scores, y = data(300)

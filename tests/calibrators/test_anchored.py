@@ -78,6 +78,7 @@ def test_interval_moves_with_the_prediction_and_the_rate_interval_does_not():
     np.testing.assert_allclose(upper, guarantee.upper[1] + shift + guarantee.margin[1])
 
 
+@pytest.mark.broad
 def test_epsilon_is_at_most_one_and_a_half_times_that_of_plain_bins():
     ratios = []
     for seed in range(20):
@@ -186,6 +187,7 @@ def test_kolmogorov_distance_is_scipys_exact_limit_or_a_little_more(rows):
     assert (1 - 1e-5) * exact <= found <= 1.01 * exact  # scipy's own limit is that accurate
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("segmented", [False, True])
 def test_files_and_frames_give_what_arrays_give(segmented, tmp_path):
     scores, y = draw(5000)

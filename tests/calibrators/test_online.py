@@ -45,6 +45,7 @@ def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     return scores, (rng.uniform(size=n) < scores).astype(int)
 
 
+@pytest.mark.broad
 @given(rows, st.randoms(), st.lists(st.integers(0, 30), max_size=4))
 def test_any_order_and_any_split_give_the_identical_state_byte_for_byte(data, random, cuts) -> None:
     shuffled = data.copy()

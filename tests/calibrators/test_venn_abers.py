@@ -121,6 +121,7 @@ def test_huge_weights_are_exact():
     np.testing.assert_allclose(found, [[0.5, 0.5]], rtol=0, atol=1e-12)
 
 
+@pytest.mark.broad
 def test_state_keeps_the_steps_and_not_the_rows():
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=100_000)

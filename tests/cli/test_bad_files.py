@@ -264,6 +264,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, calibrant: Any) -> None:
     check_refused(calibrant("fit", str(path), "--score", "p", "--label", "y"), ("x.csv", "permission denied"))
 
 
+@pytest.mark.broad
 def test_text_late_in_a_long_file_is_found_with_its_row(tmp_path: Path, calibrant: Any) -> None:
     """Arrow reads blocks of 8 MB side by side; the row is counted over all of them."""
     path = tmp_path / "x.csv"

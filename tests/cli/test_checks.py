@@ -31,6 +31,7 @@ def words(folder: Path, table: pa.Table) -> Path:
 class TestAuditWithAModel:
     OPTIONS = (*COLUMNS, "--pos-label", "Y", "--bins", "4", "--quiet")
 
+    @pytest.mark.broad
     @pytest.mark.parametrize(
         ("fitted", "audited", "told"),
         [
@@ -63,6 +64,7 @@ class TestAuditWithAModel:
         assert answer.code == 2
         assert "it was fitted on [0, 1]; got ['N', 'Y']" in answer.err
 
+    @pytest.mark.broad
     def test_labels_alone_are_compared_where_columns_are_not_known(
         self, words: Path, table: pa.Table, calibrant: Any
     ) -> None:

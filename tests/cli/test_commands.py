@@ -137,6 +137,7 @@ class TestFit:
         expected = load_model(folder / "model.json").calibrator.predict(table["p"].to_numpy())
         np.testing.assert_array_equal(result["calibrated"].to_numpy(), expected)
 
+    @pytest.mark.broad
     def test_a_required_epsilon_decides_the_exit_code(self, folder: Path, calibrant: Any) -> None:
         assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.2").code == 0
         refused = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.001")
@@ -195,6 +196,7 @@ class TestFit:
         assert answer.json["guarantee"] == expected["guarantee"]
         assert answer.json["fingerprint"] == expected["fingerprint"]
 
+    @pytest.mark.broad
     def test_folders_globs_and_several_files(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         (folder / "days").mkdir()
         for day in range(4):
@@ -246,6 +248,7 @@ class TestAudit:
 
 
 class TestVerify:
+    @pytest.mark.broad
     @pytest.mark.parametrize(
         ("change", "fails"),
         [
@@ -277,6 +280,7 @@ class TestVerify:
             assert calibrant("fit", "scores.csv", *COLUMNS, *options, "-o", name).code == 0
             assert calibrant("verify", name, "shuffled.parquet").code == 0
 
+    @pytest.mark.broad
     def test_rows_drawn_by_place_need_their_order(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")
@@ -313,6 +317,7 @@ class TestExport:
         assert "p" in answer.out
         assert calibrant("export", "model.json", "--to", "sql", "--dialect", dialect, "--json").json["text"]
 
+    @pytest.mark.broad
     def test_sql_runs_and_agrees_with_apply(self, model: Path, folder: Path, calibrant: Any) -> None:
         import duckdb
 

@@ -99,6 +99,7 @@ def test_a_forged_sentence_does_not_stand(model: Path, calibrant: Any) -> None:
     assert answer.out.startswith("The certificate is not fully checked: sentence.")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("name", "options", "change"),
     [

@@ -68,6 +68,7 @@ def test_audit_tells_in_text_json_and_report(folder: Path, pending: pa.Table, ca
     assert f"{SKIPPED} rows without a label" in (folder / "audit.html").read_text()
 
 
+@pytest.mark.broad
 def test_compare_tells(pending: pa.Table, calibrant: Any) -> None:
     answer = calibrant("compare", "pending.parquet", *COLUMNS, "--folds", "2", "--skip-missing", "--json").json
     assert (answer["rows"], answer["skipped_rows"]) == (pending.num_rows - SKIPPED, SKIPPED)
@@ -76,6 +77,7 @@ def test_compare_tells(pending: pa.Table, calibrant: Any) -> None:
     assert NOTE in told.out
 
 
+@pytest.mark.broad
 def test_verify_skips_as_fit_did(folder: Path, pending: pa.Table, calibrant: Any) -> None:
     assert calibrant("fit", "pending.csv", *COLUMNS, "--bins", "5", "--skip-missing", "-o", "m.json").code == 0
     answer = calibrant("verify", "m.json", "pending.parquet", "--json")

@@ -99,11 +99,13 @@ def misses_of_adversary(draws, *, spikes, over_rows=False):
     return misses
 
 
+@pytest.mark.broad
 def test_promise_holds_for_a_curve_that_knows_the_truth():
     misses = misses_of_adversary(400, spikes=False)
     assert stats.binomtest(misses, 400, ALPHA, alternative="greater").pvalue > LEVEL
 
 
+@pytest.mark.broad
 def test_variation_is_that_of_the_whole_region_and_not_over_the_rows():
     assert misses_of_adversary(100, spikes=True) == 0
     assert misses_of_adversary(100, spikes=True, over_rows=True) > 90

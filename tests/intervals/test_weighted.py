@@ -22,6 +22,7 @@ def limits_of_region(region: int, alpha: float) -> tuple[np.ndarray, np.ndarray]
     return tuple(np.transpose(found))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("alpha", [0.1, pytest.param(0.01, marks=pytest.mark.broad)])
 def test_all_regions_hold_at_once_for_the_worst_rates_by_enumeration(alpha) -> None:
     holds = 1.0

@@ -85,6 +85,7 @@ def test_rows_in_one_order_give_one_fit(name, split, tmp_path) -> None:
     assert found.tally_ == expected.tally_
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("split", SPLITS)
 def test_arrays_of_every_library_give_one_fit(split) -> None:
     torch = pytest.importorskip("torch")
