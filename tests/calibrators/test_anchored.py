@@ -7,7 +7,15 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, ScoreCalibrator, VennBinningCalibrator, scored
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScoreCalibrator,
+    VennBinningCalibrator,
+    scored,
+)
 from calibrant.calibrators._curves import NAMED
 from calibrant.calibrators._pieces import grid_ranks, interpolate, simplified
 from calibrant.errors import InvalidValueError
@@ -210,3 +218,59 @@ def test_files_and_frames_give_what_arrays_give(segmented, tmp_path):
         np.testing.assert_array_equal(found["upper"].to_numpy(), limits[:, 1])
         sure = model.predict_set(scores, **by_array)
         assert found["set"].to_pylist() == [str({k for k in (0, 1) if row[k]}) for row in sure]
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-305, 1e300])
+@pytest.mark.parametrize("curve", CURVES)
+def test_value_is_the_average_prediction_for_tiny_and_huge_scores(curve, scale):
+    shares, y = draw(1500, rate=lambda s: s)
+    if curve == "beta" and scale > 1.0:
+        pytest.skip("beta takes scores in [0, 1]")
+    scores = shares * scale
+    model = AnchoredCalibrator(curve, n_bins=3, split=None).fit(scores, y)
+    where, guarantee = model.partition_.membership(scores), model.guarantee_
+    values = model.predict(scores)
+    assert np.isfinite(values).all()
+    for region in range(3):
+        average = values[where == region].mean()
+        assert average == pytest.approx(guarantee.value[region], abs=guarantee.margin[region] + 1e-9)
+        assert guarantee.value[region] == pytest.approx(average, abs=0.02)
+
+
+class NoCurve(ScoreCalibrator):
+    """A calibrator whose predictions are missing."""
+
+    def __init__(self, classes=None, pos_label=None):
+        self.classes, self.pos_label = classes, pos_label
+
+    def fit(self, scores, y):
+        return self
+
+    def predict(self, scores):
+        return np.full(len(scores), np.nan)
+
+
+def test_a_curve_of_missing_values_is_refused():
+    with pytest.raises(InvalidValueError, match="curve must predict probabilities; got missing values"):
+        AnchoredCalibrator(NoCurve()).fit(*draw(300))
+
+
+def test_the_fit_of_a_subclass_is_used():
+    class Halved(PlattCalibrator):
+        def fit(self, scores, y):
+            return super().fit(scores / 2, y)
+
+        def predict(self, scores):
+            return super().predict(np.asarray(scores) / 2)
+
+    scores, y = draw(1000)
+    halved, plain = (AnchoredCalibrator(curve, n_bins=1).fit(scores, y) for curve in (Halved(), PlattCalibrator()))
+    np.testing.assert_allclose(halved.predict(scores), plain.predict(scores), atol=0.02)
+
+
+def test_segments_with_rounded_scores_are_fitted():
+    scores, y = draw(6000)
+    segments = np.arange(6000) % 3
+    scores = np.where(segments > 0, scores.round(2), scores)
+    model = AnchoredCalibrator().fit(scores, y, segments=segments)
+    assert model.guarantee_.epsilon < 0.25

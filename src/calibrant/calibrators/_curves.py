@@ -128,7 +128,7 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
 
 def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
-    if isinstance(calibrator, CurveCalibrator):
+    if isinstance(calibrator, CurveCalibrator) and type(calibrator).fit is CurveCalibrator.fit:
         steps = isinstance(calibrator, VennAbersCalibrator)  # whose values are in (0, 1) by themselves
         low, high = float(rows.scores[0]), float(rows.scores[-1])
         if isinstance(calibrator, BetaCalibrator):
@@ -145,7 +145,10 @@ def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
 
     def curve(scores: FloatArray) -> FloatArray:
         calibrator.score_range_seen_ = None
-        return inside(calibrator.predict(np.clip(scores, low, high)))
+        values = calibrator.predict(np.clip(scores, low, high))
+        if not np.isfinite(values).all():
+            raise InvalidValueError("curve", "predict probabilities", got=f"missing values from {calibrator!r}")
+        return inside(values)
 
     return curve
 

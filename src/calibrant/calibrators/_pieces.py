@@ -171,6 +171,10 @@ class Pieces:
     left: FloatArray
     right: FloatArray
 
+    def __post_init__(self) -> None:
+        """A cell so narrow or so wide that its slope is no finite number is constant."""
+        object.__setattr__(self, "right", np.where(self._is_straight, self.right, self.left))
+
     @classmethod
     def through(cls, regions: Bins, knots: list[FloatArray], values: list[FloatArray]) -> Self:
         """The curve through the knots of each segment, cut where regions begin, and constant beyond the knots."""
@@ -190,6 +194,12 @@ class Pieces:
         return layout.cells.bounds(layout.low, layout.high)
 
     @cached_property
+    def _is_straight(self) -> BoolArray:
+        begin, end = self._bounds
+        with np.errstate(all="ignore"):
+            return np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
+
+    @cached_property
     def table(self) -> FloatArray:
         """Of each cell, where it begins, the value there, and the slope.
 
@@ -198,7 +208,7 @@ class Pieces:
         begin, end = self._bounds
         with np.errstate(all="ignore"):
             slope = (self.right - self.left) / (end - begin) * (1.0 - 2.0**-50)
-        straight = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(slope)
+        straight = self._is_straight
         return np.column_stack([np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)])
 
     def regions(self, partition: Bins) -> IndexArray:
@@ -356,7 +366,7 @@ def bent(
         shift = shift + missing / np.maximum(found * (1.0 - found), _SMALLEST_SLOPE)
         bends.append(
             [
-                _in_order(y, np.interp(x, centre[here], shift[here])) if here.size else y
+                _in_order(y, interpolate(x, centre[here], shift[here])) if here.size else y
                 for x, y, here in zip(knots, values, nodes, strict=True)
             ]
         )
@@ -392,7 +402,7 @@ def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     kept[[0, -1]] = True
     while True:
         at = np.flatnonzero(kept)
-        error = np.abs(logit(np.interp(x / 4, x[at] / 4, y[at])) - wanted)  # a quarter, so that nothing overflows
+        error = np.abs(logit(interpolate(x, x[at], y[at])) - wanted)
         worst = np.maximum.reduceat(error, at[:-1])
         short = np.repeat(worst, np.diff(at[:-1], append=x.size))
         new = (error >= short) & (error > _ACCURACY) & ~kept
