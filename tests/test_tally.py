@@ -109,3 +109,9 @@ def test_a_saved_region_with_rows_has_a_smallest_weight(rows) -> None:
     nothing = {**saved["weights"], "smallest": [None], "largest": [None]}
     with pytest.raises(ValueError, match="weights must have a smallest weight in every region with rows"):
         Tally.from_dict({**saved, "weights": nothing})
+
+
+def test_the_first_region_with_more_positives_than_rows_is_named() -> None:
+    for positives, said in (([1, 6, 7], "6 of 5 in region 1"), ([1, 1, 6], "6 of 5 in region 2")):
+        with pytest.raises(ValueError, match=f"positives must lie between 0 and counts; got {said}"):
+            Tally.from_counts([5, 5, 5], positives)

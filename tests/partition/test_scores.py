@@ -162,3 +162,15 @@ def test_minus_zero_is_zero() -> None:
     assert minus.to_dict() == plain.to_dict()
     assert str(minus.to_dict()) == str(plain.to_dict())  # where -0.0 == 0.0 does not count
     assert minus.describe() == plain.describe()
+
+
+def test_repeated_values_become_one_atom() -> None:
+    values = np.array([0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0])
+    assert ScorePartition.at(values).edges.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("edges", [[0.5, 0.4], [0.5, 0.5], [0.1, 0.5, 0.4], [0.1, 0.2, 0.3, 0.25]])
+def test_edges_increase(edges) -> None:
+    with pytest.raises(ValueError, match="edges must be strictly increasing"):
+        Partition.from_edges(edges)
+    assert Partition.from_edges(sorted({*edges, 0.9})).n_regions == len({*edges}) + 2

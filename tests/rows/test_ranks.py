@@ -137,3 +137,14 @@ def test_data_that_change_between_two_passes_are_refused() -> None:
     data = ArrowData([Changing()], pa.schema([("p", pa.float64())]), Columns("p"))
     with pytest.raises(ValueError, match="the same rows each time they are read"):
         data.order_statistics({None: np.array([900])})
+
+
+def test_counts_of_pieces_are_merged_by_cell() -> None:
+    cells, rows = ranks._merged(
+        (
+            (np.array([3, 5], dtype=np.uint64), np.array([1, 2])),
+            (np.array([3, 4, 9], dtype=np.uint64), np.array([10, 20, 30])),
+        )
+    )
+    assert cells.tolist() == [3, 4, 5, 9]
+    assert rows.tolist() == [11, 20, 2, 30]
