@@ -158,7 +158,7 @@ def compare(
     >>> result.methods
     ('as they are', 'Platt', 'Binning')
     >>> result.epsilon.round(3)
-    array([  nan,   nan, 0.059])
+    array([  nan,   nan, 0.061])
     """
     contenders = _named(calibrators)
     if simultaneous:

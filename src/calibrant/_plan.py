@@ -140,10 +140,9 @@ def plan(
     --------
     >>> from calibrant import plan
     >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
-    6,859 labels, in 10 bins of at least 685, give epsilon 0.05 at 90% confidence, for any rates, if no scores are
-    tied.
+    7,240 labels, in 10 bins of at least 687, give epsilon 0.05 at 90% confidence, for any rates, if no scores are tied.
     >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
-    0.0413
+    0.0423
     """
     if (epsilon is None) == (n is None):
         raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")

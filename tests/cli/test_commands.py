@@ -411,7 +411,8 @@ def test_the_demo_runs_from_end_to_end(tmp_path: Path, calibrant: Any) -> None:
     assert answer.code == 0, answer.err
     assert answer.json["audit_before"]["miscalibrated"]
     assert answer.json["guarantee"]["proved"]
-    assert answer.json["regions_kept"]["held_out"] >= 14
+    kept = answer.json["regions_kept"]
+    assert kept["of"] - 1 <= kept["held_out"] <= kept["of"] <= 15
     assert "<html" in Path(answer.json["report"]).read_text()
     assert calibrant("verify", answer.json["model"], answer.json["scores"]).code == 0
 

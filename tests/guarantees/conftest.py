@@ -78,7 +78,9 @@ class Limits:
     def _of_method(self, name: str, function: Callable) -> Callable:
         def limits(tally, alpha):
             def compute(counts, positives):
-                found = function(SimpleNamespace(counts=counts, positives=positives, n_regions=tally.n_regions), alpha)
+                rates = positives / np.maximum(counts, 1)
+                fields = {"counts": counts, "positives": positives, "rates": rates, "n_regions": tally.n_regions}
+                found = function(SimpleNamespace(**fields), alpha)
                 return [found.lower, found.upper]
 
             asked = (tally.n_regions, alpha)

@@ -46,16 +46,16 @@ def check_counts(make: Make, rows: pd.DataFrame) -> None:
     """Given edges, quantiles of the rows themselves, segments: integers identical to those in memory."""
     positive = "yes" if rows["y"].iloc[0] in ("yes", "no") else None
     scores, labels, groups = (rows[name].to_numpy() for name in ("p", "y", "g"))
-    for settings in ({"partition": EDGES}, {"n_bins": 10}, {"n_bins": 10, "strategy": "uniform"}):
+    for settings in ({"partition": EDGES}, {"n_bins": 10, "split": None}, {"n_bins": 10, "strategy": "uniform"}):
         calibrator = BinningCalibrator(**settings, pos_label=positive)
         expected = calibrator.fit(scores, labels)
         got = BinningCalibrator(**settings, pos_label=positive).fit(make(rows, PLAIN))
         assert got.partition_ == expected.partition_
         assert got.tally_ == expected.tally_
         assert got.classes_.tolist() == expected.classes_.tolist()
-    calibrator = BinningCalibrator(n_bins=5, pos_label=positive)
+    calibrator = BinningCalibrator(n_bins=5, split=None, pos_label=positive)
     expected = calibrator.fit(scores, labels, segments=groups)
-    got = BinningCalibrator(n_bins=5, pos_label=positive).fit(make(rows, Columns("p", "y", "g")))
+    got = BinningCalibrator(n_bins=5, split=None, pos_label=positive).fit(make(rows, Columns("p", "y", "g")))
     assert got.partition_ == expected.partition_
     assert got.tally_ == expected.tally_
 
@@ -65,11 +65,12 @@ def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
     columns = Columns(**PARTS)
     table = scored(pa.Table.from_pandas(rows, preserve_index=False), **PARTS, progress=False)
     data = make(rows, columns)
-    settings: dict[str, Any] = {"n_bins": 8, "split": 0.3, "random_state": 5}
-    expected, got = (BinningCalibrator(**settings).fit(source) for source in (table, data))
-    assert got.partition_ == expected.partition_
-    assert got.tally_ == expected.tally_
-    assert 0 < got.tally_.counts.sum() < len(rows)
+    for split in (0.3, "auto"):
+        settings: dict[str, Any] = {"n_bins": 8, "split": split, "random_state": 5}
+        expected, got = (BinningCalibrator(**settings).fit(source) for source in (table, data))
+        assert got.partition_ == expected.partition_
+        assert got.tally_ == expected.tally_
+        assert 0 < got.tally_.counts.sum() < len(rows)
     partition = Partition.by_segment(dict.fromkeys(rows["g"].unique(), EDGES))
     assert data.tally(partition, weighted=True)[0] == table.tally(partition, weighted=True)[0]
     assert data.tally(partition, weighted=True)[0].weights is not None

@@ -266,7 +266,7 @@ def split_size(n_rows: int, n_bins: int) -> int:
     are fewer than the bins.
 
     >>> [split_size(n, 10) for n in (100, 1000, 10_000, 1_000_000)]
-    [40, 185, 858, 18480]
+    [40, 185, 858, 18484]
     """
     if not 2 <= n_bins <= n_rows // 2:
         return 0

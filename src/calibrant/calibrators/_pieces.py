@@ -347,7 +347,8 @@ def bent(
     region, segment = grid.regions(regions), regions.layout.cells.segment
     rows = np.maximum(tally.counts, 1)
     counted = region >= 0
-    centre = np.bincount(region[counted], (grid.rows * (grid.middle / rows[region]))[counted], regions.n_regions)
+    shares = grid.rows * (grid.middle / rows[region])
+    centre: FloatArray = np.bincount(region[counted], shares[counted], regions.n_regions).astype(np.float64)
     rate = tally.rates
     low, high = rate - _NEAR * (rate - limits.lower), rate + _NEAR * (limits.upper - rate)
     nodes = []

@@ -103,9 +103,9 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = BinningCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.05, 0.95]).round(3)
-    array([0.003, 0.88 ])
+    array([0.004, 0.878])
     >>> round(calibrator.guarantee_.epsilon, 3)
-    0.041
+    0.042
     """
 
     def fit(
@@ -156,7 +156,7 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         >>> bins = Partition.fixed_width(2)
         >>> tally = Tally.from_counts([1000, 1000], [100, 800], partition=bins)
         >>> BinningCalibrator.from_tally(bins, tally, confidence_level=0.95).predict([0.2, 0.7])
-        array([0.1, 0.8])
+        array([0.1003996, 0.7997003])
         """
         calibrator = cls(partition=partition, classes=classes, **parameters)
         calibrator._check_parameters()

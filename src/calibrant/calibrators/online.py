@@ -103,7 +103,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ...     if online.enough(epsilon=0.1):
     ...         break
     >>> online.tally_.n_rows
-    1600
+    1500
     """
 
     _parameter_rules: ClassVar[Rules] = {

@@ -75,6 +75,7 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
         _report(paths["report"], calibrator, before, after, held_out, fingerprint)
         picture = _picture(folder, calibrator, held_out, december)
     kept, kept_december = _kept(calibrator, held_out), _kept(calibrator, december)
+    n_regions = len(calibrator.guarantee_.regions)
     if as_json:
         print_json(
             {
@@ -84,7 +85,7 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
                 "audit_before": audit_json(before),
                 "guarantee": promise_json(calibrator),
                 "audit_after": audit_json(after),
-                "regions_kept": {"held_out": kept, "december": kept_december, "of": N_BINS},
+                "regions_kept": {"held_out": kept, "december": kept_december, "of": n_regions},
             }
         )
         return
@@ -95,10 +96,10 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
     _head("Does the guarantee hold?")
     paragraph(
         f"On {held_out.scores.size:,} held-out flights, the confidence interval of the observed rate meets the "
-        f"guaranteed one in {kept} of {N_BINS} regions. Audit of the calibrated probabilities: {verdict_of(after)}."
+        f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {verdict_of(after)}."
     )
     paragraph(
-        f"In December it is {kept_december} of {N_BINS}: more flights were late at the same score. The guarantee is "
+        f"In December it is {kept_december} of {n_regions}: more flights were late at the same score. The guarantee is "
         "for rows drawn like the calibration rows, so it does not cover December. Calibrate again."
     )
     _decisions(calibrator, held_out)

@@ -89,7 +89,7 @@ def to_python(
     >>> namespace = {}
     >>> exec(source, namespace)
     >>> namespace["calibrate"](0.7), namespace["calibrate"](float("nan"))
-    ({'calibrated': 0.8, 'region': 1}, {'calibrated': None, 'region': None})
+    ({'calibrated': 0.7997002997002997, 'region': 1}, {'calibrated': None, 'region': None})
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise InvalidValueError("name", "be a name of a function, without a leading underscore", got=shown(name))

@@ -78,9 +78,9 @@ def to_sql(
     >>> print("".join(line for line in text.splitlines(keepends=True) if not line.startswith("--")))
     CASE WHEN CAST("score" AS DOUBLE) >= 0.0e0 AND CAST("score" AS DOUBLE) <= 1.0e0 THEN
       CASE WHEN CAST("score" AS DOUBLE) < 0.5e0 THEN
-        0.1e0
+        0.1003996003996004e0
       ELSE
-        0.8e0
+        0.7997002997002997e0
       END
     END AS "calibrated"
     <BLANKLINE>
@@ -156,7 +156,8 @@ def _of_steps(table: ExportTable, steps: Steps, output: str, spelling: Dialect, 
     score = as_double(spelling, column)
     if spelling.most_nested is not None and steps.cuts.size > spelling.most_nested:
         found = [one_line(looked_up(text)) for text in texts]
-        return [_on_curve(table.lines, spelling, score, *found)]
+        curve = _on_curve(table.lines, spelling, score, *found)
+        return [f"CASE WHEN {found[0]} IS NOT NULL THEN {curve} END"]  # a limit that is clipped ignores NULL
     return looked_up([_on_curve(table.lines, spelling, score, *row) for row in zip(*texts, strict=True)])
 
 

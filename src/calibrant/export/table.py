@@ -206,7 +206,7 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
     >>> tally = Tally.from_counts([1000, 1000], [100, 800], partition=bins)
     >>> table = export_table(BinningCalibrator.from_tally(bins, tally))
     >>> table.steps[0].cuts, table.calibrated, table.set_names
-    (array([0.5]), array([0.1, 0.8]), ['{0, 1}', '{0, 1}'])
+    (array([0.5]), array([0.1003996, 0.7997003]), ['{0, 1}', '{0, 1}'])
     """
     coverage = OPEN_UNIT.check("coverage", coverage)
     if not isinstance(calibrator, ScoreCalibrator):

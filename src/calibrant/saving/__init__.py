@@ -61,7 +61,7 @@ class Model:
     >>> save_model(calibrator, file, columns={"score": "p", "label": "paid"}, provenance={"rows": 4})
     >>> model = load_model(io.BytesIO(file.getvalue()))
     >>> model.predict([0.3, 0.8]), model.columns["score"]
-    (array([0., 1.]), 'p')
+    (array([0.16666667, 0.83333333]), 'p')
     """
 
     calibrator: "ScoreCalibrator"
