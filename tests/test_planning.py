@@ -72,6 +72,7 @@ def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
     assert plan(n=10, n_bins=2, interval=interval, split=5).epsilon == 1.0  # a bin may hold a single row
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "kl", "blaker"])
 @pytest.mark.parametrize("rows", [3_001, 12_000])
 def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, interval: str, monkeypatch) -> None:
@@ -80,6 +81,7 @@ def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, in
     assert planned.epsilon <= plan(n=rows, n_bins=1, interval=interval).epsilon < 1.02 * planned.epsilon
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("base_rate", [0.03, 0.2, 0.97])
 @pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "blaker"])
 @pytest.mark.parametrize("probability", [0.9, 0.99])

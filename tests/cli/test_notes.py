@@ -70,6 +70,7 @@ class TestTies:
 
 
 class TestOddSplits:
+    @pytest.mark.broad
     @pytest.mark.parametrize(
         ("options", "told"),
         [

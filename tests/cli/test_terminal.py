@@ -194,6 +194,7 @@ class TestOddProvenance:
         assert answer.code in (0, 1, 3), answer.err
         assert answer.json["stands"] is {0: True, 1: False, 3: None}[answer.code]
 
+    @pytest.mark.broad
     @pytest.mark.parametrize("name", ["method", "bins", "split", "seed", "draw", "score_range", "weighted"])
     @pytest.mark.parametrize("value", [None, "x", *map(broad, [-1, 10**30, 1e300, "", [], [1], {}, True])])
     def test_of_one_setting(self, name: str, value: Any, drawn: Path, calibrant: Any) -> None:

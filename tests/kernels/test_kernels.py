@@ -117,6 +117,7 @@ def test_order_statistics_equal_a_sort(implementation: str, data: st.DataObject)
         check_ranks(scores, ranks, implementation=implementation)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_of_scores(implementation: str, shape: str) -> None:

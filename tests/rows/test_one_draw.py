@@ -178,6 +178,7 @@ def test_a_draw_by_partition_is_told_and_still_told_after_saving() -> None:
 CUSTOMERS = np.random.default_rng(8).integers(200, size=ROWS)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("split", [0.02, 400])
 @pytest.mark.parametrize("kind", ["whole numbers", "text", "mostly unique"])
 def test_ids_that_rows_share_are_refused_as_these_rows_are_drawn_together(split, kind, tmp_path) -> None:
