@@ -17,7 +17,8 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators._curves import NAMED
-from calibrant.calibrators._pieces import grid_ranks, interpolate, simplified
+from calibrant.calibrators._pieces import grid_ranks, simplified
+from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 
@@ -224,9 +225,11 @@ def test_files_and_frames_give_what_arrays_give(segmented, tmp_path):
 @pytest.mark.parametrize("curve", CURVES)
 def test_value_is_the_average_prediction_for_tiny_and_huge_scores(curve, scale):
     shares, y = draw(1500, rate=lambda s: s)
-    if curve == "beta" and scale > 1.0:
-        pytest.skip("beta takes scores in [0, 1]")
     scores = shares * scale
+    if curve == "beta" and scale > 1.0:
+        with pytest.raises(InvalidValueError, match=r"scores must be probabilities in \[0, 1\] for the beta curve"):
+            AnchoredCalibrator(curve).fit(scores, y)
+        return
     model = AnchoredCalibrator(curve, n_bins=3, split=None).fit(scores, y)
     where, guarantee = model.partition_.membership(scores), model.guarantee_
     values = model.predict(scores)
@@ -274,3 +277,12 @@ def test_segments_with_rounded_scores_are_fitted():
     scores = np.where(segments > 0, scores.round(2), scores)
     model = AnchoredCalibrator().fit(scores, y, segments=segments)
     assert model.guarantee_.epsilon < 0.25
+
+
+def test_the_sentence_states_the_average_only_where_it_says_more():
+    scores, y = draw(200)
+    stated = "On average over the population"
+    for labels, says_more in ((y, False), (np.zeros(200), False)):
+        guarantee = AnchoredCalibrator(classes=(0, 1)).fit(scores, labels).guarantee_
+        assert (stated in guarantee.sentence()) is (guarantee.average_epsilon < guarantee.stated.epsilon) is says_more
+    assert stated in AnchoredCalibrator().fit(*draw(10_000)).guarantee_.sentence()

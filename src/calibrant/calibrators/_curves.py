@@ -8,6 +8,7 @@ from scipy.special import expit, logit, xlogy
 from sklearn.base import clone
 
 from calibrant._labels import Classes
+from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
@@ -132,6 +133,10 @@ def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
         steps = isinstance(calibrator, VennAbersCalibrator)  # whose values are in (0, 1) by themselves
         low, high = float(rows.scores[0]), float(rows.scores[-1])
         if isinstance(calibrator, BetaCalibrator):
+            if low < 0.0 or high > 1.0:
+                advice = ("use ", Setting("curve", "platt"), " or ", Setting("curve", "auto"))
+                rule = "be probabilities in [0, 1] for the beta curve"
+                raise InvalidValueError("scores", rule, f"{low:g} to {high:g}", advice)
             low, high = _without_ends(rows.scores)
         clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
         calibrator.fit_distinct(clipped if steps else smoothed(clipped), _CODED)

@@ -12,6 +12,7 @@ from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.distinct import DistinctScores
+from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.partition import ScorePartition
@@ -410,16 +411,3 @@ def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         if not new.any():
             return x[at], y[at]
         kept |= new
-
-
-def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Piecewise linear, never outside the two values at hand, and finite for knots as far apart as doubles are."""
-    right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
-    left = np.maximum(right - 1, 0)
-    width = x[right] / 2 - x[left] / 2
-    share = np.where(width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0)
-    share = np.clip(share, 0.0, 1.0)
-    between = y[left] + share * (y[right] - y[left])
-    return np.where(
-        share == 1.0, y[right], np.clip(between, np.minimum(y[left], y[right]), np.maximum(y[left], y[right]))
-    )

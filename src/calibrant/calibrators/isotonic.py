@@ -94,15 +94,16 @@ class IsotonicCalibrator(CurveCalibrator):
         self.thresholds_, self.values_ = thresholds, values
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        return _interpolate(scores, self.thresholds_, self.values_)
+        return interpolate(scores, self.thresholds_, self.values_)
 
 
-def _interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Piecewise linear, never outside the two values at hand, and finite for thresholds as far apart as doubles are."""
+def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Piecewise linear, never outside the two values at hand, and finite for knots as far apart as doubles are."""
     right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
     left = np.maximum(right - 1, 0)
     width = x[right] / 2 - x[left] / 2
     share = np.where(width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0)
     share = np.clip(share, 0.0, 1.0)
     between = y[left] + share * (y[right] - y[left])
-    return np.where(share == 1.0, y[right], np.clip(between, y[left], y[right]))
+    low, high = np.minimum(y[left], y[right]), np.maximum(y[left], y[right])
+    return np.where(share == 1.0, y[right], np.clip(between, low, high))

@@ -202,10 +202,10 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     """What is meant, and what is not, where predictions vary within a region."""
     if guarantee.statement.claim is not Claim.AVERAGE:
         return ()
-    return (
-        f" On average over the population it is within {upper(guarantee.average_epsilon)}. Nothing is promised for one "
-        "score, one predicted value, or part of a region.",
-    )
+    average = guarantee.average_epsilon  # counts what lies in no region as 1, so that it may say less than epsilon
+    smaller = average < guarantee.stated.epsilon
+    added = f" On average over the population it is within {upper(average)}." if smaller else ""
+    return (f"{added} Nothing is promised for one score, one predicted value, or part of a region.",)
 
 
 def _noun(guarantee: "Guarantee") -> str:
