@@ -54,7 +54,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     calibration data, in every region at once, the average predicted probability differs from the true rate of the
     positive class by at most the region's epsilon. Nothing is promised for one score, one predicted value, or part of
     a region. Assumed: calibration and future rows are independent draws from one distribution, and the model behind
-    the scores was not trained on the calibration rows.
+    the scores was not trained on the calibration rows. Where rows are set aside (see `split`), their order must depend
+    on neither scores nor labels.
 
     Parameters
     ----------
