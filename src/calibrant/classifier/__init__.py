@@ -1,7 +1,7 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, check_cv
-from sklearn.utils import assert_all_finite, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._frames import FrameOutput, framed
 from calibrant._params import (
@@ -33,32 +31,17 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Seed
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.classifier.folds import Fold, held_out, is_count, parts
+from calibrant.classifier.responses import RESPONSE_METHODS, scores_of
+from calibrant.classifier.task import Task, binary_labels, taken, without_weightless
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 
-RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
 _CROSS_FITTED: Text = (
     "the scores come from models fitted on parts of the data, not from the model that predicts; use ",
     Setting("cv", None),
     " for a guarantee that is proved",
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """The checked arguments of `fit`."""
-
-    X: Any
-    labels: NDArray[Any]
-    classes: NDArray[Any]
-    to_model: dict[str, Any]
-    to_calibrator: dict[str, Any]
-    groups: Any
-    generator: np.random.Generator
-
-    @property
-    def everything(self) -> IndexArray:
-        return np.arange(len(self.labels))
 
 
 def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
@@ -238,27 +221,15 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
         return self.cv is not None and isinstance(self.calibrator, VennAbersCalibrator)
 
-    def _task(self, X: Any, y: ArrayLike, params: dict[str, Any]) -> _Task:
+    def _task(self, X: Any, y: ArrayLike, params: dict[str, Any]) -> Task:
         """Check the arguments of `fit`; rows of weight zero are left out."""
         if y is None:
             raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
         X, given = indexable(X, y)
-        weightless = np.asarray(params.get("sample_weight", [])) == 0
-        if weightless.shape == (len(given),) and weightless.any():
-            rows = np.flatnonzero(~weightless)
-            params, X, given = _split(params, len(given), rows), _taken(X, rows), _taken(given, rows)
-            if np.unique(given).size < 2:
-                rule = "have two classes among the rows with a positive sample_weight"
-                raise InvalidValueError("y", rule, got="one class only")
-        assert_all_finite(np.asarray(given), input_name="y")
-        check_classification_targets(given)
-        kind = type_of_target(given, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            reason = f"Only binary classification is supported. The type of the target is {kind}"
-            raise InvalidValueError(None, reason, advice="calibrate one class against the rest")
-        labels = column_or_1d(given, warn=True)
+        X, given, params = without_weightless(X, given, params)
+        labels = binary_labels(given)
         weight, groups = (params.pop(name, None) for name in ("calibration_weight", "groups"))
-        if groups is not None and (self.cv is None or isinstance(self.cv, int | np.integer)):
+        if groups is not None and (self.cv is None or is_count(self.cv)):
             raise InvalidValueError(
                 "groups", "be None unless cv splits by groups", got="groups", advice="use GroupKFold()"
             )
@@ -269,7 +240,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         if frozen and to_model:
             raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
         generator = as_generator(self.random_state)
-        return _Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, groups, generator)
+        return Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, groups, generator)
 
     def _calibration_weight(self, weight: ArrayLike, n_rows: int) -> ArrayLike:
         if "sample_weight" not in self._fit_arguments():
@@ -301,7 +272,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         to_calibrator = {name: value for name, value in params.items() if name in names}
         return {name: value for name, value in params.items() if name not in names}, to_calibrator
 
-    def _fit_pair(self, task: _Task, X_target: Any) -> tuple[Any, Any]:
+    def _fit_pair(self, task: Task, X_target: Any) -> tuple[Any, Any]:
         """One model and one calibrator."""
         training, rows, scores = None, task.everything, None
         folds = [] if self._is_frozen() else self._folds(task)
@@ -314,14 +285,14 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             rows, scores = self._out_of_fold_scores(task, folds)
             estimator = self._fit_estimator(task, task.everything)
         if scores is None:
-            scores = self._scores(estimator, _taken(task.X, rows), task.classes)
-        params = _split(task.to_calibrator, len(task.labels), rows)
+            scores = self._scores(estimator, taken(task.X, rows), task.classes)
+        params = task.for_calibrator(rows)
         if X_target is not None:
             wanted = self._fit_arguments()
             if "X_target" in wanted:
                 # weights learned from rows that are not calibrated on do not depend on those that are
-                source = None if training is None else _taken(task.X, training)
-                params |= {"X": _taken(task.X, rows), "X_source": source, "X_target": X_target}
+                source = None if training is None else taken(task.X, training)
+                params |= {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
             if "target_scores" in wanted:
                 params["target_scores"] = self._scores(estimator, X_target, task.classes)
         calibrator = self._new_calibrator(task.classes).fit(scores, task.labels[rows], **params)
@@ -329,30 +300,18 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED)
         return estimator, calibrator
 
-    def _fit_folds(self, task: _Task) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
+    def _fit_folds(self, task: Task) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
         """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
         models, calibrators = [], []
         for training, rows in self._folds(task):
             models.append(self._fit_estimator(task, training))
-            scores = self._scores(models[-1], _taken(task.X, rows), task.classes)
-            params = _split(task.to_calibrator, len(task.labels), rows)
+            scores = self._scores(models[-1], taken(task.X, rows), task.classes)
+            params = task.for_calibrator(rows)
             calibrators.append(self._new_calibrator(task.classes).fit(scores, task.labels[rows], **params))
         return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
-    def _held_out(self, task: _Task) -> tuple[IndexArray, IndexArray]:
-        """Rows to train on and rows to calibrate on, drawn without the labels."""
-        part, n_rows = self.calibration_size, len(task.labels)
-        size = max(1, round(part * n_rows)) if isinstance(part, float | np.floating) else int(part)
-        if size >= n_rows:
-            advice = "use more rows, or a fitted model in a FrozenEstimator"
-            got = f"{size} of n_samples={n_rows}"
-            raise InvalidValueError("calibration_size", "leave rows to train on", got=got, advice=advice)
-        order = task.generator.permutation(n_rows)
-        return np.sort(order[size:]), np.sort(order[:size])
-
-    def _fit_estimator(self, task: _Task, rows: IndexArray) -> Any:
-        params = _split(task.to_model, len(task.labels), rows)
-        return clone(self.estimator).fit(_taken(task.X, rows), task.labels[rows], **params)
+    def _fit_estimator(self, task: Task, rows: IndexArray) -> Any:
+        return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.for_model(rows))
 
     def _new_calibrator(self, classes: NDArray[Any]) -> Any:
         calibrator = clone(self._calibrator())
@@ -362,53 +321,21 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             raise InvalidValueError("pos_label of the calibrator", rule, got=shown(calibrator.pos_label))
         return calibrator.set_params(classes=tuple(classes.tolist()), pos_label=positive)
 
-    def _response_method(self, estimator: Any) -> str:
-        wanted = RESPONSE_METHODS[1:] if self.response_method == "auto" else (self.response_method,)
-        for name in wanted:
-            if hasattr(estimator, name):
-                return name
-        raise InvalidTypeError("estimator", f"have {' or '.join(wanted)}", got=type(estimator).__name__)
-
     def _scores(self, estimator: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-        """The estimator's score for the second class; of several models, one column each."""
-        if isinstance(estimator, tuple):
-            return np.column_stack([self._scores(model, X, classes) for model in estimator])
-        if not hasattr(estimator, "fit"):
-            # XGBoost's `predict` takes its own kind of matrix only
-            score = getattr(estimator, "inplace_predict", None) or getattr(estimator, "predict", estimator)
-            return np.asarray(score(X))
-        response = getattr(estimator, self._response_method(estimator))(X)
-        return _second_class(np.asarray(response), np.asarray(estimator.classes_), classes)
+        return scores_of(estimator, X, classes, self.response_method)
 
-    def _folds(self, task: _Task) -> list[tuple[IndexArray, IndexArray]]:
-        """Rows to train on and rows to calibrate on; each row calibrates once at most."""
-        if self.cv is None:
-            return [self._held_out(task)]
-        splitter = check_cv(self._splitter(task.generator), task.labels, classifier=True)
-        parts = splitter.split(task.X, task.labels, task.groups)
-        folds = [(np.asarray(training), np.asarray(rows)) for training, rows in parts]
-        if any(np.isin(rows, training).any() for training, rows in folds):
-            raise InvalidValueError("cv", "keep training and calibration rows apart", got="rows in both")
-        if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
-            raise InvalidValueError("cv", "let each row calibrate once at most", got="rows in several parts")
-        return folds
+    def _folds(self, task: Task) -> list[Fold]:
+        return [held_out(task, self.calibration_size)] if self.cv is None else parts(task, self.cv)
 
-    def _out_of_fold_scores(
-        self, task: _Task, folds: list[tuple[IndexArray, IndexArray]]
-    ) -> tuple[IndexArray, FloatArray]:
+    def _out_of_fold_scores(self, task: Task, folds: list[Fold]) -> tuple[IndexArray, FloatArray]:
         """The rows that calibrate, in order, and their scores by models that were not trained on them."""
         scores = [
-            self._scores(self._fit_estimator(task, training), _taken(task.X, rows), task.classes)
+            self._scores(self._fit_estimator(task, training), taken(task.X, rows), task.classes)
             for training, rows in folds
         ]
         every = np.concatenate([rows for _, rows in folds])
         order = np.argsort(every)
         return every[order], np.concatenate(scores)[order]
-
-    def _splitter(self, generator: np.random.Generator) -> Any:
-        if not isinstance(self.cv, int | np.integer):
-            return self.cv
-        return KFold(int(self.cv), shuffle=True, random_state=int(generator.integers(2**31)))
 
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:
@@ -478,34 +405,3 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
 
 # inspect.signature takes the parameters of a class from __new__ where there is one
 CalibratedClassifier.__new__.__wrapped__ = CalibratedClassifier.__init__  # type: ignore[attr-defined]
-
-
-def _taken(values: Any, rows: IndexArray) -> Any:
-    """Some rows, by position, of an array, a sparse matrix, a frame, a table or a list."""
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    if hasattr(values, "take") and not isinstance(values, np.ndarray):  # pyarrow
-        return values.take(rows)
-    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows.tolist()]
-
-
-def _split(params: Mapping[str, Any], n_rows: int, rows: IndexArray) -> dict[str, Any]:
-    """Arguments of `fit` for some of the rows: what has one entry per row is split, the rest is passed on."""
-
-    def has_rows(value: Any) -> bool:
-        if isinstance(value, str | bytes | Mapping):
-            return False
-        if hasattr(value, "shape"):
-            return len(value.shape) > 0 and bool(value.shape[0] == n_rows)
-        return hasattr(value, "__len__") and len(value) == n_rows
-
-    return {name: _taken(value, rows) if has_rows(value) else value for name, value in params.items()}
-
-
-def _second_class(response: NDArray[Any], known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """The column of the second class; a model that saw one class only gives it 0 or 1 throughout."""
-    if response.ndim == 1:
-        return response
-    if classes[1] not in known:
-        return np.zeros(len(response))
-    return np.asarray(response[:, int(np.flatnonzero(known == classes[1])[0])])

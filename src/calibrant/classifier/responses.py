@@ -1,0 +1,40 @@
+"""The scores that a model gives, whatever kind of model it is."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._typing import FloatArray
+from calibrant.errors import InvalidTypeError
+
+RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
+
+
+def scores_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
+    """The model's score for the second class; of a tuple of models, one column each."""
+    if isinstance(model, tuple):
+        return np.column_stack([scores_of(part, X, classes, response_method) for part in model])
+    if not hasattr(model, "fit"):
+        # XGBoost's `predict` takes its own kind of matrix only
+        score = getattr(model, "inplace_predict", None) or getattr(model, "predict", model)
+        return np.asarray(score(X))
+    response = getattr(model, _method_of(model, response_method))(X)
+    return _second_class(np.asarray(response), np.asarray(model.classes_), classes)
+
+
+def _method_of(model: Any, response_method: str) -> str:
+    wanted = RESPONSE_METHODS[1:] if response_method == "auto" else (response_method,)
+    for name in wanted:
+        if hasattr(model, name):
+            return name
+    raise InvalidTypeError("estimator", f"have {' or '.join(wanted)}", got=type(model).__name__)
+
+
+def _second_class(response: NDArray[Any], known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+    """The column of the second class; a model that saw one class only gives it 0 or 1 throughout."""
+    if response.ndim == 1:
+        return response
+    if classes[1] not in known:
+        return np.zeros(len(response))
+    return np.asarray(response[:, int(np.flatnonzero(known == classes[1])[0])])
