@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from calibrant import kernels
 from calibrant.kernels import device
+from calibrant.rows.draw import Draw, position_keys
 
 torch = pytest.importorskip("torch")
 
@@ -137,6 +138,14 @@ def test_whether_a_test_holds_for_every_row(to: Any) -> None:
 
 def test_the_first_row_of_a_kind(to: Any) -> None:
     assert device.first(to(np.array([False, False, True, False, True]))) == 2
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2**40, 2**62, 2**63, 2**64 - 1, 2**64])
+def test_rows_are_drawn_as_everywhere(to: Any, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "CHUNK_ROWS", 700)
+    draw = Draw(7, limit)
+    want = np.flatnonzero(draw.chosen(position_keys(0, 2_000)))
+    assert device.to_host(device.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("step", [2, 3])

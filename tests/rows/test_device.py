@@ -27,6 +27,7 @@ from calibrant import (
     scored,
 )
 from calibrant.kernels import device
+from calibrant.rows.device import DeviceData
 
 ROWS = 5_000
 RNG = np.random.default_rng(0)
@@ -197,6 +198,22 @@ def test_scored_tensors_are_counted_as_a_table_of_the_same_rows(parameters, name
     near = BinningCalibrator(**parameters).fit(scored(ARRAYS, score="p", label="y", **names))
     far = BinningCalibrator(**parameters).fit(data(**names))
     assert far.to_dict() == near.to_dict()
+
+
+@pytest.mark.parametrize("split", ["auto", None, 0.1, 500, ROWS - 5])
+@pytest.mark.parametrize("decimals", [2, 9])
+def test_on_a_gpu_rows_are_drawn_and_counted_where_they_are(split, decimals, place, monkeypatch) -> None:
+    scores = np.round(RNG.uniform(size=ROWS), decimals).astype(np.float32)
+    near = BinningCalibrator(5, split=split).fit(scores, Y)
+    if place == "gpu":
+        monkeypatch.setattr(DeviceData, "batches", None)  # which copies all rows to the host
+    there = {"p": torch.from_numpy(scores), "y": TENSORS["y"]}
+    for far in (
+        BinningCalibrator(5, split=split).fit(there["p"], there["y"]),
+        BinningCalibrator(5, split=split).fit(scored(there, score="p", label="y")),
+    ):
+        assert (far.partition_, far.tally_) == (near.partition_, near.tally_)
+        assert far.guarantee_.sentence() == near.guarantee_.sentence()
 
 
 @pytest.mark.parametrize("segment", [None, "region"])

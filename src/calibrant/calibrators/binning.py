@@ -136,8 +136,7 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        plain = segments is None and sample_weight is None and self.split in (None, "auto")
-        if plain and (on_device := on_gpu(scores, y)) is not None:
+        if segments is None and sample_weight is None and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
         return self._fit_rows(self._read(scores, y, segments, sample_weight))

@@ -31,6 +31,7 @@ from calibrant._typing import FloatArray, IntArray
 
 __all__ = [
     "count",
+    "drawn",
     "dtype",
     "every",
     "extremes",
@@ -327,7 +328,7 @@ def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> Devic
     return out
 
 
-def order_statistics(scores: DeviceArray, ranks: IntArray) -> FloatArray:
+def order_statistics(scores: DeviceArray, ranks: IntArray, without: DeviceArray | None = None) -> FloatArray:
     """Scores of the given ranks, exactly, as `calibrant.kernels.order_statistics`.
 
     The bits of a score, read as a whole number in the order of the scores, are two or four digits to base 65536. One
@@ -340,6 +341,8 @@ def order_statistics(scores: DeviceArray, ranks: IntArray) -> FloatArray:
         Finite.
     ranks : array of shape (k,), int
         In 1..n, where 1 is the smallest score; they may repeat.
+    without : device array, optional
+        Some of the scores, which are left out: the ranks are those among the others.
 
     Returns
     -------
@@ -359,7 +362,10 @@ def order_statistics(scores: DeviceArray, ranks: IntArray) -> FloatArray:
     for _ in range(width // _DIGIT if local.size else 0):
         # after the first pass there is one slot more, for scores that begin like none of the wanted
         slots = int(slot.max()) + 1 + bool(tables)
-        reached = np.cumsum(_count_digits(scores, tables, width, slots), axis=1)[slot]
+        counts = _count_digits(scores, tables, width, slots)
+        if without is not None:
+            counts = counts - _count_digits(without, tables, width, slots)
+        reached = np.cumsum(counts, axis=1)[slot]
         digit = (reached < local[:, None]).sum(axis=1)
         before = np.take_along_axis(reached, np.maximum(digit - 1, 0)[:, None], axis=1)[:, 0]
         local -= np.where(digit > 0, before, 0)
@@ -372,6 +378,55 @@ def order_statistics(scores: DeviceArray, ranks: IntArray) -> FloatArray:
     ordered = found - (1 << (width - 1)) if width == 32 else (found ^ np.int64(np.iinfo(np.int64).min))
     bits = ordered ^ ((ordered >> 63) & ((1 << (width - 1)) - 1))
     return bits.view(np.float64) if width == 64 else bits.astype(np.int32).view(np.float32).astype(np.float64)
+
+
+def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
+    """Positions of the rows whose hash, ``mixed(position + key)``, is below `limit`, as `calibrant.rows.draw` has it.
+
+    Neither torch nor CuPy has all operations on unsigned numbers: here the same bits are signed numbers.
+
+    Parameters
+    ----------
+    scores : device array of shape (n,)
+        Only its length, library and device count.
+    key : int
+        From 0 to 2**64 - 1.
+    limit : int
+        From 0, which draws nothing, to 2**64, which draws everything.
+
+    Returns
+    -------
+    device array of int64
+
+    Examples
+    --------
+    >>> import torch
+    >>> drawn(torch.zeros(8), 0, 1 << 63)
+    tensor([3, 4, 5, 7])
+    """
+    library, rows = _library(scores), scores.shape[0]
+    with _device(scores):
+        places = like(np.arange(min(rows, CHUNK_ROWS)), scores)
+        found = [places[:0]]
+        for part in _parts(rows):
+            here = places[: part.stop - part.start] + part.start
+            if limit < 1 << 64:
+                hashes = _mixed(here + _signed(key))
+                here = here[(hashes ^ _signed(1 << 63)) < _signed(limit ^ (1 << 63))]
+            found.append(here)
+        return library.concatenate(found)
+
+
+def _mixed(keys: DeviceArray) -> DeviceArray:
+    """The finalizer of SplitMix64, on signed numbers: a shift to the right brings in zeros, not signs."""
+    z = keys + _signed(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
+    return z
+
+
+def _signed(bits: int) -> int:
+    return bits - (bits >> 63 << 64)
 
 
 def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int) -> IntArray:

@@ -1,6 +1,6 @@
 """Columns that are torch tensors or CuPy arrays.
 
-On a GPU, bins are cut, counted and looked up there. All other work, and all reports of faulty rows, go through batches
+On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all reports of faulty rows, go through batches
 on the host, as for every other source: so the answers and the errors are the same.
 """
 
@@ -20,11 +20,12 @@ from calibrant.kernels import device
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
-from calibrant.rows.batch import Columns
+from calibrant.rows.batch import BatchRows, Columns
 from calibrant.rows.counts import Counted, KindSums
-from calibrant.rows.draw import Draw
+from calibrant.rows.draw import Draw, SmallestHashes, enough, smallest
 from calibrant.rows.faults import Place
 from calibrant.rows.reach import Limits, Reach
+from calibrant.rows.sample import Seal, Sizes, Taken
 
 _BATCH_ROWS = 1 << 22  # on the host at a time
 _SCORES = ("float32", "float64")
@@ -70,13 +71,40 @@ class DeviceData(ScoredData):
 
     def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
         """Scores of the given ranks of each segment, exactly."""
-        if not self._on_gpu():
+        if not self._draws_on_gpu():
             return super().order_statistics(ranks)
-        return {None: device.order_statistics(self._source[self.columns.score], ranks[None])}
+        scores = self._source[self.columns.score]
+        without = None if self._left_out is None else scores[self._drawn(self._left_out[0])]
+        return {None: device.order_statistics(scores, ranks[None], without)}
+
+    def sample(self, draw: Draw) -> Taken:
+        """The drawn rows, without their labels."""
+        if not self._draws_on_gpu():
+            return super().sample(draw)
+        index = self._drawn(draw)
+        scores = device.to_host(self._source[self.columns.score][index])
+        rows = BatchRows(scores, keys=device.to_host(index).astype(np.uint64))
+        return Taken(self._rows, ((Place(0, 0), rows),), Sizes({None: self._rows}))
+
+    def hash_limit(self, seed: int, rows: int) -> int:
+        """The limit of the draw of exactly so many rows."""
+        if not self._draws_on_gpu():
+            return super().hash_limit(seed, rows)
+        draw = Draw(seed, enough(rows, self._rows))
+        return SmallestHashes(rows, smallest(draw.hashes(self.sample(draw).batches[0][1].keys), rows)).limit
+
+    def _draws_on_gpu(self) -> bool:
+        """Whether rows can be drawn where they are: by position."""
+        return self.columns.id is None and self._on_gpu()
+
+    def _drawn(self, draw: Draw) -> Any:
+        """Positions of the drawn rows, on the device."""
+        limit = draw.limit if draw.limits is None else draw.limits.get(None, 0)
+        return device.drawn(self._source[self.columns.score], draw.key, limit)
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
-        counted = None if draw is not None or weighted else self._count_on_gpu(partition)
+        counted = None if weighted else self._count_on_gpu(partition, draw)
         return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
     def _kinds(self) -> tuple[Any, Any] | None:
@@ -92,20 +120,30 @@ class DeviceData(ScoredData):
             return low, high
         return None
 
-    def _count_on_gpu(self, partition: Partition) -> Counted | None:
-        """Count where the rows are; None where the host has to."""
+    def _count_on_gpu(self, partition: Partition, draw: Draw | None) -> Counted | None:
+        """Count where the rows are; None where the host has to. Drawn rows are counted alone, and subtracted."""
         bins, kinds = partition.bins_by_segment.get(None), self._kinds()
         scores = self._source[self.columns.score]
-        if bins is None or kinds is None or not _inside(scores, bins):
+        if (
+            bins is None
+            or kinds is None
+            or not _inside(scores, bins)
+            or (draw is not None and not self._draws_on_gpu())
+        ):
             return None
-        codes = self._source[str(self.columns.label)] == kinds[1]
+        codes, seal = self._source[str(self.columns.label)] == kinds[1], Seal()
         rows, hits = device.count(scores, codes, bins.count_cuts)
+        if draw is not None:
+            index = self._drawn(draw)
+            drawn_rows, drawn_hits = device.count(scores[index], codes[index], bins.count_cuts)
+            rows, hits = rows - drawn_rows, hits - drawn_hits
+            seal = Seal.of(device.to_host(scores[index]), device.to_host(index).astype(np.uint64))
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
         negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
         positive = KindSums(positives, left_out, first=Place(0, device.first(codes)))
         reach = Reach(*(score + 0.0 for score in device.extremes(scores)))
-        return Counted({kinds[0]: negative, kinds[1]: positive}, reach=reach)
+        return Counted({kinds[0]: negative, kinds[1]: positive}, seal, reach=reach)
 
     def apply(self, added: AddColumns) -> dict[str, Any]:
         """The columns that hold numbers, on the device of the scores, beside those that are there; NaN for null."""

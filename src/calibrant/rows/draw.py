@@ -59,9 +59,14 @@ class Draw:
         """
         return cls(seed, int(share * 2.0**64))
 
+    @property
+    def key(self) -> int:
+        """The number that is added to the key of each row."""
+        return int(mixed(np.array([self.seed % _ALL], dtype=np.uint64))[0])
+
     def hashes(self, keys: Keys) -> Keys:
         """The number of each row that is compared with the limit."""
-        return mixed(keys + mixed(np.array([self.seed % _ALL], dtype=np.uint64)))
+        return mixed(keys + np.uint64(self.key))
 
     def chosen(self, keys: Keys) -> NDArray[np.bool_]:
         """Whether each row is drawn."""
