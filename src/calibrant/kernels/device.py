@@ -5,8 +5,9 @@ and `like` copies a result back to their library and device. The few operations 
 scores. They are written once, against what torch, CuPy and numpy have in common, and equal `calibrant.kernels` bit for
 bit. They work on `CHUNK_ROWS` rows at a time, so their temporary memory does not grow with the rows.
 
-There is no kernel of our own in CUDA C++. With 10^9 float32 scores on an H200, 100 given bins are fitted in 66 ms, 100
-quantile bins in 440 ms, and `predict` takes 34 ms; reading the scores and labels once takes 1.2 ms.
+There is no kernel of our own in CUDA C++. With 10^9 float32 scores on an H200, 100 given bins are fitted in 72 ms, 100
+quantile bins in 480 ms, or 1.5 s after a look for ties, and the default, 1,000 bins, in 3.6 s
+(``benchmarks/device_fit.py``).
 
 Neither library is imported here: whoever holds an array has loaded its library already.
 

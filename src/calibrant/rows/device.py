@@ -1,7 +1,7 @@
 """Columns that are torch tensors or CuPy arrays.
 
-On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all reports of faulty rows, go through batches
-on the host, as for every other source: so the answers and the errors are the same.
+On a GPU, rows are drawn, and bins are cut, counted and looked up there. All other work, and all reports of faulty rows,
+go through batches on the host, as for every other source: so the answers and the errors are the same.
 """
 
 import math
