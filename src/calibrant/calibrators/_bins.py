@@ -103,6 +103,7 @@ class CutParameters(BinParameters):
         y: ArrayLike | None,
         segments: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
     ) -> ScoredData:
         """Check what `fit` was given."""
         return read_rows(
@@ -112,6 +113,7 @@ class CutParameters(BinParameters):
             pos_label=self.pos_label,
             segments=segments,
             sample_weight=sample_weight,
+            importance_weight=importance_weight,
             partition=self.partition,
             threads=thread_count(self.n_jobs),
         )

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from calibrant._labels import Classes, name_classes
-from calibrant._params import check_state
+from calibrant._params import Rules, check_state, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import RegionParameters, cut_and_count
+from calibrant.calibrators._weighted import WeightedLimits, WeightParameter, has_weights, saved_limits
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import CalibrantError
-from calibrant.guarantee import Guarantee, check_tally
+from calibrant.errors import CalibrantError, InvalidValueError
+from calibrant.guarantee import Guarantee, Statement, check_tally
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.device import on_gpu
@@ -20,7 +21,7 @@ from calibrant.tally import Tally
 
 
 @dataclass(eq=False, repr=False)
-class BinningCalibrator(RegionParameters, RegionCalibrator):
+class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
     """Turn scores into probabilities, intervals and sets that come with a proof, by histogram binning.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -60,13 +61,16 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         Range of fixed-width bins; None is (0, 1).
     partition : Partition, default=None
         A partition fixed beforehand, in place of `n_bins` and `strategy`.
+    weight_bound : float or None, default=None
+        For `importance_weight`: a number that no weight can exceed. None takes the largest weight seen, and then
+        nothing is proved.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the look and of the split. The same rows in the same order give the same draw wherever they are; None
-        draws afresh.
+        Seed of the look and of the split, and of the order of weighted rows. The same rows in the same order give the
+        same draw wherever they are; None draws afresh.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -85,6 +89,10 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
 
     Notes
     -----
+    With `importance_weight` the rate of a bin is E[w Y] / E[w], that of the population in which each row counts by its
+    weight. Its interval is found by bets on the rows (`calibrant.intervals.shift`), and all of the error budget goes to
+    it: nothing is said of masses. "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.
+
     The intervals are `thm:emp_bernstein`'s setting with exact binomial limits in place of empirical Bernstein; the
     largest half-width over bins is epsilon. The edges without a split follow Gupta and Ramdas (2021).
 
@@ -109,6 +117,8 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
     0.042
     """
 
+    _parameter_rules: ClassVar[Rules] = {**RegionParameters._parameter_rules, **WeightParameter._parameter_rules}
+
     def fit(
         self,
         scores: ArrayLike | ScoredData,
@@ -116,6 +126,7 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         *,
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and derive the guarantee.
 
@@ -130,21 +141,32 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
             A group per row: every group gets bins of its own, within one error budget.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
+            about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        if segments is None and sample_weight is None and (on_device := on_gpu(scores, y)) is not None:
+        plain = all(extra is None for extra in (segments, sample_weight, importance_weight))
+        if plain and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
-        return self._fit_rows(self._read(scores, y, segments, sample_weight))
+        return self._fit_rows(self._read(scores, y, segments, sample_weight, importance_weight))
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        partition, tally, classes, reach, _, facts = cut_and_count(data, self)
-        self._set_fitted(partition, tally, self._guarantee(partition, tally, classes), classes, facts)
-        self.score_range_seen_ = reach.seen
+        weighted = None
+        if has_weights(data):
+            self._check_interval()
+            rows, alpha = data.collect(), error_budget(self.confidence_level)
+            binned = cut_and_count(rows, self, weighted=True)
+            weighted = WeightedLimits.of(rows, binned, self.weight_bound, self.random_state, alpha)
+        else:
+            binned = cut_and_count(data, self)
+        self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted)
+        self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
 
@@ -161,25 +183,43 @@ class BinningCalibrator(RegionParameters, RegionCalibrator):
         calibrator = cls(partition=partition, classes=classes, **parameters)
         calibrator._check_parameters()
         check_tally(partition, tally)
-        known = name_classes(classes, calibrator.pos_label)
-        calibrator._set_fitted(partition, tally, calibrator._guarantee(partition, tally, known), known)
+        if tally.weights is not None:
+            advice = "use ShiftCalibrator.from_tally, whose interval needs sums of weights only"
+            raise InvalidValueError("tally", "have no importance weights", got="weights", advice=advice)
+        calibrator._conclude(partition, tally, name_classes(classes, calibrator.pos_label))
         return calibrator
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        guarantee = self._guarantee(partition, tally, classes)
-        self._set_fitted(partition, tally, guarantee, classes, RowFacts.from_dict(state))
+        weighted = saved_limits(state, tally, self.weight_bound)
+        self._conclude(partition, tally, classes, RowFacts.from_dict(state), weighted)
 
-    def _guarantee(self, partition: Partition, tally: Tally, classes: Classes) -> Guarantee:
-        return Guarantee.from_tally(
-            partition,
-            tally,
-            interval=self.interval,
-            confidence_level=self.confidence_level,
-            value=self.value,
-            positive_label=classes.positive,
-            split=self.split not in (None, "auto"),
-            n_bins=None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins),
-        )
+    def _conclude(
+        self,
+        partition: Partition,
+        tally: Tally,
+        classes: Classes,
+        facts: RowFacts | None = None,
+        weighted: WeightedLimits | None = None,
+    ) -> None:
+        """Derive the guarantee, and set everything that was learned at once."""
+        asked: dict[str, Any] = {
+            "confidence_level": self.confidence_level,
+            "value": self.value,
+            "positive_label": classes.positive,
+        }
+        split = self.split not in (None, "auto")
+        n_bins = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
+        if weighted is None:
+            guarantee = Guarantee.from_tally(
+                partition, tally, interval=self.interval, split=split, n_bins=n_bins, **asked
+            )
+        else:
+            said = weighted.said(Statement.about(partition, split=split, n_bins=n_bins))
+            guarantee = Guarantee.from_limits(
+                partition, tally, weighted.limits, method="betting", statement=said, **asked
+            )
+        self._weighted = weighted
+        self._set_fitted(partition, tally, guarantee, classes, facts)

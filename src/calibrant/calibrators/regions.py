@@ -11,6 +11,7 @@ from calibrant._labels import Classes
 from calibrant._numbers import upper
 from calibrant._params import thread_count
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant.calibrators._weighted import WeightedLimits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
@@ -30,6 +31,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     n_jobs: Any
     _facts: RowFacts = RowFacts()
+    _weighted: WeightedLimits | None = None
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
@@ -150,4 +152,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return data.columns.only("segment")
 
     def _state(self) -> dict[str, Any]:
-        return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}
+        weighted = {} if self._weighted is None else {"weighted": self._weighted.to_dict()}
+        return {
+            "partition": self.partition_.to_dict(),
+            "tally": self.tally_.to_dict(),
+            **self._facts.to_dict(),
+            **weighted,
+        }

@@ -26,6 +26,7 @@ class Population(Enum):
     STREAM = "the rows of a stream, at every moment"
     COVARIATE_SHIFT = "rows of another population, with the same labels given inputs"
     LABEL_SHIFT = "rows of another population, with the same scores given the label"
+    WEIGHTED = "rows of the population that importance weights describe"
 
 
 class Edges(Enum):
@@ -238,6 +239,11 @@ def _scope(guarantee: "Guarantee") -> str:
         scores = "scores and segments" if statement.n_segments else "scores"
         alike = f"{scores} given the label are distributed"
         return f"This holds for rows of the target population, if {alike} as among {rows}."
+    if statement.population is Population.WEIGHTED:
+        return (
+            "This holds for the weighted population, for every distribution of the data, if future rows are drawn like "
+            f"{rows} when each counts by its importance weight."
+        )
     return (
         "This holds for rows of the target population, if labels given inputs are distributed as among "
         f"{rows} and the importance weights are the density ratio{_precision(statement)}."
@@ -307,8 +313,15 @@ def _on_population(statement: Statement) -> tuple[str, ...]:
     if statement.population is Population.LABEL_SHIFT:
         scores = "pairs of score and segment" if statement.n_segments else "scores"
         return (moved, f"{scores} given the label are distributed alike in both populations (label shift)")
-    alike = (moved, "labels given inputs are distributed alike in both populations")
     weights = statement.weights
+    if statement.population is Population.WEIGHTED and weights is not None:
+        return (
+            "calibration rows with their importance weights are independent draws from one distribution",
+            "future rows are drawn like the calibration rows when each counts by its weight: the weights are one over "
+            "the probability to be sampled, or another density ratio, or a multiple of it",
+            f"no importance weight exceeds {lower(weights.bound)}",
+        )
+    alike = (moved, "labels given inputs are distributed alike in both populations")
     if weights is None:
         return alike
     of_what = f"the density ratio of the target over the calibration population{_precision(statement)}"

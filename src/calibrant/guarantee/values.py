@@ -9,6 +9,7 @@ from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
+from calibrant.intervals.shift.base import effective_rows
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
@@ -16,7 +17,7 @@ VALUES = ("jeffreys", "mean", "midpoint", "monotone")
 
 
 def region_values(value: str, partition: Partition, tally: Tally, limits: Interval) -> FloatArray:
-    """Return the predicted value of each region, of N rows with k positives.
+    """Return the predicted value of each region, of N rows with k positives; for weighted rows see `effective_rows`.
 
     "jeffreys" is (k + 1/2) / (N + 1), the mean of Jeffreys' posterior: never exactly 0 or 1. "mean" is k / N, and the
     middle of the interval where no row was seen. "midpoint" is the middle of the interval. "monotone" is "jeffreys"
@@ -34,16 +35,17 @@ def region_values(value: str, partition: Partition, tally: Tally, limits: Interv
     middle = limits.midpoint  # 1/2 where nothing was seen
     if value == "midpoint":
         return middle
+    counts, positives = effective_rows(tally)
     if value == "mean":
-        return np.where(tally.counts > 0, tally.rates, middle)
-    values = (tally.positives + 0.5) / (tally.counts + 1.0)
+        return np.divide(positives, counts, out=middle, where=counts > 0)
+    values = (positives + 0.5) / (counts + 1.0)
     if value == "jeffreys":
         return values
     if not partition.bins_by_segment:
         rule = ("not be 'monotone' for regions without an order, such as those of ", Setting("partition"))
         raise InvalidValueError("value", rule, got="'monotone'")
     first = partition.as_bins().layout.cells.first
-    weights = tally.counts.astype(np.float64) + 1.0
+    weights = counts + 1.0
     pieces = [slice(low, high) for low, high in pairwise(first.tolist())]
     return np.concatenate([_rising(values[piece], weights[piece]) for piece in pieces])
 

@@ -9,24 +9,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_weights, check_rows
 from calibrant._labels import Classes, name_classes
-from calibrant._params import Choice, Having, Number, Optional, Rules, as_generator, error_budget
+from calibrant._params import Choice, Having, Number, Optional, Rules, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
+from calibrant.calibrators._weighted import UNBOUNDED, checked_bound, shuffled, weights_of
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, ImportanceWeights, Population, Statement, check_tally
 from calibrant.intervals import Interval
-from calibrant.intervals.shift import SHIFT_METHODS, Evidence, WeightedRows, get_shift_method, tolerated_error, widened
+from calibrant.intervals.shift import SHIFT_METHODS, Evidence, get_shift_method, tolerated_error, widened
 from calibrant.intervals.shift.base import WEIGHT_BOUND, WEIGHT_FLOOR, weight_sums, weighted_rates
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
-from calibrant.partition import Partition
+from calibrant.partition import Partition, ScorePartition
 from calibrant.ratios import DensityRatio
 from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
-from calibrant.shift.weights import NOTHING, ShiftResult, Weights, counted_mass, estimated_weights
+from calibrant.shift.weights import ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.tally import Tally
 
 MASS_VALUES = ("known-mass", "counted-mass")
@@ -41,7 +42,6 @@ _ESTIMATED = (
     "the importance weights were estimated, so the guarantee is asymptotic: it holds in the limit of many rows of both "
     "populations, if the estimated weights tend to the true ones"
 )
-_UNBOUNDED = "weight_bound was not given, and there may be larger weights than the largest seen"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -185,7 +185,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             if get_shift_method(self.interval).needs_rows:
                 data = data.collect()
             binned = cut_and_count(data, self, weighted=True)
-            weights = self._weights_of(binned.tally)
+            weights = self._weights_of(_largest_weight(data, binned))
         else:
             rows = data.collect()
             weights = self._find_weights(len(rows), importance_weight, X, X_source, X_target)
@@ -214,30 +214,23 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         else:
             rule = "be None where importance_weight is given"
             raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
-        if not weights.size or weights.max() < NOTHING:
-            got, advice = f"none above {NOTHING:g}", "use rows like those of the target"
-            raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
-        bound, floor = float(weights.max() if self.weight_bound is None else self.weight_bound), self.weight_floor
-        check_rows(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
+        bound, floor = checked_bound(weights, self.weight_bound, name), self.weight_floor
         check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
         return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
 
     def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:
-        """What the interval is made of. Rows are in random order, because bets must not depend on their order."""
-        shuffled = None
-        if get_shift_method(self.interval).needs_rows and isinstance(rows := binned.rows, MemoryRows):
-            regions = binned.partition.membership(rows.prepared)
-            order = as_generator(self.random_state).permutation(len(rows))
-            order = order[regions[order] >= 0]
-            values = np.empty(0) if rows.weights is None else rows.weights[order]
-            shuffled = WeightedRows(regions[order], values, rows.codes[order], binned.partition.n_regions)
-        return Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, shuffled)
+        """What the interval is made of."""
+        rows = shuffled(binned, self.random_state) if get_shift_method(self.interval).needs_rows else None
+        return Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, rows)
 
-    def _weights_of(self, tally: Tally) -> Weights:
-        """What is known of weights by their sums; the largest is the bound where none is given."""
-        if self.weight_bound is not None:
-            return Weights(True, float(self.weight_bound), bounded=True)
-        return Weights(True, float(weight_sums(tally).largest.max()), bounded=False)
+    def _weights_of(self, largest: float) -> Weights:
+        """What is known of weights that are not at hand; the largest is the bound where none is given."""
+        if self.weight_bound is None:
+            return Weights(True, largest, bounded=False)
+        if largest > self.weight_bound:
+            rule = f"be at most weight_bound={self.weight_bound:g}"
+            raise InvalidValueError("importance_weight", rule, got=f"{largest:g}")
+        return Weights(True, float(self.weight_bound), bounded=True)
 
     @classmethod
     def from_tally(
@@ -263,7 +256,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         calibrator = cls(partition=partition, classes=classes, **parameters)
         calibrator._check_parameters()
         check_tally(partition, tally)
-        weights = calibrator._weights_of(tally)
+        weights = calibrator._weights_of(float(weight_sums(tally).largest.max()))
         masses = _masses(relative_mass, partition)
         evidence = Evidence(tally, weights.bound, float(calibrator.weight_floor), masses)
         calibrator._conclude(partition, evidence, weights, name_classes(classes, calibrator.pos_label))
@@ -335,7 +328,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         if not result.known:
             return guarantee.with_caveat(_ESTIMATED, supposition="the weights are exact")
         if not result.bounded:
-            return guarantee.with_caveat(_UNBOUNDED, supposition="no weight is larger than those seen")
+            return guarantee.with_facts(caveats=(*guarantee.statement.caveats, UNBOUNDED))
         return guarantee
 
     def _state(self) -> dict[str, Any]:
@@ -349,6 +342,15 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             raise InvalidValueError("weight_bound", f"be that of the state, {given}", got=repr(self.weight_bound))
         self._set(result, classes, RowFacts.from_dict(state))
         self.ratio_ = None
+
+
+def _largest_weight(data: ScoredData, binned: Binned) -> float:
+    """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and count in no bin."""
+    tally = binned.tally
+    if not isinstance(data, MemoryRows) and (binned.rows is not data or tally.uncounted):
+        whole = data.with_columns(replace(data.columns, segment=None))
+        tally, _ = whole.tally(ScorePartition(np.empty(0)), weighted=True)
+    return float(weights_of(data).max() if isinstance(data, MemoryRows) else weight_sums(tally).largest.max())
 
 
 def _masses(relative_mass: Masses, partition: Partition) -> FloatArray | None:

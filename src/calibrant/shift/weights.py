@@ -22,7 +22,6 @@ from calibrant.ratios.base import row_count
 from calibrant.tally import Tally
 
 _KEYS = ("partition", "tally", "lower", "upper", "value", "known", "bound", "bounded", "remarks")
-NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -140,3 +140,20 @@ def weighted_rates(tally: Tally) -> FloatArray:
     rates = np.full(tally.n_regions, np.nan)
     np.divide(hits, total, out=rates, where=total > 0.0)
     return rates
+
+
+def effective_rows(tally: Tally) -> tuple[FloatArray, FloatArray]:
+    """Rows and positives of each region; of weighted rows, as many as would tell the weighted rate as precisely.
+
+    These are (sum of w)^2 / (sum of w^2) rows (Kish 1965), and their share of positives is the weighted rate.
+
+    >>> from calibrant import Partition, Tally
+    >>> tally = Tally.from_data(Partition.fixed_width(1), [0.1, 0.2, 0.9], [1, 0, 1], importance_weight=[2, 2, 2])
+    >>> [numbers.tolist() for numbers in effective_rows(tally)]
+    [[3.0], [2.0]]
+    """
+    if tally.weights is None:
+        return tally.counts.astype(np.float64), tally.positives.astype(np.float64)
+    total, squares = tally.weights.w.rounded(), tally.weights.w2.rounded()
+    rows = np.divide(total, squares, out=np.zeros(total.size), where=squares > 0.0)
+    return rows * total, rows * tally.weights.wy.rounded()

@@ -1,0 +1,143 @@
+"""Rows that count differently: limits by bets on weighted rows, and rows of the population that weights describe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant._input import check_rows
+from calibrant._params import CheckedParameters, Optional, Rules, as_generator, check_state
+from calibrant._state import read_limits
+from calibrant._typing import FloatArray, IndexArray, Seed
+from calibrant.calibrators._bins import Binned
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import Caveat, ImportanceWeights, Population, Statement
+from calibrant.intervals import Interval
+from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method
+from calibrant.intervals.shift.base import WEIGHT_BOUND
+from calibrant.rows import ScoredData
+from calibrant.rows.memory import MemoryRows
+from calibrant.tally import Tally
+
+NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
+UNBOUNDED = Caveat(
+    "weight_bound was not given, and there may be larger weights than the largest seen",
+    "no weight is larger than those seen",
+)
+EXACT = "clopper-pearson"
+"""The default interval, in whose place weighted rows have that of "betting"."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WeightParameter(CheckedParameters):
+    """The parameter of calibrators whose rows may have importance weights."""
+
+    _parameter_rules: ClassVar[Rules] = {"weight_bound": Optional(WEIGHT_BOUND)}
+
+    interval: str
+    weight_bound: float | None = None
+
+    def _check_interval(self) -> None:
+        """Refuse an interval that weighted rows do not have."""
+        if self.interval != EXACT:
+            rule = "be left as it is with importance weights, whose interval is that of betting"
+            raise InvalidValueError("interval", rule, repr(self.interval), "use ShiftCalibrator for other intervals")
+
+
+def has_weights(data: ScoredData) -> bool:
+    """Whether rows have importance weights; a row that stands for several must have none."""
+    weighted = data.columns.weight is not None
+    if weighted and isinstance(data, MemoryRows) and data.repeats is not None:
+        advice = "repeat the rows, or multiply the weights"
+        raise InvalidValueError("sample_weight", "be None beside importance_weight", got="both", advice=advice)
+    return weighted
+
+
+def checked_bound(weights: FloatArray, bound: float | None, name: str = "importance_weight") -> float:
+    """The bound of the weights, or the largest of them where none is given; raise for weights that break it."""
+    if not weights.size or weights.max() < NOTHING:
+        got, advice = f"none above {NOTHING:g}", "use rows like those of the target"
+        raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
+    if bound is None:
+        return float(weights.max())
+    check_rows(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
+    return float(bound)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedLimits:
+    """Limits of the weighted rate of each region, which a tally does not tell, and the bound of the weights."""
+
+    limits: Interval
+    bound: float
+    bounded: bool
+
+    @classmethod
+    def of(cls, data: MemoryRows, binned: Binned, bound: float | None, random_state: Seed, alpha: float) -> Self:
+        """Bet on the counted rows; `data` has those too that were drawn to cut the bins."""
+        largest = checked_bound(weights_of(data), bound)
+        evidence = Evidence(binned.tally, largest, rows=shuffled(binned, random_state))
+        return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
+
+    def said(self, statement: Statement) -> Statement:
+        """The statement about the weighted population."""
+        return replace(
+            statement,
+            theorem=get_shift_method("betting").theorem,
+            population=Population.WEIGHTED,
+            weights=ImportanceWeights(known=True, bound=self.bound),
+            caveats=statement.caveats if self.bounded else (*statement.caveats, UNBOUNDED),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The limits as plain JSON values."""
+        return {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
+
+    @classmethod
+    def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
+        """Read back what `to_dict` wrote; `bound` is the parameter."""
+        check_state(state, ("lower", "upper", "bound"))
+        largest = Evidence(tally, state["bound"]).weight_bound  # which checks it
+        if bound is not None and bound != largest:
+            raise InvalidValueError("weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}")
+        return cls(Interval(*read_limits(state["lower"], state["upper"], tally.n_regions)), largest, bound is not None)
+
+
+def saved_limits(state: Mapping[str, Any], tally: Tally, bound: float | None) -> WeightedLimits | None:
+    """The limits of weighted rows in a state; None for rows without weights."""
+    if tally.weights is None:
+        return None
+    check_state(state, ("weighted",))
+    return WeightedLimits.from_dict(state["weighted"], tally, bound)
+
+
+def weights_of(rows: MemoryRows) -> FloatArray:
+    """The weights of rows that have them."""
+    return np.ones(len(rows)) if rows.weights is None else rows.weights
+
+
+def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
+    """The rows that count, in random order, because bets must not depend on their order."""
+    rows = binned.rows.collect()
+    regions = binned.partition.membership(rows.prepared)
+    order: IndexArray = as_generator(random_state).permutation(len(rows))
+    order = order[regions[order] >= 0]
+    return WeightedRows(regions[order], weights_of(rows)[order], rows.codes[order], binned.partition.n_regions)
+
+
+def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
+    """Each row with probability w / bound: independent draws from the weighted population."""
+    uniform = as_generator(random_state).random(len(rows))
+    return replace(rows.take(uniform * bound < weights_of(rows)), weights=None)
+
+
+def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
+    """Rows as often as their weight says, up to one row more or less at random; as many as have the same precision.
+
+    The sum of the weights is scaled to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
+    """
+    weights = weights_of(rows)
+    scaled = weights * (weights.sum() / np.square(weights).sum())
+    times = np.floor(scaled * (1.0 + 1e-12) + as_generator(random_state).random(len(rows))).astype(np.int64)
+    return replace(rows, weights=None, repeats=times).without_empty()
