@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from calibrant._audit import audit as audit
     from calibrant._compare import Comparison as Comparison
     from calibrant._compare import compare as compare
+    from calibrant._compare_models import ModelComparison as ModelComparison
+    from calibrant._compare_models import SequentialModelComparison as SequentialModelComparison
+    from calibrant._compare_models import compare_models as compare_models
     from calibrant._plan import Plan as Plan
     from calibrant._plan import plan as plan
     from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_audit": ("Audit", "audit"),
     "_compare": ("Comparison", "compare"),
+    "_compare_models": ("ModelComparison", "SequentialModelComparison", "compare_models"),
     "_plan": ("Plan", "plan"),
     "calibrators": (
         "AnchoredCalibrator",

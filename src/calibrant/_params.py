@@ -248,6 +248,7 @@ class Jobs(Rule[int]):
 
 OPEN_UNIT = Number("a number strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
 _FRACTION = Number("a fraction strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
+CLIP = Number("a number strictly between 0 and 0.5", 0.0, 0.5, open_low=True, open_high=True)
 TEXT = Instance(str, "text")
 FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
 """Part of the rows: a fraction of them, or how many."""

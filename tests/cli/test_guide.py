@@ -70,8 +70,17 @@ def test_a_wrong_page_would_be_noticed() -> None:
     assert not agrees(["three", "...", "one"], "one\ntwo\nthree\n")
 
 
+TWO_MODELS = ("two.csv", "--score", "a", "--score", "b", "--label", "y")
+
+
+@pytest.fixture
+def two_models(folder: Path) -> Path:
+    return folder.joinpath("two.csv").write_text("a,b,y\n" + "0.1,0.2,0\n0.7,0.6,1\n0.3,0.4,1\n" * 50)
+
+
 @pytest.mark.broad
-@pytest.mark.parametrize("command", ["audit", "fit", "apply", "verify", "export", "compare", "plan"])
+@pytest.mark.usefixtures("two_models")
+@pytest.mark.parametrize("command", ["audit", "fit", "apply", "verify", "export", "compare", "compare-models", "plan"])
 def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: Any) -> None:
     """A key that a script may rely on is on the page; what is on the page is there."""
     columns = ("--score", "p", "--label", "y")
@@ -82,11 +91,12 @@ def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: A
         "verify": ("model.json", "scores.csv"),
         "export": ("model.json", "--to", "python"),
         "compare": ("scores.csv", *columns, "--bins", "5"),
+        "compare-models": TWO_MODELS,
         "plan": ("--epsilon", "0.1"),
     }[command]
     found = calibrant(command, *arguments, "--json").json
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{command}` | `"))
-    assert set(re.findall(r"`(\w+)`", row)[1:]) | {"command"} == set(found)
+    assert set(re.findall(r"`([\w-]+)`", row)[1:]) | {"command"} == set(found)
     assert found["command"] == command
 
 
@@ -95,15 +105,20 @@ PARTS = {
     "guarantee": ("fit", lambda found: found["guarantee"]),
     "regions": ("fit", lambda found: found["guarantee"]["regions"][0]),
     "checks": ("verify", lambda found: found["checks"][0]),
+    "models": ("compare-models", lambda found: found["models"][0]),
+    "differences": ("compare-models", lambda found: found["differences"][0]),
     "methods": ("compare", lambda found: found["methods"][0]),
 }
 
 
 @pytest.mark.broad
+@pytest.mark.usefixtures("two_models")
 @pytest.mark.parametrize("part", PARTS)
 def test_the_keys_of_each_part_are_those_of_the_guide(part: str, model: Path, calibrant: Any) -> None:
     command, entry = PARTS[part]
-    arguments = ("model.json", "scores.csv") if command == "verify" else ("scores.csv", "--score", "p", "--label", "y")
+    arguments = {"verify": ("model.json", "scores.csv"), "compare-models": TWO_MODELS}.get(
+        command, ("scores.csv", "--score", "p", "--label", "y")
+    )
     found = entry(calibrant(command, *arguments, "--json").json)
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{part}` | `"))
     assert re.findall(r"`(\w+)`", row)[1:] == list(found)

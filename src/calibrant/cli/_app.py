@@ -15,7 +15,7 @@ from calibrant._version import __version__
 from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
 from calibrant.cli._output import say
 
-_COMMANDS = ("demo", "audit", "fit", "apply", "verify", "export", "compare", "plan", "completion")
+_COMMANDS = ("demo", "audit", "fit", "apply", "verify", "export", "compare", "compare-models", "plan", "completion")
 
 _OVERVIEW = """\
 calibrant turns the scores of any binary classifier into probabilities with a guarantee.
@@ -39,7 +39,7 @@ class LazyGroup(click.Group):
         """Import the command's module."""
         if cmd_name not in _COMMANDS:
             return None
-        return import_module(f"calibrant.cli.{cmd_name}").command  # type: ignore[no-any-return]
+        return import_module(f"calibrant.cli.{cmd_name.replace('-', '_')}").command  # type: ignore[no-any-return]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the command, or name the nearest one."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from calibrant.rows.arrow import ArrowData
     from calibrant.rows.batch import Columns
+    from calibrant.rows.draw import Draw
 
 STANDARD_INPUT = "-"
 _USUAL_NAMES = {
@@ -119,6 +120,16 @@ def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "A
         named = _given(source, {part: options[part] for part in parts})
         data = source.scored(named, skip_missing=options["skip_missing"])
         yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
+
+
+def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw | None"]:
+    """How many rows there are, and how to draw a sample where there are more than --most-rows."""
+    from calibrant.rows.draw import Draw
+    from calibrant.rows.fingerprint import fingerprint
+
+    known, most = None if options["skip_missing"] else data.known_rows(), options["most_rows"]
+    n_rows = fingerprint(data).rows if known is None else known
+    return n_rows, Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":

@@ -7,9 +7,9 @@ a plain noun where no option stands behind it. Nothing else of a message is touc
 from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
-    "base_rate", "classes", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method", "outputs",
-    "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous", "skip_missing", "split",
-    "table", "tolerance", "value", "weight", "weight_bound",
+    "base_rate", "classes", "clip", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method",
+    "outputs", "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous", "skip_missing",
+    "split", "table", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",

@@ -8,7 +8,7 @@ import click
 from calibrant._numbers import rows, upper
 from calibrant._text import render
 from calibrant.cli import _options as option
-from calibrant.cli._input import labelled
+from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import note, paragraph, print_json, remark, table
 from calibrant.cli._words import in_options
@@ -24,8 +24,7 @@ _FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", 
 @option.confidence(0.9)
 @option.bins("Number of bins of the methods that have bins.")
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Cross-validation folds.")
-@click.option("--most-rows", type=click.IntRange(min=100), default=1_000_000, show_default=True, metavar="N",
-              help="Compare on a random sample where there are more rows.")  # fmt: skip
+@option.most_rows
 @click.option("--simultaneous", is_flag=True, help="Let all guarantees hold at once, so that you may choose by them.")
 @option.seed
 @option.classes
@@ -40,13 +39,9 @@ def command(**options: Any) -> None:
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
     from calibrant import compare
-    from calibrant.rows.draw import Draw
-    from calibrant.rows.fingerprint import fingerprint
 
     with labelled(options) as (_, data, labels):
-        known, most = None if options["skip_missing"] else data.known_rows(), options["most_rows"]
-        n_rows = fingerprint(data).rows if known is None else known
-        draw = Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None
+        n_rows, draw = sample_of(data, options)
         sample = data.with_classes(**labels).collect(draw=draw)
         facts = sample.facts(drawn=False)
     if draw is not None:

@@ -1,5 +1,6 @@
 """How well scores agree with labels. Each metric has an interval that is either valid or labelled heuristic."""
 
+from calibrant.metrics.auc import auc
 from calibrant.metrics.bins import sweep_bins
 from calibrant.metrics.ece import debiased_ece, ece
 from calibrant.metrics.estimate import Estimate
@@ -11,6 +12,7 @@ __all__ = [
     "BrierScore",
     "Estimate",
     "ReliabilityTable",
+    "auc",
     "brier_score",
     "debiased_ece",
     "ece",

@@ -1,7 +1,7 @@
 """Hedged betting: two gamblers bet against every rate, one that it is too low and one that it is too high."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,17 +25,14 @@ def rate_grid(size: int = _GRID_SIZE) -> FloatArray:
 
 
 _GRID = rate_grid()
-with np.errstate(divide="ignore"):
-    _LARGEST_RAISE = _LARGEST_BET / _GRID
-    _LARGEST_LOWER = _LARGEST_BET / (1.0 - _GRID)
 
 
 @dataclass(slots=True)
-class _Gamblers:
-    """Capital of both gamblers against each rate that is not ruled out yet."""
+class Gamblers:
+    """Capital of both gamblers against each rate, or mean of outcomes in [0, 1], that is not ruled out yet."""
 
     n: int
-    k: int
+    k: float
     squares: float
     """Sum of (label - running mean)², which sets the size of the next bet."""
     low: int
@@ -44,13 +41,16 @@ class _Gamblers:
     """Rates of the grid from this number on are ruled out as too high."""
     too_low: FloatArray
     too_high: FloatArray
+    grid: FloatArray = field(default_factory=lambda: _GRID)
+    """Rates that are bet against, from 0 to 1."""
 
     @classmethod
-    def fresh(cls) -> "_Gamblers":
-        return cls(0, 0, 0.0, 0, _GRID.size, np.ones(_GRID.size), np.ones(_GRID.size))
+    def fresh(cls, grid: FloatArray = _GRID) -> "Gamblers":
+        """Both gamblers before the first label."""
+        return cls(0, 0.0, 0.0, 0, grid.size, np.ones(grid.size), np.ones(grid.size), grid)
 
     def take(
-        self, labels: CodeArray, log_threshold: float, implementation: Implementation = None
+        self, labels: CodeArray | FloatArray, log_threshold: float, implementation: Implementation = None
     ) -> tuple[FloatArray, FloatArray]:
         """Bet on the labels one by one; return the limits after each."""
         bets = self._bets(labels, log_threshold)
@@ -63,21 +63,29 @@ class _Gamblers:
             lower[part], upper[part] = self._take_block(labels[part], bets[part], threshold)
         return lower, upper
 
-    def _bets(self, labels: CodeArray, log_threshold: float) -> FloatArray:
+    def _bets(self, labels: CodeArray | FloatArray, log_threshold: float) -> FloatArray:
         """Size of each bet, from the labels before it alone; the running sums move on."""
         if labels.size == 0:
             return np.empty(0)
         seen = self.n + np.arange(1, labels.size + 1)
-        hits = self.k + np.cumsum(labels, dtype=np.int64)
+        hits = self.k + np.cumsum(labels, dtype=np.float64)
         squares = np.cumsum(np.concatenate([[self.squares], np.square(labels - (0.5 + hits) / (seen + 1.0))]))
-        self.n, self.k, self.squares = int(seen[-1]), int(hits[-1]), float(squares[-1])
+        self.n, self.k, self.squares = int(seen[-1]), float(hits[-1]), float(squares[-1])
         return np.asarray(np.sqrt(2.0 * log_threshold / ((0.25 + squares[:-1]) * np.log1p(seen))))
 
-    def _take_block(self, labels: CodeArray, bets: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
-        alive = slice(self.low, self.high)
-        gain = labels[:, None] - _GRID[alive]
-        raised = 1.0 + np.minimum(bets[:, None], _LARGEST_RAISE[alive]) * gain
-        lowered = 1.0 - np.minimum(bets[:, None], _LARGEST_LOWER[alive]) * gain
+    def _alive(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rates that are not ruled out yet, and the largest bets against them."""
+        rates = self.grid[self.low : self.high]
+        with np.errstate(divide="ignore"):
+            return rates, _LARGEST_BET / rates, _LARGEST_BET / (1.0 - rates)
+
+    def _take_block(
+        self, labels: CodeArray | FloatArray, bets: FloatArray, threshold: float
+    ) -> tuple[FloatArray, FloatArray]:
+        rates, largest_raise, largest_lower = self._alive()
+        gain = labels[:, None] - rates
+        raised = 1.0 + np.minimum(bets[:, None], largest_raise) * gain
+        lowered = 1.0 - np.minimum(bets[:, None], largest_lower) * gain
         with np.errstate(over="ignore", under="ignore"):  # nothing depends on capital beyond or far below the threshold
             too_low = np.cumprod(np.concatenate([self.too_low[None], raised]), axis=0)
             too_high = np.cumprod(np.concatenate([self.too_high[None], lowered]), axis=0)
@@ -86,14 +94,15 @@ class _Gamblers:
         highs = gain.shape[1] - np.maximum.accumulate((too_high[1:] >= threshold).sum(axis=1))
         return self._settle(lows, highs, too_low[-1], too_high[-1])
 
-    def _take_compiled(self, labels: CodeArray, bets: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
+    def _take_compiled(
+        self, labels: CodeArray | FloatArray, bets: FloatArray, threshold: float
+    ) -> tuple[FloatArray, FloatArray]:
         from calibrant.sequences import _compiled
 
-        alive = slice(self.low, self.high)
         too_low, too_high = self.too_low.copy(), self.too_high.copy()
         lows, highs = np.empty((2, labels.size), dtype=np.int64)
-        bounds = _GRID[alive], _LARGEST_RAISE[alive], _LARGEST_LOWER[alive]
-        _compiled.bet(np.ascontiguousarray(labels), bets, *bounds, threshold, too_low, too_high, lows, highs)
+        labels = np.ascontiguousarray(labels)
+        _compiled.bet(labels, bets, *self._alive(), threshold, too_low, too_high, lows, highs)
         return self._settle(lows, highs, too_low, too_high)
 
     def _settle(
@@ -105,30 +114,32 @@ class _Gamblers:
         self.too_low, self.too_high = too_low[first:last].copy(), too_high[first:last].copy()
         before = self.low
         self.low, self.high = before + first, before + last
-        return _rates_at(before + lows, before + highs)
+        return self._rates_at(before + lows, before + highs)
 
     def limits(self) -> tuple[float, float]:
-        lower, upper = _rates_at(np.array([self.low]), np.array([self.high]))
+        """Limits now."""
+        lower, upper = self._rates_at(np.array([self.low]), np.array([self.high]))
         return float(lower[0]), float(upper[0])
 
+    def _rates_at(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The outermost rates ruled out next to those numbered low .. high - 1; a rate between them may be true."""
+        return self.grid[np.maximum(low - 1, 0)], self.grid[np.minimum(high, self.grid.size - 1)]
+
     def to_dict(self) -> dict[str, Any]:
+        """What is remembered besides n and k, as plain JSON values."""
         capitals = {"too_low": self.too_low.tolist(), "too_high": self.too_high.tolist()}
         return {"squares": self.squares, "low": self.low, "high": self.high, **capitals}
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any], n: int, k: int) -> "_Gamblers":
+    def from_dict(cls, state: Mapping[str, Any], n: int, k: float, grid: FloatArray = _GRID) -> "Gamblers":
+        """The gamblers that `to_dict` described."""
         check_state(state, ("squares", "low", "high", "too_low", "too_high"))
         squares = Number("a number >= 0", 0.0).check("squares", state["squares"])
         low, high = read_count(state, "low"), read_count(state, "high")
-        if not low <= high <= _GRID.size:
-            raise InvalidValueError("low and high", f"increase to {_GRID.size:,} at most", got=f"{low:,} and {high:,}")
+        if not low <= high <= grid.size:
+            raise InvalidValueError("low and high", f"increase to {grid.size:,} at most", got=f"{low:,} and {high:,}")
         capitals = (read_numbers(state[name], name, size=high - low, low=0.0) for name in ("too_low", "too_high"))
-        return cls(n, k, squares, low, high, *capitals)
-
-
-def _rates_at(low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the outermost rates ruled out next to those numbered low .. high - 1; a rate between them may be true."""
-    return _GRID[np.maximum(low - 1, 0)], _GRID[np.minimum(high, _GRID.size - 1)]
+        return cls(n, k, squares, low, high, *capitals, grid)
 
 
 class Betting(Sequence):
@@ -168,7 +179,7 @@ class Betting(Sequence):
 
     def __init__(self, n_regions: int, alpha: float) -> None:
         super().__init__(n_regions, alpha)
-        self._gamblers = [_Gamblers.fresh() for _ in range(n_regions)]
+        self._gamblers = [Gamblers.fresh() for _ in range(n_regions)]
         self._log_threshold = float(np.log(2.0)) + self.log_share
 
     def _append(self, region: int, labels: CodeArray) -> None:
@@ -182,7 +193,7 @@ class Betting(Sequence):
     @classmethod
     def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
         """Return the limits after each label of a single stream."""
-        return Interval(*_Gamblers.fresh().take(labels, cls(1, alpha)._log_threshold, implementation))
+        return Interval(*Gamblers.fresh().take(labels, cls(1, alpha)._log_threshold, implementation))
 
     def state(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""
@@ -201,6 +212,6 @@ class Betting(Sequence):
             rule = f"be one pair per region on a grid of {_GRID_SIZE:,} rates"
             raise InvalidValueError("gamblers", rule, got=shown(gamblers))
         self._gamblers = [
-            _Gamblers.from_dict(one, int(n), int(k))
+            Gamblers.from_dict(one, int(n), int(k))
             for one, n, k in zip(gamblers, self.counts, self.positives, strict=True)
         ]

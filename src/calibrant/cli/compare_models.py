@@ -1,0 +1,96 @@
+"""`calibrant compare-models`: which model is better, on the same rows."""
+
+from math import isnan
+from typing import Any
+
+import click
+
+from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._text import render
+from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
+from calibrant.cli._input import labelled, sample_of
+from calibrant.cli._output import note, paragraph, print_json, remark, table
+from calibrant.cli._words import in_options
+
+
+@option.command("Is one model better than another? What is proved.")
+@option.data
+@click.option("--score", multiple=True, metavar="COLUMN", help="Column of probabilities of one model; give it once for "
+              "each model.")  # fmt: skip
+@option.label
+@option.skip_missing
+@option.confidence(0.95)
+@click.option("--clip", type=float, default=0.001, show_default=True, metavar="SIZE", help="For the log loss, clip "
+              "probabilities to [SIZE, 1 - SIZE].")  # fmt: skip
+@option.most_rows
+@option.seed
+@option.classes
+@option.reading
+@option.common
+def command(**options: Any) -> None:
+    """Say which model is better: paired differences in loss, with limits that hold for all pairs of models at once.
+
+    The models must have been chosen and trained before these rows were looked at. Scores must be probabilities.
+
+    Examples
+    --------
+    calibrant compare-models scores.csv --score old --score new --label y
+    calibrant compare-models scores.parquet --score a --score b --score c --label y --json
+    """
+    from calibrant import compare_models
+    from calibrant._compare_models import number_or_none
+
+    names = options["score"]
+    if len(names) < 2:
+        got = "none" if not names else f"only {names[0]!r}"
+        raise RefusedError("--score", "be given once for each of at least two models", got=got)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise RefusedError("--score", "name different columns", got=f"{repeated[0]!r} more than once")
+    with labelled(options | {"score": names[0]}) as (source, data, labels):
+        n_rows, draw = sample_of(data, options)
+        columns = [
+            source.scored({"score": name, "label": options["label"]}, skip_missing=options["skip_missing"])
+            for name in names
+        ]
+        samples = [one.with_classes(**labels).collect(draw=draw) for one in columns]
+        facts = samples[0].facts(drawn=False)
+    if draw is not None:
+        drawn = samples[0].scores.size
+        remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
+    found = compare_models(
+        samples[0].labels,
+        {name: sample.scores for name, sample in zip(names, samples, strict=True)},
+        confidence_level=options["confidence"],
+        clip=options["clip"],
+        random_state=options["seed"],
+        **labels,
+    )
+    if options["as_json"]:
+        counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows}
+        print_json({"command": "compare-models", **found.to_dict(), **counts})
+        return
+    paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}.", bold=True)
+    measured = zip(found.models, found.brier, found.log_loss, found.auc, found.ece, strict=True)
+    cells = [(model, *(number_or_none(value) for value in values)) for model, *values in measured]
+    table(("model", "Brier", "log loss", "AUC", "ECE"), cells)
+    table(
+        ("difference", "measure", "value", "limits", "basis"),
+        [
+            (
+                f"{one.first} minus {one.second}",
+                one.measure,
+                nearest(one.value),
+                "none" if isnan(one.lower) else limits(one.lower, one.upper),
+                "proved" if one.is_proved else "asymptotic",
+            )
+            for one in found.differences
+        ],
+    )
+    paragraph(
+        f"{rows(found.n_rows)}. With {percent(found.confidence_level)} confidence, all limits called proved hold at "
+        f"once. For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has no limits."
+    )
+    for text in facts.notes:
+        note(render(text, in_options))

@@ -1,0 +1,63 @@
+"""`calibrant compare-models`: the numbers of compare_models, and clear errors."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant import compare_models
+
+COLUMNS = ("--score", "new", "--score", "old", "--label", "y")
+
+
+@pytest.fixture
+def rows(folder: Path) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    rate = rng.uniform(size=3_000)
+    found = {"new": rate, "old": 0.25 + 0.5 * rate, "y": (rng.uniform(size=3_000) < rate).astype(int)}
+    pq.write_table(pa.table(found), folder / "two.parquet")
+    return found
+
+
+def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant: Any) -> None:
+    found = calibrant("compare-models", "two.parquet", *COLUMNS, "--json").json
+    expected = compare_models(rows["y"], {name: rows[name] for name in ("new", "old")})
+    assert found["differences"] == expected.to_dict()["differences"]
+    assert found["rows_compared"] == 3_000
+    told = calibrant("compare-models", "two.parquet", *COLUMNS).out
+    assert told.startswith("'new' is better than 'old'.")
+    assert "proved" in told
+    assert "asymptotic" in told
+    assert "nan" not in told.lower().replace("names", "")
+
+
+def test_a_sample_has_the_same_rows_for_all_models(rows: dict[str, np.ndarray], calibrant: Any) -> None:
+    found = calibrant("compare-models", "two.parquet", *COLUMNS, "--most-rows", "500", "--json").json
+    assert found["best"] is None or found["best"] == "new"
+    assert 400 < found["rows_compared"] < 600
+    brier = {one["model"]: one["brier"] for one in found["models"]}
+    assert brier["new"] < 0.2  # rows of another sample than the labels would make it 1/3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--score", "new", "--label", "y"),
+            "--score must be given once for each of at least two models; got only 'new'",
+        ),
+        (("--score", "new", "--score", "new", "--label", "y"), "--score must name different columns"),
+        (("--score", "new", "--score", "y", "--label", "y"), "--score and --label must be different columns"),
+        (("--score", "new", "--score", "nix", "--label", "y"), "score column 'nix' must be in the data"),
+        ((*COLUMNS, "--clip", "0.6"), "clip must be a number strictly between 0 and 0.5; got 0.6"),
+    ],
+    ids=["one", "repeated", "label", "unknown", "clip"],
+)
+@pytest.mark.usefixtures("rows")
+def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibrant: Any) -> None:
+    answer = calibrant("compare-models", "two.parquet", *options)
+    assert answer.code == 2
+    assert message in answer.err

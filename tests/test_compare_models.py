@@ -1,0 +1,199 @@
+"""Which model is better: limits of paired differences that hold for all pairs, both losses, and every look."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibrant import SequentialModelComparison, compare_models
+from calibrant.metrics import auc
+from calibrant.metrics.auc import delong
+
+RATES, SHARES = np.array([0.02, 0.5, 0.97]), np.array([0.6, 0.3, 0.1])
+MODELS = {"true": RATES, "blind at the top": np.array([0.02, 0.5, 0.2]), "sure": np.array([0.0, 0.4, 1.0])}
+
+
+def drawn(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    kind = rng.choice(3, p=SHARES, size=n)
+    return (rng.uniform(size=n) < RATES[kind]).astype(int), {name: value[kind] for name, value in MODELS.items()}
+
+
+def expected(name: str, measure: str) -> float:
+    given = MODELS[name] if measure == "Brier score" else np.clip(MODELS[name], 0.001, 0.999)
+    if measure == "Brier score":
+        return float(SHARES @ (RATES * (1 - given) ** 2 + (1 - RATES) * given**2))
+    return float(-SHARES @ (RATES * np.log(given) + (1 - RATES) * np.log(1 - given)))
+
+
+def is_missed(found) -> bool:
+    return any(
+        not one.lower <= expected(one.first, one.measure) - expected(one.second, one.measure) <= one.upper
+        for one in found.differences
+        if one.is_proved
+    )
+
+
+def slow_delong(codes: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of a positive and a negative row, as in the paper."""
+    kernels = [np.sign(np.subtract.outer(score[codes == 1], score[codes == 0])) / 2 + 0.5 for score in scores]
+    of_positive = np.array([kernel.mean(axis=1) for kernel in kernels])
+    of_negative = np.array([kernel.mean(axis=0) for kernel in kernels])
+    covariance = sum(np.atleast_2d(np.cov(part)) / part.shape[1] for part in (of_positive, of_negative))
+    return of_positive.mean(axis=1), covariance
+
+
+@pytest.mark.slow
+def test_all_pairs_and_losses_hold_at_once() -> None:
+    rng = np.random.default_rng(1)
+    missed = sum(is_missed(compare_models(*drawn(rng, 200), confidence_level=0.9, classes=(0, 1))) for _ in range(120))
+    assert stats.binomtest(missed, 120, 0.1, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_limits_hold_however_the_rows_are_sorted() -> None:
+    rng = np.random.default_rng(2)
+    missed = 0
+    for seed in range(80):
+        y, models = drawn(rng, 200)
+        order = np.lexsort([models["sure"], y])
+        ordered = {name: value[order] for name, value in models.items()}
+        missed += is_missed(compare_models(y[order], ordered, confidence_level=0.9, classes=(0, 1), random_state=seed))
+    assert stats.binomtest(missed, 80, 0.1, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_sequence_may_be_looked_at_after_every_batch() -> None:
+    rng = np.random.default_rng(3)
+    ever = 0
+    for _ in range(40):
+        race = SequentialModelComparison(list(MODELS), confidence_level=0.9)
+        looks = [race.update(*drawn(rng, 20)).result() for _ in range(20)]
+        ever += any(map(is_missed, looks))
+    assert stats.binomtest(ever, 40, 0.1, alternative="greater").pvalue > 1e-3
+
+
+def test_sequence_does_not_depend_on_the_batches_and_can_be_saved() -> None:
+    y, models = drawn(np.random.default_rng(4), 900)
+    whole = SequentialModelComparison(list(MODELS)).update(y, models).result()
+    race = SequentialModelComparison(list(MODELS))
+    for part in np.array_split(np.arange(900), 7):
+        race.update(y[part], {name: value[part] for name, value in models.items()})
+        race = SequentialModelComparison.from_dict(json.loads(json.dumps(race.to_dict())))
+    for one, other in zip(whole.differences, race.result().differences, strict=True):
+        assert (one.lower, one.upper) == (other.lower, other.upper)
+        assert one.value == pytest.approx(other.value)
+    wider = SequentialModelComparison(list(MODELS), confidence_level=0.999).update(y, models).result()
+    assert all(
+        a.lower <= b.lower and b.upper <= a.upper for a, b in zip(wider.differences, whole.differences, strict=True)
+    )
+
+
+def test_better_model_is_found_and_the_verdict_says_so() -> None:
+    y, models = drawn(np.random.default_rng(5), 20_000)
+    found = compare_models(y, models)
+    assert found.best == "true"
+    assert found.verdict == "'true' is better than every other model"
+    assert found.sentence().startswith(
+        "'true' is better than every other model, with 95% confidence, from 20,000 rows."
+    )
+    two = compare_models(y, {"one": models["true"], "other": models["true"]})
+    assert two.best is None
+    assert two.verdict == "the data cannot tell 'one' from 'other'"
+    assert two.differences[0].upper < 0.001
+    assert math.isnan(two.differences[2].lower)
+    assert "no limits" in str(two)
+
+
+def test_losses_that_disagree_are_both_told() -> None:
+    # a surely wrong answer costs the log loss far more than the Brier score
+    rng = np.random.default_rng(6)
+    y = (rng.uniform(size=40_000) < 0.06).astype(int)
+    found = compare_models(y, {"bold": np.full(y.size, 0.001), "timid": np.full(y.size, 0.25)})
+    assert found.verdict == "'bold' has the lower Brier score, 'timid' the lower log loss"
+
+
+def test_swapping_two_models_mirrors_the_limits() -> None:
+    y, models = drawn(np.random.default_rng(7), 500)
+    one, other = (
+        compare_models(y, {name: models[name] for name in names}) for names in (("true", "sure"), ("sure", "true"))
+    )
+    for a, b in zip(one.differences, other.differences, strict=True):
+        assert (a.lower, a.upper) == pytest.approx((-b.upper, -b.lower), abs=2e-4, nan_ok=True)
+
+
+def test_delong_is_that_of_the_paper() -> None:
+    rng = np.random.default_rng(8)
+    for n in (7, 30, 200):
+        codes = np.arange(n) % 3 % 2
+        scores = [rng.normal(size=n) + codes, rng.integers(0, 4, size=n) / 4, np.zeros(n)]
+        for fast, slow in zip(delong(codes, scores), slow_delong(codes, scores), strict=True):
+            np.testing.assert_allclose(fast, slow, atol=1e-12)
+    # worked by hand: four rows, three of four pairs in order
+    found = auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    assert found.value == 0.75
+    assert delong(np.array([0, 0, 1, 1]), [np.array([0.1, 0.4, 0.35, 0.8])])[1] == pytest.approx(0.125)
+    assert found.heuristic
+
+
+@pytest.mark.slow
+def test_delong_limits_hold_about_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(9)
+    true, held = stats.norm.cdf(1 / math.sqrt(2)), 0
+    for _ in range(400):
+        codes = np.repeat([0, 1], [150, 80])
+        found = auc(codes, rng.normal(size=230) + codes, confidence_level=0.9)
+        held += found.lower <= true <= found.upper
+    assert stats.binomtest(held, 400, 0.9).pvalue > 1e-3
+
+
+def test_numbers_come_as_frames_and_json() -> None:
+    y, models = drawn(np.random.default_rng(10), 300)
+    found = compare_models(y, models)
+    assert list(found.to_frame()["measure"][:3]) == ["Brier score", "log loss", "AUC"]
+    assert len(found.to_frame()) == 9
+    assert list(found.models_frame().index) == list(models)
+    assert found.models_frame().loc["true", "brier"] == pytest.approx(np.mean((y - models["true"]) ** 2))
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [model["model"] for model in told["models"]] == list(models)
+    assert repr(found).startswith("<ModelComparison: ")
+
+
+def test_few_rows_and_one_class_are_answered_honestly() -> None:
+    y, models = drawn(np.random.default_rng(11), 10)
+    assert "cannot tell" in compare_models(y, models, classes=(0, 1)).verdict
+    one = compare_models(np.zeros(50, int), {"a": np.full(50, 0.1), "b": np.full(50, 0.2)}, classes=(0, 1))
+    assert np.isnan(one.auc).all()
+    assert "inf" not in str(one)
+
+
+@pytest.mark.parametrize(
+    ("y", "models", "message"),
+    [
+        ([0, 1], {"a": [0.1, 0.2]}, "models must be at least two; got 1"),
+        ([0, 1], [0.1, 0.2], "models must be a mapping from name to scores"),
+        ([0, 1], {1: [0.1, 0.2], "1": [0.1, 0.3]}, "models must have different names; got '1' more than once"),
+        (
+            [0, 1],
+            {"a": [0.1, 0.2], "b": [0.1]},
+            "scores and y of model 'b' must have the same number of rows; got 1 and 2",
+        ),
+        ([0, 1], {"a": [0.1, 0.2], "b": [0.1, 1.2]}, "scores of model 'b' must be probabilities in"),
+        ([0, 1], {"a": [0.1, 0.2], "b": [0.1, math.nan]}, "scores of model 'b' must"),
+        ([0, 0], {"a": [0.1, 0.2], "b": [0.1, 0.2]}, "y must hold two classes; got one class only"),
+    ],
+    ids=["one", "bare", "names", "rows", "range", "missing", "class"],
+)
+def test_bad_input_is_refused_by_name(y, models, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        compare_models(y, models)
+
+
+def test_a_sequence_knows_its_models() -> None:
+    race = SequentialModelComparison(["a", "b"])
+    with pytest.raises(ValueError, match="models must have scores for 'a', 'b'; got 'a'"):
+        race.update([0, 1], {"a": [0.1, 0.2]})
+    with pytest.raises(TypeError, match="models must be names of models"):
+        SequentialModelComparison("ab")
+    assert race.result().verdict == "the data cannot tell 'a' from 'b'"
