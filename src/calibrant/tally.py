@@ -17,6 +17,7 @@ from calibrant._params import Integer, Number, check_state
 from calibrant._state import check_schema
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
 
@@ -118,6 +119,8 @@ class Tally:
         Sums of importance weights, where they were given.
     absorbed : Tally or None
         What was seen at the edges that bins absorb; these rows count in their bins too.
+    groups : GroupCounts or None
+        How many groups have so many rows and positives in a region, where rows have groups.
 
     Examples
     --------
@@ -134,6 +137,7 @@ class Tally:
     partition: str | None = None
     weights: WeightSums | None = field(default=None, repr=False)
     absorbed: "Tally | None" = field(default=None, repr=False)
+    groups: GroupCounts | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("counts", "positives"):
@@ -151,6 +155,11 @@ class Tally:
         object.__setattr__(self, "uncounted", Integer(0).check("uncounted", self.uncounted))
         if self.n_rows > _MOST_ROWS_IN_ALL:
             raise InvalidValueError("counts", "add up to at most 2**62 rows", got=str(self.n_rows))
+        if self.groups is not None and (
+            self.groups.region.max(initial=-1) >= rows.size
+            or not all(map(np.array_equal, self.groups.totals(rows.size), (rows, hits)))
+        ):
+            raise InvalidValueError("groups", "add up to the rows and the positives of every region")
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, positives: ArrayLike, *, partition: Partition | None = None) -> Self:
@@ -194,9 +203,15 @@ class Tally:
         *,
         weights: FloatArray | None = None,
         repeats: IntArray | None = None,
+        groups: IntArray | None = None,
         threads: int = 1,
     ) -> Self:
         """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for."""
+        if groups is not None:
+            regions = partition.membership(prepared, threads=threads)
+            table = GroupCounts.of(regions, codes, groups)
+            totals = table.totals(partition.n_regions)
+            return cls(*totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table)
         if partition.has_absorbed:
             bins = partition.as_bins()
             cells = cls._of(bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads)
@@ -226,12 +241,14 @@ class Tally:
         if partition.has_absorbed:
             cells = partition.as_bins().absorbed_cells
             absorbed = Tally(self.counts[cells], self.positives[cells])
-        return Tally(counts, positives, uncounted, partition.fingerprint, weights, absorbed)
+        groups = None if self.groups is None else self.groups.regrouped(regions)
+        return Tally(counts, positives, uncounted, partition.fingerprint, weights, absorbed, groups)
 
     def part(self, regions: slice) -> "Tally":
         """Some of the regions, as a tally of no partition in particular."""
         weights = None if self.weights is None else self.weights.part(regions)
-        return Tally(self.counts[regions], self.positives[regions], weights=weights)
+        groups = None if self.groups is None else self.groups.part(regions, self.n_regions)
+        return Tally(self.counts[regions], self.positives[regions], weights=weights, groups=groups)
 
     @property
     def n_regions(self) -> int:
@@ -260,6 +277,8 @@ class Tally:
         if (self.weights is None) != (other.weights is None):
             rule = "both have importance weights, or neither, to be added"
             raise InvalidValueError("tallies", rule, got="one with weights")
+        if (self.groups is None) != (other.groups is None):
+            raise InvalidValueError("tallies", "both have groups, or neither, to be added", got="one with groups")
         return Tally(
             self.counts + other.counts,
             self.positives + other.positives,
@@ -267,6 +286,7 @@ class Tally:
             self.partition,
             None if self.weights is None or other.weights is None else self.weights + other.weights,
             None if self.absorbed is None or other.absorbed is None else self.absorbed + other.absorbed,
+            None if self.groups is None or other.groups is None else self.groups + other.groups,
         )
 
     def __radd__(self, other: object) -> "Tally":
@@ -290,6 +310,7 @@ class Tally:
             "partition": self.partition,
             "weights": None if self.weights is None else self.weights.to_dict(),
             **({} if self.absorbed is None else {"absorbed": self.absorbed.to_dict()}),
+            **({} if self.groups is None else {"groups": self.groups.to_dict()}),
         }
 
     @classmethod
@@ -300,7 +321,9 @@ class Tally:
         if state["partition"] is not None and not isinstance(state["partition"], str):
             raise InvalidTypeError("partition", "be a fingerprint, or None", got=type(state["partition"]).__name__)
         absorbed = None if state.get("absorbed") is None else Tally.from_dict(state["absorbed"])
-        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], weights, absorbed)
+        groups = None if state.get("groups") is None else GroupCounts.from_dict(state["groups"])
+        sums = weights, absorbed, groups
+        tally = cls(state["counts"], state["positives"], state["uncounted"], state["partition"], *sums)
         if weights is not None and (np.isinf(weights.smallest) & (tally.counts > 0)).any():
             raise InvalidValueError("weights", "have a smallest weight in every region with rows")
         return tally

@@ -20,6 +20,7 @@ from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work, grouped
 from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.faults import Place
+from calibrant.rows.groups import Groups
 from calibrant.rows.reach import Reach
 from calibrant.rows.sample import COLLECT_LIMIT, Seal, Sizes, Taken
 from calibrant.tally import Tally
@@ -51,6 +52,8 @@ class MemoryRows(ScoredData):
         Threads for very large data.
     skipped : int
         Rows that were left out because their label is missing.
+    groups : Groups, optional
+        The group of each row; whole groups are drawn.
     """
 
     scores: Any
@@ -63,6 +66,7 @@ class MemoryRows(ScoredData):
     partition: Partition | None = None
     threads: int = 1
     skipped: int = 0
+    groups: Groups | None = None
 
     def skipped_rows(self) -> int:
         """How many rows were left out because their label is missing."""
@@ -106,6 +110,7 @@ class MemoryRows(ScoredData):
             repeats=None if self.repeats is None else self.repeats[index],
             weights=None if self.weights is None else self.weights[index],
             segment=None if self.segment is None else self.segment[index],
+            groups=None if self.groups is None else self.groups.take(index),
         )
 
     def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
@@ -154,11 +159,14 @@ class MemoryRows(ScoredData):
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
     def hash_limit(self, seed: int, rows: int) -> int:
-        """The limit of the draw of exactly so many rows."""
-        return int(smallest(Draw(seed, 0).hashes(position_keys(0, len(self))), rows).max()) + 1
+        """The limit of the draw of exactly so many rows; of groups, where rows have groups."""
+        keys = position_keys(0, len(self)) if self.groups is None else self.groups.present_keys
+        return int(smallest(Draw(seed, 0).hashes(keys), rows).max()) + 1
 
     def chosen(self, draw: Draw) -> BoolArray:
-        """Which rows are drawn."""
+        """Which rows are drawn; with groups, whole groups."""
+        if self.groups is not None:
+            return np.asarray(Draw(draw.seed, draw.limit).chosen(self.groups.keys)[self.groups.codes])
         keys = position_keys(0, len(self))
         if draw.limits is None or self.segment is None:
             return draw.chosen_of([(None, slice(None))], keys)
@@ -204,7 +212,13 @@ class MemoryRows(ScoredData):
                     check_in_range(self.scores, low, high)
         weights = self.weights if weighted else None
         tally = Tally._of(
-            partition, self.prepared, self.codes, weights=weights, repeats=self.repeats, threads=self.threads
+            partition,
+            self.prepared,
+            self.codes,
+            weights=weights,
+            repeats=self.repeats,
+            groups=None if self.groups is None else self.groups.codes,
+            threads=self.threads,
         )
         return tally, self.known, Reach.of(self.scores) if partition.bins_by_segment else Reach()
 

@@ -1,6 +1,7 @@
 """One reader of scores and labels, whatever holds them."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from calibrant._input import as_frequencies, as_scores, as_weights, check_same_length, column_count
 from calibrant._labels import encode_labels
@@ -9,6 +10,7 @@ from calibrant.errors import InvalidTypeError
 from calibrant.partition import Partition
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows.base import ScoredData
+from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 
 
@@ -21,6 +23,7 @@ def read_rows(
     segments: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     partition: Partition | None = None,
     threads: int = 1,
 ) -> ScoredData:
@@ -43,12 +46,15 @@ def read_rows(
         Whole numbers: how many identical rows each row stands for.
     importance_weight : array-like of shape (n,), optional
         Weights of rows in sums.
+    groups : array-like of shape (n,), optional
+        Which rows belong together: whole numbers, dates or text, equal for the rows of one group.
     partition : Partition, optional
         A partition fixed beforehand, which prepares the scores itself.
     threads : int
         Threads for very large data.
     """
-    beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
+    weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
+    beside = {"segments": segments, "groups": groups, **weighting}
     if isinstance(scores, ScoredData):
         check_nothing_beside(y=y, **beside)
         return scores.with_classes(classes, pos_label)
@@ -59,13 +65,20 @@ def read_rows(
     )
     repeats = None if sample_weight is None else as_frequencies(sample_weight, len(codes))
     weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
+    together = None
+    if groups is not None:
+        for name, value in weighting.items():
+            if value is not None:
+                raise InvalidTypeError(name, "be None where rows have groups", advice="repeat the rows instead")
+        together = Groups.of(groups, len(codes))
     if partition is not None:
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
         check_same_length(prepared, codes)
-        return MemoryRows(prepared, codes, known, repeats, weights, partition=partition, threads=threads)
+        fixed = MemoryRows(prepared, codes, known, repeats, weights, partition=partition, threads=threads)
+        return replace(fixed, groups=together)
     checked = as_scores(scores, positive_column=known.positive_index)
     check_same_length(checked, codes)
-    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads)
+    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads, groups=together)
     return (rows if segments is None else rows.in_segments(*segment_kinds(segments))).without_empty()
 
 

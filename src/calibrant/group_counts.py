@@ -1,0 +1,190 @@
+"""What was seen of groups, rows that belong together: how many groups have so many rows and positives in a region."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._input import as_array
+from calibrant._params import Integer, check_state
+from calibrant._typing import ArrayLike, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+_COLUMNS = ("region", "rows", "positives", "size", "number")
+_LARGEST_CODE = 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCounts:
+    """A table: so many groups have so many rows, so many of them positive, in a region.
+
+    The entries are sorted and differ, so that any split of the data into whole groups, merged in any order, gives the
+    identical table. A group with rows in several regions is part of several entries.
+
+    Attributes
+    ----------
+    region, rows, positives : int arrays
+        The region; a group's rows there, at least 1; and how many of them are positive.
+    size : int array or None
+        The group's rows in all regions and in none. Left out where every row counts the same.
+    number : int array
+        How many groups have this combination.
+    n_groups : int
+        Groups in all, those without a row in any region too.
+
+    Examples
+    --------
+    >>> counts = GroupCounts.of([0, 0, 1, 0, 0], [1, 0, 1, 1, 0], [7, 7, 7, 8, 8]).without_sizes()
+    >>> counts.region, counts.rows, counts.positives, counts.number
+    (array([0, 1]), array([2, 1]), array([1, 1]), array([2, 1]))
+    """
+
+    region: IntArray
+    rows: IntArray
+    positives: IntArray
+    size: IntArray | None
+    number: IntArray
+    n_groups: int
+
+    @classmethod
+    def of(cls, regions: ArrayLike, codes: ArrayLike, groups: ArrayLike) -> Self:
+        """Count rows: the region of each, -1 for none; its label, 0 or 1; and the number of its group."""
+        region, positive, group = (np.asarray(values).astype(np.int64) for values in (regions, codes, groups))
+        n_regions = int(region.max(initial=-1)) + 1
+        sizes = np.bincount(group) if group.size else np.zeros(0, dtype=np.int64)
+        keys = (group * n_regions + region) * 2 + positive
+        keys = np.sort(keys[region >= 0])
+        starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
+        rows = np.diff(starts, append=keys.size)
+        hits = np.add.reduceat(keys & 1, starts) if starts.size else starts
+        owner, place = np.divmod(keys[starts] >> 1, max(n_regions, 1))
+        return cls.from_cells(place, rows, hits, sizes[owner], None, int(np.count_nonzero(sizes)))
+
+    @classmethod
+    def from_cells(
+        cls,
+        region: IntArray,
+        rows: IntArray,
+        positives: IntArray,
+        size: IntArray | None,
+        number: IntArray | None,
+        n_groups: int,
+    ) -> Self:
+        """Sort entries and add up equal ones; `number` None: every entry is one group."""
+        columns = [region, rows, positives] if size is None else [region, rows, positives, size]
+        arrays = [np.asarray(column, dtype=np.int64) for column in columns]
+        how_many = np.ones(len(region), dtype=np.int64) if number is None else np.asarray(number, dtype=np.int64)
+        found, counts = _added_up(arrays, how_many)
+        return cls(found[0], found[1], found[2], None if size is None else found[3], counts, n_groups)
+
+    def without_sizes(self) -> "GroupCounts":
+        """The table without the groups' own sizes: all that is needed where every row counts the same."""
+        if self.size is None:
+            return self
+        return GroupCounts.from_cells(self.region, self.rows, self.positives, None, self.number, self.n_groups)
+
+    def regrouped(self, regions: IndexArray) -> "GroupCounts":
+        """Rename regions; those sent to -1 are left out. Regions with groups cannot become one.
+
+        A group with rows in both would have to be found again.
+        """
+        kept = regions[regions >= 0]
+        if np.unique(kept).size < kept.size:
+            rule = "keep their regions apart where rows have groups, because a group may have rows in several"
+            raise InvalidValueError("tallies", rule, advice="count the rows again over the new regions")
+        inside = regions[self.region] >= 0
+        size = None if self.size is None else self.size[inside]
+        columns = regions[self.region][inside], self.rows[inside], self.positives[inside], size
+        return GroupCounts.from_cells(*columns, self.number[inside], self.n_groups)
+
+    def part(self, regions: slice, n_regions: int) -> "GroupCounts":
+        """The entries of some of the regions."""
+        renamed = np.full(n_regions, -1)
+        kept = np.arange(n_regions)[regions]
+        renamed[kept] = np.arange(kept.size)
+        return self.regrouped(renamed)
+
+    def totals(self, n_regions: int) -> tuple[IntArray, IntArray]:
+        """Rows and positives of each region."""
+        counts, positives = np.zeros((2, n_regions), dtype=np.int64)
+        np.add.at(counts, self.region, self.number * self.rows)
+        np.add.at(positives, self.region, self.number * self.positives)
+        return counts, positives
+
+    def __add__(self, other: "GroupCounts") -> "GroupCounts":
+        """The table of both; no group may have rows in both."""
+        if (self.size is None) != (other.size is None):
+            raise InvalidValueError("tallies", "both know the sizes of groups, or neither, to be added")
+        size = None if self.size is None or other.size is None else np.concatenate([self.size, other.size])
+        region, rows, positives, number = (
+            np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in ("region", "rows", "positives", "number")
+        )
+        return GroupCounts.from_cells(region, rows, positives, size, number, self.n_groups + other.n_groups)
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain JSON values."""
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        lists = {name: None if column is None else column.tolist() for name, column in columns.items()}
+        return {**lists, "n_groups": self.n_groups}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, (*_COLUMNS, "n_groups"))
+        region, rows, positives, number = (
+            _whole(state[name], name) for name in ("region", "rows", "positives", "number")
+        )
+        size = None if state["size"] is None else _whole(state["size"], "size")
+        if not region.size == rows.size == positives.size == number.size == (region if size is None else size).size:
+            raise InvalidValueError("groups", "have one entry per combination in every column", got="different lengths")
+        n_groups = Integer(0).check("n_groups", state["n_groups"])
+        if (positives > rows).any() or (rows < 1).any() or (number < 1).any():
+            raise InvalidValueError("groups", "have at least one row, and positives between 0 and the rows")
+        if size is not None and (size < rows).any():
+            raise InvalidValueError("size of a group", "be at least its rows in a region")
+        held: IntArray = np.zeros(int(region.max(initial=-1)) + 1, dtype=np.int64)
+        np.add.at(held, region, number)
+        if held.max(initial=0) > n_groups:
+            raise InvalidValueError("n_groups", "be at least the groups of every region", got=str(n_groups))
+        return cls.from_cells(region, rows, positives, size, number, n_groups)
+
+
+def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:
+    """The distinct combinations of the columns, sorted, and the sums of `number` over each."""
+    bases = [int(column.max(initial=0)) + 1 for column in columns]
+    if np.prod([float(base) for base in bases]) < _LARGEST_CODE:
+        code = np.zeros(number.size, dtype=np.int64)
+        for column, base in zip(columns, bases, strict=True):
+            code = code * base + column
+        if (number == 1).all():
+            distinct, sums = np.unique(code, return_counts=True)
+        else:
+            distinct, place = np.unique(code, return_inverse=True)
+            sums = np.zeros(distinct.size, dtype=np.int64)
+            np.add.at(sums, place, number)
+        found = []
+        for base in reversed(bases):
+            distinct, digit = np.divmod(distinct, base)
+            found.append(digit)
+        return found[::-1], sums.astype(np.int64)
+    order = np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    new = np.any([np.diff(column, prepend=-1) != 0 for column in ordered], axis=0)
+    starts = np.flatnonzero(new)
+    return [column[starts] for column in ordered], np.add.reduceat(number[order], starts)
+
+
+def _whole(values: Any, name: str) -> IntArray:
+    array = as_array(values, name)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidTypeError(name, "be a list of whole numbers", got=f"{array.dtype}, {array.shape}")
+    if array.size and (int(array.min()) < 0 or int(array.max()) > 2**53):
+        raise InvalidValueError(name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}")
+    return array.astype(np.int64)
