@@ -8,8 +8,9 @@ import numpy as np
 
 from calibrant._input import check_rows
 from calibrant._params import CheckedParameters, Optional, Rules, as_generator, check_state
-from calibrant._state import read_limits
-from calibrant._typing import FloatArray, IndexArray, Seed
+from calibrant._state import read_counts, read_limits
+from calibrant._text import shown
+from calibrant._typing import FloatArray, IndexArray, IntArray, Seed
 from calibrant.calibrators._bins import Binned
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Caveat, ImportanceWeights, Population, Statement
@@ -54,6 +55,15 @@ def has_weights(data: ScoredData) -> bool:
     return weighted
 
 
+def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
+    """Refuse importance weights where they have no meaning."""
+    column = data.columns.weight if isinstance(data, ScoredData) else None
+    if importance_weight is not None or column is not None:
+        raise InvalidValueError(
+            "importance_weight", f"be None: {reason}", got="weights", advice="use BinningCalibrator"
+        )
+
+
 def checked_bound(weights: FloatArray, bound: float | None, name: str = "importance_weight") -> float:
     """The bound of the weights, or the largest of them where none is given; raise for weights that break it."""
     if not weights.size or weights.max() < NOTHING:
@@ -67,11 +77,15 @@ def checked_bound(weights: FloatArray, bound: float | None, name: str = "importa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedLimits:
-    """Limits of the weighted rate of each region, which a tally does not tell, and the bound of the weights."""
+    """Limits of the weighted rate of each region, which a tally does not tell, and the bound of the weights.
+
+    `kept` tells how many rows of each region `kept_rows` has, for a curve whose average is taken over them.
+    """
 
     limits: Interval
     bound: float
     bounded: bool
+    kept: IntArray | None = None
 
     @classmethod
     def of(cls, data: MemoryRows, binned: Binned, bound: float | None, random_state: Seed, alpha: float) -> Self:
@@ -92,16 +106,21 @@ class WeightedLimits:
 
     def to_dict(self) -> dict[str, Any]:
         """The limits as plain JSON values."""
-        return {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
+        limits = {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
+        return limits if self.kept is None else {**limits, "kept": self.kept.tolist()}
 
     @classmethod
     def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
         """Read back what `to_dict` wrote; `bound` is the parameter."""
         check_state(state, ("lower", "upper", "bound"))
+        kept = None if state.get("kept") is None else read_counts(state["kept"], "kept", size=tally.n_regions)
+        if kept is not None and (kept > tally.counts).any():
+            raise InvalidValueError("kept", "be at most the rows of each region", got=shown(state["kept"]))
         largest = Evidence(tally, state["bound"]).weight_bound  # which checks it
         if bound is not None and bound != largest:
             raise InvalidValueError("weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}")
-        return cls(Interval(*read_limits(state["lower"], state["upper"], tally.n_regions)), largest, bound is not None)
+        limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
+        return cls(limits, largest, bound is not None, kept)
 
 
 def saved_limits(state: Mapping[str, Any], tally: Tally, bound: float | None) -> WeightedLimits | None:

@@ -13,10 +13,19 @@ from calibrant._labels import Classes
 from calibrant._optional import pa
 from calibrant._params import Choice, Instance, Integer, Rules, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
+from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
+from calibrant.calibrators._weighted import (
+    WeightedLimits,
+    WeightParameter,
+    has_weights,
+    kept_rows,
+    rounded_rows,
+    saved_limits,
+)
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
@@ -47,7 +56,7 @@ class _CurveParameter:
 
 
 @dataclass(eq=False, repr=False)
-class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
+class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, RegionCalibrator):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -76,12 +85,14 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         As in `BinningCalibrator`.
     partition : Partition, default=None
         Bins of the score fixed beforehand, in place of `n_bins`; without segments.
+    weight_bound : float or None, default=None
+        As in `BinningCalibrator`, for `importance_weight`.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may have only one of them.
     random_state : int, Generator, RandomState or None, default=0
-        Seed of the split.
+        Seed of the split, and of what is drawn with weights.
     n_jobs : int or None, default=None
         Threads for very large inputs; results never depend on it.
 
@@ -112,6 +123,11 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
     seen. Rows are counted in fine cells between knots, so that h_b is known up to a small part of V_b, which is added.
 
+    With `importance_weight` all of this is about the weighted population. The intervals of rates are found by bets. To
+    bound D_b, each row is kept with probability w / weight_bound: the rows kept are independent draws from the weighted
+    population, and h_b is the average over them. The curve is fitted to rows repeated by their weight, rounded at
+    random to whole numbers. Nothing is said of masses.
+
     The error budget: 5 % for limits on mass; of the rest, a tenth for D_b and the others for the rates.
 
     Examples
@@ -131,6 +147,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
     _parameter_rules: ClassVar[Rules] = {
         "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
         **CutParameters._parameter_rules,
+        **WeightParameter._parameter_rules,
     }
 
     def fit(
@@ -140,6 +157,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         *,
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Cut the regions, count the rows, fit the curve, and anchor it where the data refute it.
 
@@ -155,6 +173,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             it has 500 rows or more.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
+        importance_weight : array-like of shape (n,), optional
+            As in `BinningCalibrator.fit`; set `weight_bound` too.
 
         Returns
         -------
@@ -170,25 +190,42 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             pos_label=self.pos_label,
             segments=segments,
             sample_weight=sample_weight,
+            importance_weight=importance_weight,
             threads=thread_count(self.n_jobs),
         )
-        return self.fit_binned(data, cut_and_count(data, self))
+        if not has_weights(data):
+            return self.fit_binned(data, cut_and_count(data, self))
+        self._check_interval()
+        data = data.collect()
+        return self.fit_binned(data, cut_and_count(data, self, weighted=True))
 
     def fit_binned(self, data: ScoredData, binned: Binned) -> Self:
         """Fit the curve to rows whose regions are cut and counted already."""
         partition, tally, classes, reach, rows, facts = binned
-        regions = partition.as_bins()
-        grid = Grid.count(rows, regions, _sizes(regions, tally))
-        limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+        regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
+        sizes = _sizes(regions, tally)
+        if tally.weights is None:
+            limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+        else:
+            weighted = WeightedLimits.of(
+                data.collect(), binned, self.weight_bound, self.random_state, self._budgets(weighted=True)[0]
+            )
+            limits, counted = weighted.limits, rows.collect()
+            seen = kept_rows(counted, weighted.bound, self.random_state)
+            weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
+            data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
+            to_fit, sizes = rows.tally(partition)[0], rows.sizes()
+        grid = Grid.count(rows, regions, sizes)
         with np.errstate(all="ignore"):
             whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
-            name, curve = self._fit_curves(whole, grid, regions, tally, limits)
+            name, curve = self._fit_curves(whole, grid, regions, to_fit, limits)
+            grid = grid if weighted is None else Grid.over(seen, grid.cells)
             where = grid.regions(regions)
             moved = anchored(curve, curve.averages(grid), where, curve.regions(regions), limits)
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_moved = np.unique(curve.regions(regions)[shifted]).size
-        self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts)
+        self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted)
         self.score_range_seen_ = reach.seen
         self._warn_if_weak()
         return self
@@ -217,9 +254,10 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         """Whether the curve never falls but for rounding."""
         return isinstance(self.curve, str)
 
-    def _budgets(self) -> tuple[float, float, float]:
+    def _budgets(self, *, weighted: bool = False) -> tuple[float, float, float]:
         """What the rates, the distribution within regions, and the limits on mass may miss."""
-        for_rates, for_mass = budgets(error_budget(self.confidence_level))
+        alpha = error_budget(self.confidence_level)
+        for_rates, for_mass = (alpha, 0.0) if weighted else budgets(alpha)
         return for_rates * (1.0 - CURVE_SHARE), for_rates * CURVE_SHARE, for_mass
 
     def _set_curve(
@@ -233,17 +271,22 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         limits: Interval,
         classes: Classes,
         facts: RowFacts,
+        weighted: WeightedLimits | None,
     ) -> None:
         """Derive the guarantee from the curve as it is, however it came about."""
-        for_rates, for_curve, for_mass = self._budgets()
+        for_rates, for_curve, for_mass = self._budgets(weighted=weighted is not None)
         method = get_method(self.interval)
         regions = partition.as_bins()
         average, unknown = averages
-        between = rows_between(partition, tally).counts
-        distance = kolmogorov_distance(between, for_curve)
-        # an edge that a region absorbs has at most this share of it, and as many rows
-        absorbed = np.maximum(absorbed_shares(partition, for_rates), 1.0 - between / np.maximum(tally.counts, 1))
-        spread = curve.variation(regions) * np.where(between < tally.counts, distance + absorbed, distance)
+        if weighted is not None and weighted.kept is not None:
+            distance = kolmogorov_distance(weighted.kept, for_curve)
+        else:
+            between = rows_between(partition, tally).counts
+            distance = kolmogorov_distance(between, for_curve)
+            # an edge that a region absorbs has at most this share of it, and as many rows
+            absorbed = np.maximum(absorbed_shares(partition, for_rates), 1.0 - between / np.maximum(tally.counts, 1))
+            distance = np.where(between < tally.counts, distance + absorbed, distance)
+        spread = curve.variation(regions) * distance
         asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
         said = Statement.about(partition, split=self.split not in (None, "auto"), n_bins=asked, theorem=method.theorem)
         guarantee = Guarantee.from_limits(
@@ -251,13 +294,14 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
             tally,
             limits,
             confidence_level=self.confidence_level,
-            method=method.name,
+            method=method.name if weighted is None else "betting",
             value=average,
             positive_label=classes.positive,
-            statement=replace(said, claim=Claim.AVERAGE),
+            statement=replace(said if weighted is None else weighted.said(said), claim=Claim.AVERAGE),
         )
-        mass = mass_limits(partition, tally, for_mass)
+        mass = None if weighted is not None else mass_limits(partition, tally, for_mass)
         guarantee = replace(guarantee, mass_limits=mass, margin=spread + unknown)
+        self._weighted = weighted
         self._set_fitted(partition, tally, guarantee, classes, facts)
         self.curve_, self.n_anchored_, self._curve, self._unknown = name, n_anchored, curve, unknown
         margin = spread + unknown
@@ -324,9 +368,15 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, RegionCalibrator):
         if ((average < low - unknown) | (average > high + unknown)).any():
             raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
         moved = Integer(0).check("anchored", saved["anchored"])
-        limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
-        facts = RowFacts.from_dict(state)
-        self._set_curve(saved["name"], curve, (average, unknown), moved, partition, tally, limits, classes, facts)
+        weighted = saved_limits(state, tally, self.weight_bound)
+        if weighted is None:
+            limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+        elif weighted.kept is None:
+            raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
+        else:
+            limits = weighted.limits
+        facts, averages = RowFacts.from_dict(state), (average, unknown)
+        self._set_curve(saved["name"], curve, averages, moved, partition, tally, limits, classes, facts, weighted)
 
 
 def automatic_regions(n_rows: int) -> int:

@@ -13,7 +13,8 @@ from calibrant._input import as_scores, check_rows
 from calibrant._labels import Classes
 from calibrant._params import Number, check_state
 from calibrant._text import Text
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.calibrators._weighted import check_no_weights, checked_bound, has_weights, weights_of
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
@@ -36,6 +37,7 @@ class CurveCalibrator(ScoreCalibrator):
 
     _learned: ClassVar[tuple[str, ...]]
     _claim: ClassVar[NoGuarantee]
+    _takes_weights: ClassVar[bool] = True
 
     pos_label: Hashable = None
     classes: ArrayLike | None = None
@@ -56,7 +58,12 @@ class CurveCalibrator(ScoreCalibrator):
         """Raise for scores that the curve has no value for."""
 
     def fit(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the curve.
 
@@ -69,17 +76,32 @@ class CurveCalibrator(ScoreCalibrator):
             Labels of two classes.
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0: how much each row counts. Whole numbers count as so many identical rows.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        rows = read_rows(
-            scores, y, classes=self.classes, pos_label=self.pos_label, sample_weight=sample_weight
-        ).collect()
+        if not self._takes_weights:
+            check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
+        data = read_rows(
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            sample_weight=sample_weight,
+            importance_weight=importance_weight,
+        )
+        weighted, rows = has_weights(data), data.collect()
         self._check_scores(rows.scores)
-        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, rows.repeats), rows.known)
+        repeats: IntArray | FloatArray | None = rows.repeats
+        if weighted:
+            repeats = weights_of(rows)
+            checked_bound(repeats, None)
+            rows, repeats = rows.take(repeats > 0.0), repeats[repeats > 0.0]
+        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, repeats), rows.known)
         self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 

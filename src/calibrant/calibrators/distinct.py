@@ -14,25 +14,25 @@ class DistinctScores:
     """Distinct scores, increasing, with the rows and the positive rows at each.
 
     This makes every fit independent of the order of rows, makes a weight the same as repeated rows, and merges ties
-    before any pooling.
+    before any pooling. Of rows with importance weights, counts are sums of weights.
     """
 
     scores: FloatArray
-    counts: IntArray
-    positives: IntArray
+    counts: IntArray | FloatArray
+    positives: IntArray | FloatArray
 
     @property
-    def n_rows(self) -> int:
+    def n_rows(self) -> float:
         """How many rows there are."""
-        return int(self.counts.sum())
+        return float(self.counts.sum())
 
     @property
-    def n_positive(self) -> int:
+    def n_positive(self) -> float:
         """How many of them are positive."""
-        return int(self.positives.sum())
+        return float(self.positives.sum())
 
     @classmethod
-    def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | None = None) -> Self:
+    def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray | None = None) -> Self:
         """Group checked scores and labels coded as 0 and 1."""
         if repeats is not None:
             return cls._of_repeated(scores, codes, repeats)
@@ -58,7 +58,7 @@ class DistinctScores:
         return cls(distinct, np.diff(starts, append=ordered.size), np.diff(below, prepend=0))
 
     @classmethod
-    def _of_repeated(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray) -> Self:
+    def _of_repeated(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray) -> Self:
         scores = scores.astype(np.float64) + 0.0  # rows that stand for none were left out when they were read
         order = np.argsort(scores, kind="stable")
         starts = _starts(scores[order])

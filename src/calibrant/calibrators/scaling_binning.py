@@ -15,6 +15,7 @@ from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rules, chec
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Seed
 from calibrant.calibrators._bins import RegionParameters
+from calibrant.calibrators._weighted import WeightParameter, checked_bound
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
@@ -30,7 +31,7 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 
 @dataclass(eq=False, repr=False)
-class ScalingBinningCalibrator(RegionCalibrator):
+class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
@@ -52,7 +53,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
         Fraction or number of rows, drawn at random, that fit the base map only.
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal mass of the base map's output, or of equal width over (0, 1).
-    confidence_level, interval, value
+    confidence_level, interval, value, weight_bound
         As in `BinningCalibrator`.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
@@ -110,6 +111,7 @@ class ScalingBinningCalibrator(RegionCalibrator):
             if name not in ("score_range", "partition")
         },
         "split": FRACTION_OR_COUNT,
+        **WeightParameter._parameter_rules,
     }
 
     base: ScoreCalibrator | None = None
@@ -126,7 +128,12 @@ class ScalingBinningCalibrator(RegionCalibrator):
     n_jobs: int | None = None
 
     def fit(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
 
@@ -139,6 +146,8 @@ class ScalingBinningCalibrator(RegionCalibrator):
             Labels of two classes.
         sample_weight : None
             Must be None: nothing says which copies of a row fit the map and which are counted.
+        importance_weight : array-like of shape (n,), optional
+            As in `BinningCalibrator.fit`, for the map and for the bins; set `weight_bound` too.
 
         Returns
         -------
@@ -148,15 +157,22 @@ class ScalingBinningCalibrator(RegionCalibrator):
         if sample_weight is not None:
             rule = ("be None where rows are split by ", Setting("split"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
-        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
+        rows = read_rows(
+            scores, y, classes=self.classes, pos_label=self.pos_label, importance_weight=importance_weight
+        ).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
             got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
             raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
-        base.fit(rows.scores[fits], rows.codes[fits])
+        to_fit, to_count = (
+            {} if rows.weights is None else {"importance_weight": rows.weights[part]} for part in (fits, ~fits)
+        )
+        if rows.weights is not None:
+            checked_bound(rows.weights, self.weight_bound)
+        base.fit(rows.scores[fits], rows.codes[fits], **to_fit)
         base.score_range_seen_ = None  # the range of all rows is kept instead
-        binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits])
+        binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits], **to_count)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen
@@ -171,13 +187,14 @@ class ScalingBinningCalibrator(RegionCalibrator):
             confidence_level=self.confidence_level,
             interval=self.interval,
             value=self.value,
+            weight_bound=self.weight_bound,
             classes=(0, 1),
             n_jobs=self.n_jobs,
         )
 
     def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
-        self.base_ = base
+        self.base_, self._weighted = base, binned._weighted
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     def _mapped(self, scores: ArrayLike) -> FloatArray:

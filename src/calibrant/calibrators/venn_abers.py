@@ -96,6 +96,7 @@ class VennAbersCalibrator(CurveCalibrator):
     _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES)}
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
+    _takes_weights: ClassVar[bool] = False
 
     loss: str = "log"
 

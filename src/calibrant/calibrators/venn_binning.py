@@ -11,6 +11,7 @@ from calibrant._labels import Classes
 from calibrant._params import Choice, Rules, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import BinParameters
+from calibrant.calibrators._weighted import check_no_weights
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, merged
@@ -105,9 +106,14 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         *,
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        importance_weight: None = None,
     ) -> Self:
-        """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`."""
+        """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`.
+
+        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn prediction needs.
+        """
         self._check_parameters()
+        check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
         binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
         self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
         self.score_range_seen_ = binned.score_range_seen_
