@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from calibrant._compare_models import compare_models as compare_models
     from calibrant._plan import Plan as Plan
     from calibrant._plan import plan as plan
+    from calibrant._threshold import Threshold as Threshold
+    from calibrant._threshold import threshold as threshold
     from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators import BinningCalibrator as BinningCalibrator
@@ -53,6 +55,7 @@ _NAMES = {
     "_compare": ("Comparison", "compare"),
     "_compare_models": ("ModelComparison", "SequentialModelComparison", "compare_models"),
     "_plan": ("Plan", "plan"),
+    "_threshold": ("Threshold", "threshold"),
     "calibrators": (
         "AnchoredCalibrator",
         "BetaCalibrator",

@@ -1,0 +1,132 @@
+"""Where thresholds are looked for, and at which of them a target is proved.
+
+A target is about the rows that it selects: precision about rows at or above a threshold, and the negative predictive
+value about the rows below it. The second is the first with scores and labels turned over, so one search serves both.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import binom
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant.intervals._binomial import lower_limit
+
+_CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
+_SPREAD = 3.0  # standard errors of the drawn rows within which the answer is expected
+_POWER = 0.9  # of the labels that would probably do
+
+
+class Confusion(NamedTuple):
+    """Counted rows by what a threshold says of them and what they are."""
+
+    tp: int
+    fp: int
+    fn: int
+    tn: int
+
+    @property
+    def n(self) -> int:
+        """All counted rows."""
+        return sum(self)
+
+
+def candidates(scores: FloatArray, codes: CodeArray, target: float, alpha: float, ratio: float) -> FloatArray:
+    """Return thresholds in falling order, chosen from rows that are not counted.
+
+    The first is where the drawn rows are the best evidence, in standard errors, among those that enough rows are
+    expected above: `ratio` counted rows for each drawn one. From there on candidates follow down to where the drawn
+    rows speak clearly against the target, and half of them lie where the answer is expected.
+    """
+    values, n, k = above_each(scores, codes)
+    evidence = (k - target * n) / np.sqrt(n)
+    enough = n * ratio >= 1.5 * rows_needed(target, alpha)
+    start = int(np.argmax(np.where(enough, evidence, -np.inf) if enough.any() else evidence))
+    error = _SPREAD * np.sqrt(target * (1.0 - target) / n)
+    below, above = k / n - error < target, k / n + error >= target
+    end = max(start, int(np.flatnonzero(above)[-1])) if above.any() else start
+    near = start + int(np.argmax(below[start : end + 1]))
+    return np.unique(np.concatenate([_filled(values[start : end + 1]), _filled(values[near : end + 1])]))[::-1]
+
+
+def above_each(scores: FloatArray, codes: CodeArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """The distinct scores in falling order, and how many rows, and how many positives, lie at or above each."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, rows = scores[order], np.arange(1, scores.size + 1)
+    last = np.append(ranked[1:] != ranked[:-1], True)  # rows of one score are selected together
+    return ranked[last], rows[last], np.cumsum(codes[order], dtype=np.int64)[last]
+
+
+def _filled(values: FloatArray) -> FloatArray:
+    """Some of many values, or few values and numbers between them."""
+    places = np.linspace(0.0, values.size - 1.0, _CANDIDATES)
+    if values.size > _CANDIDATES:
+        return values[np.round(places).astype(np.intp)]
+    return np.concatenate([values, np.interp(places, np.arange(values.size), values)])
+
+
+def rows_needed(target: float, alpha: float) -> int:
+    """How many rows without an error prove the target: target^n <= alpha."""
+    return math.ceil(math.log(alpha) / math.log(target) - 1e-9)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ladder:
+    """What was counted at the thresholds of a ladder: rows that the target is about, and the right ones among them."""
+
+    cuts: FloatArray
+    n: IntArray
+    k: IntArray
+
+    def proved(self, target: float, alpha: float) -> int:
+        """How many thresholds are proved one after the other before the first that is not."""
+        passed = self.passed(target, alpha)
+        return int(passed.size if passed.all() else np.argmin(passed))
+
+    def passed(self, target: float, alpha: float) -> BoolArray:
+        """Whether the exact binomial test at each threshold alone rejects that the target is missed."""
+        return lower_limit(self.k, np.maximum(self.n, 1), alpha) >= target
+
+    def best(self, target: float) -> tuple[int, int]:
+        """The rows and the right ones at the threshold with the strongest evidence."""
+        place = int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
+        return int(self.n[place]), int(self.k[place])
+
+
+def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float) -> int | None:
+    """How many labels would probably prove the target at one of the thresholds, if more rows are like these.
+
+    None where at no threshold more rows are right than the target asks for.
+    """
+    rate = (k + 0.5) / (n + 1.0)
+    hopeful = (rate > target) & (n > 0)
+    if not hopeful.any():
+        return None
+    n, rate = n[hopeful], rate[hopeful]
+    noise = -ndtri(alpha) * np.sqrt(target * (1 - target)) + ndtri(_POWER) * np.sqrt(rate * (1 - rate))
+    rows = np.maximum((noise / (rate - target)) ** 2, rows_needed(target, alpha))
+    needed = float((rows * all_rows / n).min())
+    digits = 10 ** max(0, math.floor(math.log10(needed)) - 1)
+    return math.ceil(needed / digits) * digits
+
+
+def misses_allowed(n: int, target: float, alpha: float) -> int:
+    """The largest r with P(Bin(n, 1 - target) <= r - 1) <= alpha; 0 where there is none.
+
+    Of n positives, the r-th smallest score is a threshold with the recall `target`, with probability 1 - alpha: its
+    recall is too low only if r or more positives lie below a point with at least that recall.
+
+    >>> [misses_allowed(n, 0.9, 0.1) for n in (10, 22, 100)]
+    [0, 1, 6]
+    """
+    if target**n > alpha:
+        return 0
+    guess = int(binom.ppf(alpha, n, 1.0 - target))
+    while guess > 0 and binom.cdf(guess - 1, n, 1.0 - target) > alpha:
+        guess -= 1
+    while binom.cdf(guess, n, 1.0 - target) <= alpha:
+        guess += 1
+    return guess

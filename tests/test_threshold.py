@@ -1,0 +1,316 @@
+"""`threshold`: proved precision, recall, npv and specificity, in worlds whose truth is known."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest
+
+from calibrant import Threshold, scored, threshold
+from calibrant._threshold.search import Ladder, candidates, misses_allowed
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+
+GRID = np.linspace(0.0, 1.0, 20_001)
+MIDS = (GRID[:-1] + GRID[1:]) / 2
+
+
+def falls_at_the_top(s):
+    return np.where(s > 0.9, 0.3, np.minimum(0.2 + 0.85 * s, 0.97))
+
+
+def target_on_a_stretch(s):
+    return np.where(s > 0.3, 0.8, 0.1)
+
+
+def just_below_the_target(s):
+    return np.where(s > 0.9, 0.8, np.where(s > 0.2, 0.79, 0.0))
+
+
+WORLDS = {
+    "rate = score": lambda s: s,
+    "falls at the top": falls_at_the_top,
+    "target on a stretch": target_on_a_stretch,
+    "just below": just_below_the_target,
+}
+
+
+def true_precision(rate, cut):
+    above = cut <= MIDS
+    return float(rate(MIDS[above]).mean()) if above.any() else 1.0
+
+
+def draws(rate, n, seeds, levels=None):
+    for seed in range(seeds):
+        rng = np.random.default_rng([77, seed])
+        scores = rng.uniform(size=n)
+        y = rng.uniform(size=n) < rate(scores)
+        yield seed, scores if levels is None else np.ceil(scores * levels) / levels, y
+
+
+def is_kept(broken, tried, alpha=0.1):
+    return binomtest(broken, tried, alpha, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.slow
+def test_precision_is_kept_whatever_the_curve(world):
+    rate, broken, seeds = WORLDS[world], 0, 200
+    for seed, scores, y in draws(rate, 600, seeds):
+        cut = threshold(y, scores, precision=0.8, random_state=seed).threshold
+        broken += cut is not None and true_precision(rate, cut) < 0.8 - 1e-3
+    assert is_kept(broken, seeds)
+
+
+@pytest.mark.slow
+def test_ties_at_the_threshold_keep_precision_and_npv_and_their_limits():
+    levels, seeds = 8, 200
+    rates = np.arange(1, levels + 1) / levels * 0.95
+    values = np.arange(1, levels + 1) / levels
+    broken = missed = 0
+    for seed, scores, y in draws(lambda s: np.ceil(s * levels) / levels * 0.95, 800, seeds, levels):
+        found = threshold(y, scores, precision=0.75, npv=0.75, random_state=seed)
+        act, leave = found.cuts
+        wrong = act.threshold is not None and rates[values >= act.threshold].mean() < 0.75 - 1e-12
+        wrong |= leave.threshold is not None and 1 - rates[values < leave.threshold].mean() < 0.75 - 1e-12
+        broken += wrong
+        if act.threshold is not None:
+            above = values >= act.threshold
+            truth = {
+                "selected": above.mean(),
+                "precision": rates[above].mean(),
+                "recall": rates[above].sum() / rates.sum(),
+                "specificity": (1 - rates)[~above].sum() / (1 - rates).sum(),
+            }
+            missed += any(
+                not getattr(act, name).lower <= value <= getattr(act, name).upper for name, value in truth.items()
+            )
+    assert is_kept(broken, seeds)
+    assert is_kept(missed, seeds, 0.2)
+
+
+@pytest.mark.parametrize("levels", [None, 10])
+@pytest.mark.parametrize("target", ["recall", "specificity"])
+def test_recall_and_specificity_are_kept_and_nearly_exact(target, levels):
+    broken, seeds, n = 0, 150, 400
+    for _, scores, y in draws(lambda s: s, n, seeds, levels):
+        cut = threshold(y, scores, **{target: 0.9}).threshold
+        below = cut > MIDS if levels is None else np.ceil(MIDS * levels) / levels < cut
+        rate = MIDS if target == "recall" else 1 - MIDS
+        kept = rate[~below].sum() if target == "recall" else rate[below].sum()
+        broken += kept / rate.sum() < 0.9
+    assert is_kept(broken, seeds)
+    if levels is None:
+        assert binomtest(broken, seeds, 0.04, alternative="less").pvalue > 0.01  # not far below 0.1 either
+
+
+@pytest.mark.slow
+def test_recall_limits_hold_together():
+    broken, seeds = 0, 200
+    for _, scores, y in draws(lambda s: s, 300, seeds):
+        cut = threshold(y, scores, recall=0.8).only
+        t = cut.threshold
+        truth = {"selected": 1 - t, "precision": (1 + t) / 2, "recall": 1 - t * t, "npv": 1 - t / 2}
+        broken += any(
+            not getattr(cut, name).lower <= value <= getattr(cut, name).upper for name, value in truth.items()
+        )
+    assert is_kept(broken, seeds, 0.2)
+
+
+@pytest.mark.parametrize(("n", "least"), [(500, 0.232), pytest.param(2_000, 0.321, marks=pytest.mark.slow)])
+def test_selects_nearly_as_much_as_ranks_can(n, least):
+    shares = []
+    for seed, scores, y in draws(lambda s: s, n, 60, None):
+        cut = threshold(y, scores, precision=0.8, random_state=seed).threshold
+        shares.append(0.0 if cut is None else 1.0 - cut)
+    assert np.mean(shares) >= least - 2 * np.std(shares) / math.sqrt(len(shares))
+
+
+def test_the_order_of_tests_is_fixed_and_the_first_failure_ends_them():
+    tested = Ladder(np.array([0.9, 0.8, 0.7]), np.array([50, 60, 500]), np.array([48, 48, 480]))
+    assert tested.passed(0.8, 0.1).tolist() == [True, False, True]
+    assert tested.proved(0.8, 0.1) == 1
+
+
+@pytest.mark.parametrize("n", [1, 5, 22, 60])
+def test_binomial_tests_are_exact(n):
+    k = np.arange(n + 1)
+    passed = Ladder(k.astype(float), np.full(n + 1, n), k).passed(0.8, 0.1)
+    assert passed.tolist() == (binom.sf(k - 1, n, 0.8) <= 0.1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("n", "target", "alpha"), [(10, 0.9, 0.1), (22, 0.9, 0.1), (200, 0.95, 0.05), (999, 0.5, 0.01)]
+)
+def test_misses_allowed_is_the_largest(n, target, alpha):
+    ranks = [r for r in range(1, n + 1) if binom.cdf(r - 1, n, 1 - target) <= alpha]
+    assert misses_allowed(n, target, alpha) == max(ranks, default=0)
+
+
+def test_candidates_skip_a_bad_top_and_fall():
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(size=400)
+    codes = (rng.uniform(size=400) < falls_at_the_top(scores)).astype(np.uint8)
+    found = candidates(scores, codes, 0.6, 0.1, 6.0)
+    assert (np.diff(found) < 0).all()
+    assert found[0] < 0.9
+
+
+def test_turning_scores_and_labels_over_turns_the_target_over():
+    _, scores, y = next(draws(lambda s: s, 1_000, 1))
+    npv = threshold(y, scores, npv=0.8).only
+    turned = threshold(~y, -scores, precision=0.8).only
+    assert npv.threshold == pytest.approx(-turned.threshold, abs=1e-12)
+    assert npv.npv.value == turned.precision.value
+    recall, specificity = threshold(y, scores, recall=0.9).only, threshold(~y, -scores, specificity=0.9).only
+    assert recall.threshold == pytest.approx(-specificity.threshold, abs=1e-12)
+    assert recall.precision.value == specificity.npv.value
+
+
+def test_a_stricter_target_never_selects_more():
+    _, scores, y = next(draws(lambda s: s, 4_000, 1))
+    cuts = [threshold(y, scores, recall=level).threshold for level in (0.8, 0.9, 0.95, 0.99)]
+    assert cuts == sorted(cuts, reverse=True)
+    sure = [threshold(y, scores, recall=0.9, confidence_level=level).threshold for level in (0.5, 0.9, 0.99)]
+    assert sure == sorted(sure, reverse=True)
+
+
+def test_segments_share_the_budget_and_keep_their_own_thresholds():
+    rng = np.random.default_rng(3)
+    scores, group = rng.uniform(size=6_000), rng.integers(2, size=6_000)
+    y = rng.uniform(size=6_000) < np.where(group == 0, scores, scores**3)
+    names = np.array(["a", "b"])[group]
+    found = threshold(y, scores, precision=0.7, segments=names)
+    first, second = found.cuts
+    assert (first.segment, second.segment) == ("a", "b")
+    assert first.threshold < second.threshold
+    assert found.predict([0.6, 0.6, 0.6], ["a", "b", "c"]).tolist() == [True, False, False]
+    assert "in segment 'a'" in found.sentence()
+    with pytest.raises(InvalidTypeError, match=r"use \.cuts"):
+        _ = found.threshold
+    with pytest.raises(InvalidTypeError, match="segments must be given"):
+        found.predict([0.5])
+
+
+@pytest.mark.slow
+def test_all_segments_hold_at_once():
+    broken, seeds = 0, 150
+    for seed, scores, y in draws(lambda s: s, 1_500, seeds):
+        found = threshold(y, scores, precision=0.75, segments=np.arange(1_500) % 3, random_state=seed)
+        broken += any(cut.threshold is not None and (1 + cut.threshold) / 2 < 0.75 for cut in found.cuts)
+    assert is_kept(broken, seeds)
+
+
+def test_two_sides_leave_a_middle_to_a_person():
+    _, scores, y = next(draws(lambda s: s, 5_000, 1))
+    found = threshold(y, scores, precision=0.9, npv=0.9)
+    act, leave = found.cuts
+    assert leave.threshold < 0.5 < act.threshold
+    assert found.predict([0.1, 0.5, 0.95]).tolist() == [False, False, True]
+    assert found.refer([0.1, 0.5, 0.95]).tolist() == [False, True, False]
+    easy = threshold(y, scores, precision=0.55, npv=0.55)
+    assert easy.cuts[0].threshold == easy.cuts[1].threshold
+    assert not easy.refer(scores).any()
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("target", ["precision", "npv", "recall", "specificity"])
+def test_scored_data_agree_with_arrays(target, segments):
+    pa = pytest.importorskip("pyarrow")
+    _, scores, y = next(draws(lambda s: s, 4_000, 1))
+    group = np.arange(4_000) % 2 if segments else None
+    columns = {"p": scores, "y": y, **({"g": group} if segments else {})}
+    data = scored(pa.table(columns), score="p", label="y", **({"segment": "g"} if segments else {}))
+    kept = threshold(scores=data, **{target: 0.8})
+    exact = threshold(y, scores, segments=group, **{target: 0.8})
+    for one, other in zip(kept.cuts, exact.cuts, strict=True):
+        if target in ("precision", "npv"):
+            assert one == other
+        else:
+            assert one.threshold == pytest.approx(other.threshold, abs=0.05)
+
+
+def test_saved_and_read_back():
+    _, scores, y = next(draws(lambda s: s, 2_000, 1))
+    for found in (threshold(y, scores, precision=0.8), threshold(y, scores, precision=0.999, npv=0.8)):
+        state = json.loads(json.dumps(found.to_dict()))
+        assert Threshold.from_dict(state) == found
+    with pytest.raises(InvalidValueError, match="schema"):
+        Threshold.from_dict({"schema": "other"})
+    with pytest.raises(InvalidValueError, match="target must be one of"):
+        Threshold.from_dict({**state, "cuts": [{**state["cuts"][0], "target": "luck"}]})
+
+
+def test_ranks_say_what_they_assume():
+    _, scores, y = next(draws(lambda s: s, 2_000, 1))
+    found = threshold(y, scores, precision=0.8, method="ranks")
+    assert found.n_drawn == 0
+    assert any("rate never falls" in assumed for assumed in found.assumptions)
+    assert (1 + found.threshold) / 2 > 0.75
+
+
+def test_an_impossible_target_is_said_to_be_one():
+    rng = np.random.default_rng(0)
+    scores, y = rng.uniform(size=3_000), rng.uniform(size=3_000) < 0.3
+    found = threshold(y, scores, precision=0.9)
+    assert found.threshold is None
+    assert found.labels_needed is None
+    assert "cannot be proved" in found.sentence()
+    assert not found.predict(scores).any()
+
+
+def test_too_few_labels_are_told_how_many_would_do():
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=60)
+    y = rng.uniform(size=60) < scores
+    found = threshold(y, scores, precision=0.9)
+    assert found.threshold is None
+    assert found.labels_needed is None or found.labels_needed > 60
+    few = threshold(y, scores, recall=0.999)
+    assert few.threshold is None
+    assert "needs at least 2,302 positive rows" in few.reason
+    assert few.labels_needed > 2_302
+
+
+@pytest.mark.parametrize("target", ["precision", "npv", "recall", "specificity"])
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_tiny_data_prove_nothing_and_raise_nothing(target, n):
+    found = threshold(np.arange(n) % 2, np.linspace(0, 1, n), **{target: 0.9})
+    assert found.threshold is None
+
+
+@pytest.mark.parametrize("target", ["precision", "npv", "recall", "specificity"])
+def test_equal_scores_select_all_or_nothing(target):
+    y = np.arange(1_000) < 700
+    found = threshold(y, np.full(1_000, 0.5), **{target: 0.6})
+    chosen = found.predict([0.5])
+    if target in ("precision", "recall"):
+        assert chosen.tolist() == [True]
+    assert found.threshold is None or found.only.selected.value in (0.0, 1.0)
+
+
+def test_one_class_needs_the_name_of_the_other():
+    with pytest.raises(CalibrantError, match="two classes"):
+        threshold(np.ones(50), np.linspace(0, 1, 50), precision=0.9)
+    found = threshold(np.ones(200), np.linspace(0, 1, 200), precision=0.9, classes=(0, 1))
+    assert found.threshold is not None
+    assert found.only.specificity.lower == 0.0
+    assert threshold(np.zeros(50), np.linspace(0, 1, 50), recall=0.9, classes=(0, 1)).threshold is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "the target must be one of"),
+        ({"precision": 0.9, "recall": 0.9}, "the target must be one of"),
+        ({"precision": 1.0}, "precision must be a number strictly between 0 and 1"),
+        ({"recall": "high"}, "recall must be"),
+        ({"precision": 0.9, "confidence_level": 90}, "confidence_level must be"),
+        ({"precision": 0.9, "method": "luck"}, "method must be"),
+        ({"precision": 0.9, "split": 1.5}, "split must be"),
+        ({"precision": 0.9, "split": 100}, "split must leave rows"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(CalibrantError, match=message):
+        threshold(np.arange(100) % 2, np.linspace(0, 1, 100), **arguments)
