@@ -26,8 +26,14 @@ class Table:
         self.answers: list[np.ndarray] = []
 
     def learn(self, codes: np.ndarray) -> None:
-        self.codes = np.union1d(self.codes, codes)
-        self.answers = self.compute(self.codes >> 32, self.codes & 0xFFFFFFFF)
+        new = np.setdiff1d(codes, self.codes)
+        found = self.compute(new >> 32, new & 0xFFFFFFFF) if new.size else self.answers
+        if not self.codes.size:
+            self.codes, self.answers = new, found
+        elif new.size:
+            order = np.argsort(codes := np.concatenate([self.codes, new]))
+            self.codes = codes[order]
+            self.answers = [np.concatenate(both)[order] for both in zip(self.answers, found, strict=True)]
 
     def __call__(self, codes: np.ndarray) -> list[np.ndarray]:
         at = np.minimum(np.searchsorted(self.codes, codes), max(self.codes.size - 1, 0))
@@ -44,6 +50,7 @@ class Limits:
         self.collecting = False
         self.asked: dict[object, list[np.ndarray]] = {}
         self.tables: dict[object, Table] = {}
+        self.learned: dict[object, int] = {}
         for name, method in list(METHODS.items()):
             if name != "umd" and not method.takes_partition:  # these depend on more than the counts of each region
                 monkeypatch.setitem(METHODS, name, replace(method, function=self._of_method(name, method.function)))
@@ -68,12 +75,12 @@ class Limits:
         if self.collecting:
             self.asked.setdefault(asked, []).append(codes)
             return [np.zeros(codes.size), np.ones(codes.size)]
-        if key not in self.tables:
-            self.tables[key] = Table(compute)
-            known = self.asked.get(asked, [] if self.everything is None else [self.everything])
-            if known:
-                self.tables[key].learn(np.unique(np.concatenate(known)))
-        return self.tables[key](codes)
+        known = self.asked.get(asked, [] if self.everything is None else [self.everything])
+        table = self.tables.setdefault(key, Table(compute))
+        if len(known) > (learned := self.learned.get(key, 0)):
+            table.learn(np.unique(np.concatenate(known[learned:])))
+            self.learned[key] = len(known)
+        return table(codes)
 
     def _of_method(self, name: str, function: Callable) -> Callable:
         def limits(tally, alpha):

@@ -1,0 +1,53 @@
+"""Is a promise broken more often than it says? Wald's sequential test: as many draws as the answer needs, and no more.
+
+A promise holds with probability 1 - alpha. For each of them the likelihood ratio of a rate of misses of `caught`
+against one of `alpha` is followed, one draw after the other. Where misses have probability alpha or less, the ratio is
+a supermartingale: it ever reaches 1 / FALSE_ALARM with probability FALSE_ALARM at most (Ville). Where they have
+probability `caught` or more, the same holds for one over the ratio and OVERLOOKED. Promises that hold by far are
+settled after a hundred draws, where a fixed number of draws with the same power takes a thousand.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, islice
+from typing import Any
+
+import numpy as np
+
+FALSE_ALARM = 1e-4
+"""How likely a promise that is kept fails; there are hundreds of such tests."""
+OVERLOOKED = 0.01
+"""How likely a promise that is broken with probability `caught` passes."""
+
+
+def assert_kept(misses: Iterable[Mapping[Any, Any]], alpha: float = 0.1, *, caught: float) -> int:
+    """Fail where a promise is broken with probability `caught`; take as few draws as that needs, and return how many.
+
+    Each entry of `misses` is one draw, or several: by name of the promise whether it was broken.
+    """
+    missed, kept = np.log(caught / alpha), np.log((1 - caught) / (1 - alpha))
+    ratio: dict[Any, float] = {}
+    n_missed: dict[Any, int] = {}
+    settled: set[Any] = set()
+    draws = 0
+    for broken in misses:
+        arrays = {name: np.atleast_1d(found).astype(bool) for name, found in broken.items()}
+        draws += max(map(len, arrays.values()))
+        for name, found in arrays.items():
+            path = ratio.get(name, 0.0) + np.cumsum(np.where(found, missed, kept))
+            n_missed[name] = n_missed.get(name, 0) + int(found.sum())
+            ratio[name] = path[-1]
+            if name in settled:
+                continue
+            over = np.flatnonzero((path >= -np.log(FALSE_ALARM)) | (path <= np.log(OVERLOOKED)))
+            if over.size:
+                assert path[over[0]] < 0, f"{name} was broken in {n_missed[name]} of {draws} draws"
+                settled.add(name)
+        if settled == ratio.keys():
+            return draws
+    raise AssertionError(f"{draws} draws do not settle {ratio.keys() - settled}")
+
+
+def batches(draws: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    """The draws, `size` at a time."""
+    for _ in count():
+        yield list(islice(draws, size))
