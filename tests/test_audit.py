@@ -1,23 +1,21 @@
 """The audit: what it proves is so, as often as it says, and it proves what there is to prove."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from calibrant import BinningCalibrator, Partition, Tally, audit, scored
 from calibrant._audit.cells import Cells, finest_bins
 from calibrant.intervals import Interval
 from calibrant.intervals.non_identical import non_identical
+from promises import assert_kept
 from worlds import WORLDS, World
 
-# a claim false in 18% of draws, in place of 10%, is refuted with probability 0.98
-DRAWS = 600
 ROWS = 200
 ALPHA = 0.1
-LEVEL = 1e-4  # there are some 60 binomial tests here
 SIMULATED = [world for world in WORLDS if world.name != "constant"]
 
 
@@ -81,18 +79,16 @@ def broken(report, truth: Truth, scores: np.ndarray, s: np.ndarray) -> dict[str,
 def test_no_claim_is_false_more_often_than_stated(world: World, calibrated: bool) -> None:
     truth = Truth(world, calibrated)
     rng = np.random.default_rng(50 + WORLDS.index(world))
-    count: dict[str, int] = {}
-    for _ in range(DRAWS):
-        s, y = world.draw(rng, ROWS)
-        scores = world.rate(s) if calibrated else s
-        report = audit(y, scores, confidence_level=1 - ALPHA, classes=(0, 1))
-        for claim, is_false in broken(report, truth, scores, s).items():
-            count[claim] = count.get(claim, 0) + is_false
-        if calibrated:
-            count["called miscalibrated"] = count.get("called miscalibrated", 0) + report.is_miscalibrated
-    for claim, false in count.items():
-        p_value = stats.binomtest(false, DRAWS, ALPHA, alternative="greater").pvalue
-        assert p_value > LEVEL, f"{claim} false in {false} of {DRAWS} draws"
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            s, y = world.draw(rng, ROWS)
+            scores = world.rate(s) if calibrated else s
+            report = audit(y, scores, confidence_level=1 - ALPHA, classes=(0, 1))
+            called = {"called miscalibrated": report.is_miscalibrated} if calibrated else {}
+            yield broken(report, truth, scores, s) | called
+
+    assert_kept(simulate(), ALPHA, caught=0.18)
 
 
 @pytest.mark.slow
@@ -100,13 +96,16 @@ def test_no_claim_is_false_more_often_than_stated(world: World, calibrated: bool
 def test_segments_share_one_error_budget() -> None:
     # calibrated in every segment, one of which is small; labels are rare in another
     rng = np.random.default_rng(9)
-    false = 0
-    for _ in range(DRAWS):
-        segment = rng.choice(3, p=[0.1, 0.4, 0.5], size=150)
-        scores = np.round(rng.uniform(size=150), 1) * np.array([1.0, 0.01, 0.5])[segment]
-        y = rng.uniform(size=150) < scores
-        false += audit(y, scores, segments=segment, confidence_level=1 - ALPHA, classes=(0, 1)).worst is not None
-    assert stats.binomtest(false, DRAWS, ALPHA, alternative="greater").pvalue > LEVEL
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            segment = rng.choice(3, p=[0.1, 0.4, 0.5], size=150)
+            scores = np.round(rng.uniform(size=150), 1) * np.array([1.0, 0.01, 0.5])[segment]
+            y = rng.uniform(size=150) < scores
+            report = audit(y, scores, segments=segment, confidence_level=1 - ALPHA, classes=(0, 1))
+            yield {"findings": report.worst is not None}
+
+    assert_kept(simulate(), ALPHA, caught=0.18)
 
 
 @pytest.mark.broad
@@ -227,17 +226,22 @@ def test_segments_reveal_what_cancels_between_them() -> None:
 def test_bounds_of_the_score_hold_with_segments_whose_errors_cancel() -> None:
     # E[Y | score] = score exactly, and off by 0.15 in both segments; alpha is shared as stated
     rng = np.random.default_rng(24)
-    draws, false, missed, alpha = 150, 0, 0, 0.3
-    for _ in range(draws):
-        scores = rng.choice([0.2, 0.4, 0.6, 0.8], size=400)
-        segments = rng.integers(2, size=400)
-        y = rng.uniform(size=400) < scores + 0.15 * (2 * segments - 1)
-        report = audit(y, scores, segments=segments, confidence_level=1 - alpha, classes=(0, 1))
-        within = report.within_segments
-        false += report.lower_bound > 0 or report.average_lower_bound > 0 or report.is_miscalibrated
-        missed += within.lower_bound > 0.15 + 1e-9 or within.average_lower_bound > 0.15 or within.upper_bound < 0.15
-    assert stats.binomtest(false, draws, alpha, alternative="greater").pvalue > LEVEL
-    assert stats.binomtest(missed, draws, alpha, alternative="greater").pvalue > LEVEL
+    alpha = 0.3
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            scores = rng.choice([0.2, 0.4, 0.6, 0.8], size=400)
+            segments = rng.integers(2, size=400)
+            y = rng.uniform(size=400) < scores + 0.15 * (2 * segments - 1)
+            report = audit(y, scores, segments=segments, confidence_level=1 - alpha, classes=(0, 1))
+            within = report.within_segments
+            yield {
+                "of the score": report.lower_bound > 0 or report.average_lower_bound > 0 or report.is_miscalibrated,
+                "within": not within.lower_bound - 1e-9 <= 0.15 <= within.upper_bound
+                or within.average_lower_bound > 0.15,
+            }
+
+    assert_kept(simulate(), alpha, caught=0.45)
 
 
 def test_segments_and_all_rows_share_alpha_as_documented() -> None:

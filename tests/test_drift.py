@@ -4,6 +4,7 @@ import copy
 import itertools
 import json
 import pickle
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import special, stats
 
 from calibrant import DriftMonitor, Partition
 from calibrant.errors import CalibrantError
+from promises import assert_kept
 
 ONE = Partition.fixed_width(1)
 
@@ -68,14 +70,16 @@ def test_memory_does_not_grow_with_the_stream() -> None:
 @pytest.mark.parametrize("rate", [0.5, 0.01])
 def test_false_alarms_over_a_long_time_are_no_more_than_stated(rate: float) -> None:
     rng = np.random.default_rng(1)
-    runs, alpha = 300, 0.2
-    false_alarms = 0
-    for _ in range(runs):
-        monitor = DriftMonitor(ONE, confidence_level=1 - alpha)
-        for labels in (rng.uniform(size=(60, 50)) < rate).astype(int):
-            monitor._histories[0].extend(labels)  # what `update` does, without reading the rows
-        false_alarms += monitor.alarm
-    assert stats.binomtest(false_alarms, runs, alpha, alternative="greater").pvalue > 1e-3
+    alpha = 0.2
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            monitor = DriftMonitor(ONE, confidence_level=1 - alpha)
+            for labels in (rng.uniform(size=(60, 50)) < rate).astype(int):
+                monitor._histories[0].extend(labels)  # what `update` does, without reading the rows
+            yield {"alarm": monitor.alarm}
+
+    assert_kept(simulate(), alpha, caught=0.32)
 
 
 def watch_blocks(shares, size: int = 5, **options) -> DriftMonitor:
@@ -110,18 +114,20 @@ def test_clusters_of_five_are_taken_for_changes_by_rows_and_not_by_blocks() -> N
 @pytest.mark.parametrize("spread", ["one label a cluster", "rates that differ", "independent"])
 def test_false_alarms_of_blocks_are_no_more_than_stated(spread: str) -> None:
     rng = np.random.default_rng(7)
-    runs, alpha, rate = 150, 0.5, 0.4
-    alarms = 0
-    for _ in range(runs):
-        rates = {
-            "one label a cluster": (rng.uniform(size=400) < rate).astype(float),
-            "rates that differ": rng.beta(2, 3, size=400),
-            "independent": np.full(400, rate),
-        }[spread]
-        labels = (rng.uniform(size=(400, 5)) < rates[:, None]).astype(int).ravel()
-        monitor = DriftMonitor(ONE, confidence_level=1 - alpha, unit="block")
-        alarms += monitor.update(np.full(2000, 0.5), labels, blocks=np.repeat(np.arange(400), 5)).alarm
-    assert stats.binomtest(alarms, runs, alpha, alternative="greater").pvalue > 1e-3
+    alpha, rate = 0.5, 0.4
+
+    def simulate() -> Iterator[dict[str, bool]]:
+        while True:
+            rates = {
+                "one label a cluster": (rng.uniform(size=400) < rate).astype(float),
+                "rates that differ": rng.beta(2, 3, size=400),
+                "independent": np.full(400, rate),
+            }[spread]
+            labels = (rng.uniform(size=(400, 5)) < rates[:, None]).astype(int).ravel()
+            monitor = DriftMonitor(ONE, confidence_level=1 - alpha, unit="block")
+            yield {"alarm": monitor.update(np.full(2000, 0.5), labels, blocks=np.repeat(np.arange(400), 5)).alarm}
+
+    assert_kept(simulate(), alpha, caught=0.7)
 
 
 def test_the_bets_of_blocks_are_fair_at_the_true_rate() -> None:
