@@ -206,17 +206,34 @@ class Optional(Rule[S | None]):
         return None if value is None else self._rule.parse(value)
 
 
-class ScoreRange(Rule[tuple[float, float]]):
-    """A pair (low, high) of numbers with low < high."""
+class Pair(Rule[tuple[float, float]]):
+    """Two numbers that keep a rule, in increasing order where that is asked for."""
 
-    words = "a pair (low, high) of numbers with low < high"
+    def __init__(self, words: str, rule: Number, *, increasing: bool = False) -> None:
+        self.words = words
+        self.rule = rule
+        self.increasing = increasing
 
     def parse(self, value: Any) -> tuple[float, float]:
         """Return two plain floats."""
         if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
             raise TypeError
-        low, high = (Number().parse(bound) for bound in value)
-        if not low < high or math.isinf(high - low):
+        first, second = (self.rule.parse(number) for number in value)
+        if self.increasing and not first < second:
+            raise ValueError
+        return first, second
+
+
+class ScoreRange(Pair):
+    """A pair (low, high) of numbers with low < high."""
+
+    def __init__(self) -> None:
+        super().__init__("a pair (low, high) of numbers with low < high", Number(), increasing=True)
+
+    def parse(self, value: Any) -> tuple[float, float]:
+        """Return two plain floats."""
+        low, high = super().parse(value)
+        if math.isinf(high - low):
             raise ValueError
         return low, high
 

@@ -169,3 +169,122 @@ def test_a_quarter_of_alpha_is_for_the_priors_and_the_rest_for_the_bins(known, s
     low = odds_ratio(fitted.target_prior_.lower, fitted.source_prior_.upper)
     odds = plain.lower / (1 - plain.lower) * low
     np.testing.assert_allclose(fitted.guarantee_.lower, odds / (1 + odds), rtol=1e-9)
+
+
+EDGES = np.array([-np.inf, 0.0, 1.0, 2.0, np.inf])
+
+
+def rates_with(prior, distance=1.5):
+    """The true rate of each bin where the positive class has the share `prior`."""
+    zeros, ones = (np.diff(stats.norm.cdf(EDGES, loc=mean)) for mean in (0.0, distance))
+    return prior * ones / (prior * ones + (1 - prior) * zeros)
+
+
+def within(guarantee, rates):
+    return bool(np.all((guarantee.lower <= rates) & (rates <= guarantee.upper)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [0.02, (0.015, 0.03)])
+def test_undersampled_negatives_are_undone_for_the_population_before(prior):
+    rng = np.random.default_rng(5)
+    draws, true = 150, 0.02
+    held = {"rates": 0, "prior": 0, "plain": 0}
+    for _ in range(draws):
+        scores, y = draw(rng, 20_000, true)
+        kept = (y == 1) | (rng.uniform(size=y.size) < 0.05)
+        scores, y = scores[kept], y[kept]
+        by_rates = LabelShiftCalibrator(partition=BINS, sampling_rates=(0.05, 1.0)).fit(scores, y).guarantee_
+        by_prior = LabelShiftCalibrator(partition=BINS, target_prior=prior).fit(scores, y).guarantee_
+        plain = BinningCalibrator(partition=BINS).fit(scores, y).guarantee_
+        for name, found in (("rates", by_rates), ("prior", by_prior), ("plain", plain)):
+            held[name] += within(found, rates_with(true))
+    for name in ("rates", "prior"):
+        assert stats.binomtest(held[name], draws, 0.9, alternative="less").pvalue > 1e-4, held
+    assert held["plain"] == 0
+    assert by_rates.epsilon < 0.2
+
+
+def test_case_control_counts_miss_no_more_often_than_stated():
+    # exactly: all pairs of counts of a bin, of fixed numbers of cases and controls; no theorem covers this
+    tail = 0.05
+    for n_cases, n_controls in ((30, 30), (10, 60), (60, 10)):
+        cases, controls = np.arange(n_cases + 1)[:, None], np.arange(n_controls + 1)[None, :]
+        rows = np.broadcast_to(cases + controls, (n_cases + 1, n_controls + 1))
+        k = np.broadcast_to(cases, rows.shape)
+        lower = np.where(k > 0, stats.beta.ppf(tail, np.maximum(k, 1), rows - k + 1), 0.0)
+        upper = np.where(k < rows, stats.beta.ppf(1 - tail, k + 1, np.maximum(rows - k, 1)), 1.0)
+        for p1 in (0.02, 0.1, 0.3, 0.6, 0.9, 1.0):
+            for p0 in (0.02, 0.1, 0.3, 0.6, 0.9, 1.0):
+                true = n_cases * p1 / (n_cases * p1 + n_controls * p0)
+                weight = stats.binom.pmf(cases, n_cases, p1) * stats.binom.pmf(controls, n_controls, p0)
+                assert weight[(lower > true + 1e-12) | (upper < true - 1e-12)].sum() <= 2 * tail
+
+
+def test_sampling_rates_spend_the_whole_budget_on_the_bins_and_only_their_ratio_matters():
+    scores, y = draw(np.random.default_rng(6), 3000, 0.4)
+    one, other = (
+        LabelShiftCalibrator(partition=BINS, sampling_rates=rates).fit(scores, y) for rates in ((0.1, 1.0), (0.05, 0.5))
+    )
+    np.testing.assert_allclose(one.guarantee_.upper, other.guarantee_.upper, rtol=1e-12)
+    plain = get_method("clopper-pearson")(one.tally_, error_budget(0.9))
+    odds = 0.1 * plain.upper / (1 - plain.upper)
+    np.testing.assert_allclose(one.guarantee_.upper, odds / (1 + odds), rtol=1e-9)
+    assert "kept with probability 0.1, of the positive with 1" in " ".join(one.guarantee_.assumptions)
+    assert one.target_prior_ is None
+    read = LabelShiftCalibrator.from_dict(json.loads(json.dumps(one.to_dict())))
+    np.testing.assert_array_equal(read.predict_interval(scores), one.predict_interval(scores))
+    assert str(read.guarantee_) == str(one.guarantee_)
+
+
+def test_limits_of_the_prior_hold_the_intervals_of_every_prior_between_them():
+    scores, y = draw(np.random.default_rng(7), 3000, 0.4)
+    wide = LabelShiftCalibrator(partition=BINS, target_prior=(0.1, 0.3)).fit(scores, y)
+    for prior in (0.1, 0.2, 0.3):
+        one = LabelShiftCalibrator(partition=BINS, target_prior=prior).fit(scores, y).guarantee_
+        assert (wide.guarantee_.lower <= one.lower).all()
+        assert (one.upper <= wide.guarantee_.upper).all()
+    assert "between 0.1 and 0.3" in " ".join(wide.guarantee_.assumptions)
+    read = LabelShiftCalibrator.from_dict(json.loads(json.dumps(wide.to_dict())))
+    np.testing.assert_array_equal(read.predict_interval(scores), wide.predict_interval(scores))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"sampling_rates": (0.0, 1.0)}, "sampling_rates"),
+        ({"sampling_rates": 0.1}, "sampling_rates"),
+        ({"sampling_rates": (0.1, 1.0), "target_prior": 0.2}, "sampling_rates"),
+        ({"target_prior": (0.3, 0.1)}, "target_prior"),
+        ({"target_prior": (0.3, 1.0)}, "target_prior"),
+    ],
+)
+def test_rates_and_priors_that_make_no_sense_are_refused(parameters, name):
+    scores, y = draw(np.random.default_rng(8), 100, 0.4)
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=f"^{name} must"):
+        LabelShiftCalibrator(n_bins=2, **parameters).fit(scores, y)
+
+
+def test_the_command_line_takes_a_prior_or_rates(tmp_path):
+    import pandas as pd
+    from click.testing import CliRunner
+
+    from calibrant.cli._app import app
+    from calibrant.saving import load_model
+
+    scores, y = draw(np.random.default_rng(9), 2000, 0.5)
+    pd.DataFrame({"p": scores, "y": y}).to_csv(tmp_path / "rows.csv", index=False)
+    for options, expected in (
+        (["--prior", "0.1"], LabelShiftCalibrator(target_prior=0.1)),
+        (["--sampling-rates", "0.2", "1"], LabelShiftCalibrator(sampling_rates=(0.2, 1.0))),
+    ):
+        model = str(tmp_path / f"{options[0]}.json")
+        arguments = ["fit", str(tmp_path / "rows.csv"), "--score", "p", "--label", "y", "-o", model, *options]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        np.testing.assert_array_equal(load_model(model).predict(scores), expected.fit(scores, y).predict(scores))
+        verified = CliRunner().invoke(app, ["verify", model, str(tmp_path / "rows.csv")])
+        assert verified.exit_code == 0, verified.output
+    refused = CliRunner().invoke(app, [*arguments, "--method", "platt", "--overwrite"])
+    assert refused.exit_code == 2
+    assert "--sampling-rates" in refused.output + refused.stderr

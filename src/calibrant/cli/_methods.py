@@ -55,6 +55,8 @@ class Settings:
     score_range: tuple[float, float] | None = None
     weight_bound: float | None = None
     weighted: bool = False
+    target_prior: float | None = None
+    sampling_rates: tuple[float, float] | None = None
     seed: int = 0
     skip_missing: bool = False
 
@@ -70,12 +72,19 @@ class Settings:
         for name, option in sorted(_OPTIONS.items()):
             if name not in takes and getattr(self, name) != getattr(default, name):
                 raise RefusedError(option, f"be left out with --method {self.method}, which has no such option")
-        uses = (("--segment", segment is not None, _IN_SEGMENTS), ("--weight", self.weighted, _WEIGHTED))
+        by_label = "--prior" if self.sampling_rates is None else "--sampling-rates"
+        uses = (
+            ("--segment", segment is not None, _IN_SEGMENTS),
+            ("--weight", self.weighted, _WEIGHTED),
+            (by_label, self.by_label, _WEIGHTED),
+        )
         for option, given, methods in uses:
             if given and self.method not in methods:
                 *most, last = methods
                 rule = f"go with --method {', '.join(most)} or {last}"
                 raise RefusedError(option, rule, got=f"--method {self.method}")
+        if self.by_label and self.weighted:
+            raise RefusedError(by_label, "be left out with --weight", advice="multiply the weights instead")
         needs_weights = {
             "--weight-bound": self.weight_bound is not None,
             "--interval betting": self.interval == "betting",
@@ -83,6 +92,11 @@ class Settings:
         for option, given in needs_weights.items():
             if given and not self.weighted:
                 raise RefusedError(option, "go with --weight, the column of weights")
+
+    @property
+    def by_label(self) -> bool:
+        """Whether rows were sampled by their label, which the calibrator undoes."""
+        return self.target_prior is not None or self.sampling_rates is not None
 
     def calibrator(self, labels: Mapping[str, Any] | None = None) -> Any:
         """The calibrator, not yet fitted."""
@@ -92,6 +106,8 @@ class Settings:
         if self.weighted:
             name, takes = "ShiftCalibrator", ("bins", "interval", "split", "value", "score_range", "weight_bound")
             fixed = {**fixed, "interval": "empirical-bernstein"}
+        if self.by_label:
+            name, takes = "LabelShiftCalibrator", (*takes, "target_prior", "sampling_rates")
         common = ("confidence", "seed") if takes else ()
         given = {_PARAMETERS.get(part, part): getattr(self, part) for part in (*takes, *common)}
         chosen = {parameter: value for parameter, value in given.items() if value is not None}

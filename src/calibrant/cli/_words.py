@@ -9,7 +9,7 @@ from calibrant._text import Setting
 _OPTIONS = {  # of the same name
     "base_rate", "classes", "clip", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method",
     "outputs", "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous", "skip_missing",
-    "split", "table", "tolerance", "value", "weight", "weight_bound",
+    "sampling_rates", "split", "table", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",
@@ -20,6 +20,7 @@ _OTHERS = {
     "n_jobs": "--threads",
     "random_state": "--seed",
     "score_range": "--range",
+    "target_prior": "--prior",
     "scores": "the scores",
     "segments": "the segments",
     "y": "the labels",

@@ -28,9 +28,9 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
 @click.option("--method", type=click.Choice(METHODS),
-              help="Default: anchored; with --weight, or a --value, binning. anchored, binning and uniform have a "
-              "guarantee and read files of any size. scaling-binning has one too; it and the others need the rows in "
-              "memory.")  # fmt: skip
+              help="Default: anchored; with --weight, --prior or a --value, binning. anchored, binning and uniform "
+              "have a guarantee and read files of any size. scaling-binning has one too; it and the others need the "
+              "rows in memory.")  # fmt: skip
 @option.bins("Number of bins; with --segment, in each segment.")
 @click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
 @click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
@@ -39,6 +39,10 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
               help="Range of uniform bins. Default: 0 1.")  # fmt: skip
 @click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+@click.option("--prior", "target_prior", type=float, metavar="SHARE",
+              help="Share of the positive class in the population, if rows were sampled by label.")  # fmt: skip
+@click.option("--sampling-rates", type=(float, float), metavar="NEGATIVE POSITIVE",
+              help="In place of --prior: which share of each class was kept, such as 0.1 1.")  # fmt: skip
 @option.seed
 @click.option("--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this.")
 @option.classes
@@ -57,11 +61,13 @@ def command(**options: Any) -> int:
     calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json
     calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json
     calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json
+    calibrant fit balanced.csv --score p --label y --prior 0.02 -o model.json
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
     output, quiet = options["output"], options["quiet"]
     given = {**options, "weighted": options["weight"] is not None}
-    constant = given["weighted"] or options["value"] != Settings().value
+    by_label = options["target_prior"] is not None or options["sampling_rates"] is not None
+    constant = given["weighted"] or by_label or options["value"] != Settings().value
     given["method"] = options["method"] or ("binning" if constant else Settings().method)
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"])

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Self
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, Optional, Rules, check_state, error_budget
-from calibrant._text import Setting
-from calibrant._typing import ArrayLike
+from calibrant._params import OPEN_UNIT, Number, Optional, Pair, Rules, check_state, error_budget
+from calibrant._text import Setting, shown
+from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators._bins import RegionParameters, cut_and_count
+from calibrant.calibrators._weighted import check_no_weights
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population, Statement
@@ -21,6 +22,7 @@ from calibrant.rows.facts import RowFacts
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
 
+_RATE = Number("a number in (0, 1]", 0.0, 1.0, open_low=True)
 _PRIOR_SHARE = 0.25  # of alpha, spent on how frequent the classes are
 
 
@@ -38,19 +40,23 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     ----------
     n_bins : int or "auto", default="auto"
         As for `BinningCalibrator`; so are all parameters that are not described here.
-    target_prior : float or None, default=None
-        Share of the positive class in the target population, if it is known. None estimates it, with limits, from
-        unlabelled `target_scores`.
+    target_prior : float, (float, float) or None, default=None
+        Share of the positive class in the target population, if it is known; or two limits between which it lies. Then
+        no row of the target population is needed. None estimates it, with limits, from unlabelled `target_scores`.
     source_prior : float or None, default=None
         Share of the positive class among calibration rows, if it is known, for example because it was fixed when the
         rows were chosen. None derives limits for it from the labels.
+    sampling_rates : (float, float) or None, default=None
+        For rows that were sampled by their label: the share of the negative and of the positive class that was kept,
+        such as (0.1, 1.0) where one in ten negatives was. The target is the population before it was sampled. Only the
+        ratio matters, and no prior is needed.
 
     Attributes
     ----------
     guarantee_ : Guarantee
         What is guaranteed, in numbers and in words.
-    target_prior_, source_prior_ : Prior
-        Value and limits of how frequent the positive class is in each population.
+    target_prior_, source_prior_ : Prior or None
+        Value and limits of how frequent the positive class is in each population; None with `sampling_rates`.
     partition_, tally_, classes_, n_features_in_
         As for `BinningCalibrator`.
 
@@ -63,6 +69,12 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     everywhere at once, by sqrt(ln(2/delta) / (2n)) (Massart 1990). Both conditions are linear in p, so what is kept is
     an interval. The value used is the p whose mixture is nearest to F in the squares' mean over the bins. A score that
     does not separate the classes gives wide limits.
+
+    A prior that is known, or known between limits, costs nothing of the budget. `sampling_rates` give k itself, the
+    rate of the negative class over that of the positive, and the limits of the bins have all of the budget. This is
+    exact where each row of a class was kept with the same probability. For a fixed number of rows of each class, as in
+    a case-control study with a known `source_prior`, it is no theorem: exact enumeration of both counts of a bin found
+    limits that miss with probability .066 at most where .1 is stated.
 
     References
     ----------
@@ -82,16 +94,22 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     True
     >>> LabelShiftCalibrator(n_bins=5, target_prior=0.5).fit(scores, y).predict([-1.0, 3.0]).round(2)
     array([0.02, 0.91])
+    >>> kept = y | (rng.uniform(size=20_000) < 0.1)  # one in ten negatives
+    >>> undone = LabelShiftCalibrator(n_bins=5, sampling_rates=(0.1, 1.0)).fit(scores[kept], y[kept])
+    >>> undone.predict([-1.0, 3.0]).round(2)
+    array([0.01, 0.9 ])
     """
 
     _parameter_rules: ClassVar[Rules] = {
         **RegionParameters._parameter_rules,
-        "target_prior": Optional(OPEN_UNIT),
+        "target_prior": Optional(OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)),
         "source_prior": Optional(OPEN_UNIT),
+        "sampling_rates": Optional(Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)),
     }
 
-    target_prior: float | None = None
+    target_prior: float | tuple[float, float] | None = None
     source_prior: float | None = None
+    sampling_rates: tuple[float, float] | None = None
 
     def fit(
         self,
@@ -122,37 +140,68 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        if self.target_prior is None and target_scores is None:
-            advice = ("or set ", Setting("target_prior"))
-            raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
-        if self.target_prior is not None and target_scores is not None:
-            rule = ("be None where ", Setting("target_prior"), " is set")
-            raise InvalidTypeError("target_scores", rule, got="both")
+        check_no_weights(scores, None, "labels are counted")
+        self._check_sources(target_scores)
         rows = self._read(scores, y, segments).collect()
         partition, tally, classes, reach, _, facts = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
-        source = Prior.from_labels(rows.codes, share) if self.source_prior is None else Prior.known(self.source_prior)
-        if self.target_prior is None:
+        if self.sampling_rates is not None:
+            priors = None
+        elif self.target_prior is None:
             own = rows.scores if isinstance(scores, ScoredData) else as_scores(scores, positive_column=column)
             moved = as_scores(target_scores, positive_column=column, name="target_scores")
-            target = mixture_prior(own, rows.codes, moved, share)
+            priors = self._source(rows.codes, share), mixture_prior(own, rows.codes, moved, share)
         else:
-            target = Prior.known(self.target_prior)
-        self._set(partition, tally, source, target, classes, facts)
+            priors = self._source(rows.codes, share), Prior.known(self.target_prior)
+        self._set(partition, tally, priors, classes, facts)
         self.score_range_seen_ = reach.seen
         self._warn_if_weak()
         return self
 
+    def _check_sources(self, target_scores: ArrayLike | None) -> None:
+        """One source of the target's prior is needed, and one is enough."""
+        sources = {"sampling_rates": self.sampling_rates, "target_prior": self.target_prior}
+        given = [name for name, value in sources.items() if value is not None]
+        if not given and target_scores is None:
+            advice = ("or set ", Setting("target_prior"))
+            raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
+        if self.sampling_rates is not None and (self.source_prior is not None or self.target_prior is not None):
+            rule = ("be None where ", Setting("target_prior"), " or ", Setting("source_prior"), " is set")
+            raise InvalidTypeError("sampling_rates", rule, got="both")
+        if given and target_scores is not None:
+            rule = ("be None where ", Setting(given[0]), " is set")
+            raise InvalidTypeError("target_scores", rule, got="both")
+
+    def _source(self, codes: CodeArray, share: float) -> Prior:
+        return Prior.from_labels(codes, share) if self.source_prior is None else Prior.known(self.source_prior)
+
+    def _assumed(self) -> tuple[str, ...]:
+        """What is assumed of how frequent the positive class is."""
+        if self.sampling_rates is not None:
+            negative, positive = (f"{rate:g}" for rate in self.sampling_rates)
+            kept = f"rows of the negative class were kept with probability {negative}, of the positive with {positive}"
+            return (f"{kept}, or with a multiple of both, whatever their score; the target is the population before",)
+        if self.target_prior is None:
+            return ()
+        prior = Prior.known(self.target_prior)
+        share = f"{prior.value:g}" if prior.lower == prior.upper else f"between {prior.lower:g} and {prior.upper:g}"
+        return (f"the share of the positive class in the target population is {share}",)
+
     def _plain_level(self) -> float:
         """The confidence level of the bins: what the priors leave of the error budget."""
         alpha = error_budget(self.confidence_level)
-        known = self.source_prior is not None and self.target_prior is not None
+        known = self.sampling_rates is not None or (self.source_prior is not None and self.target_prior is not None)
         return 1.0 - (alpha if known else alpha * (1.0 - _PRIOR_SHARE))
 
     def _set(
-        self, partition: Partition, tally: Tally, source: Prior, target: Prior, classes: Classes, facts: RowFacts
+        self,
+        partition: Partition,
+        tally: Tally,
+        priors: tuple[Prior, Prior] | None,
+        classes: Classes,
+        facts: RowFacts,
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
         method = get_method(self.interval)
@@ -168,27 +217,44 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         )
         guarantee = replace(
             plain,
-            value=moved_odds(plain.value, odds_ratio(target.value, source.value)),
-            lower=moved_odds(plain.lower, odds_ratio(target.lower, source.upper)),
-            upper=moved_odds(plain.upper, odds_ratio(target.upper, source.lower)),
+            **{name: moved_odds(getattr(plain, name), factor) for name, factor in self._factors(priors).items()},
         ).with_facts(
-            theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper", population=Population.LABEL_SHIFT
+            theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
+            population=Population.LABEL_SHIFT,
+            assumed=self._assumed(),
         )
-        self.source_prior_, self.target_prior_ = source, target
+        self.source_prior_, self.target_prior_ = (None, None) if priors is None else priors
         self._set_fitted(partition, tally, guarantee, classes, facts)
 
+    def _factors(self, priors: tuple[Prior, Prior] | None) -> dict[str, float]:
+        """What the odds of values and limits are multiplied by."""
+        if self.sampling_rates is not None:
+            return dict.fromkeys(("value", "lower", "upper"), self.sampling_rates[0] / self.sampling_rates[1])
+        if priors is None:
+            raise InvalidTypeError("priors", "be those of both populations", got="None")
+        source, target = priors
+        return {
+            "value": odds_ratio(target.value, source.value),
+            "lower": odds_ratio(target.lower, source.upper),
+            "upper": odds_ratio(target.upper, source.lower),
+        }
+
     def _state(self) -> dict[str, Any]:
-        priors = {"s": self.source_prior_.to_list(), "t": self.target_prior_.to_list()}
+        source, target = self.source_prior_, self.target_prior_
+        priors = None if source is None or target is None else {"s": source.to_list(), "t": target.to_list()}
         return {**super()._state(), "priors": priors, "plain_level": self._plain_level()}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "priors", "plain_level"))
-        check_state(state["priors"], ("s", "t"))
-        source = Prior.from_state(state["priors"]["s"], self.source_prior)
-        target = Prior.from_state(state["priors"]["t"], self.target_prior)
+        priors, saved = None, state["priors"]
+        if self.sampling_rates is None:
+            check_state(saved, ("s", "t"))
+            priors = Prior.from_state(saved["s"], self.source_prior), Prior.from_state(saved["t"], self.target_prior)
+        elif saved is not None:
+            raise InvalidValueError("priors", "be None with sampling_rates", got=shown(saved))
         if state["plain_level"] != self._plain_level():
             rule = f"be {self._plain_level()!r}, what the priors leave"
             raise InvalidValueError("plain_level", rule, got=repr(state["plain_level"]))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        self._set(partition, tally, source, target, classes, RowFacts.from_dict(state))
+        self._set(partition, tally, priors, classes, RowFacts.from_dict(state))

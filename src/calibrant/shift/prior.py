@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from calibrant._params import Number
 from calibrant._state import read_numbers
@@ -24,9 +25,12 @@ class Prior:
     upper: float
 
     @classmethod
-    def known(cls, value: float) -> "Prior":
-        """A prior that is known."""
-        return cls(value, value, value)
+    def known(cls, value: float | tuple[float, float]) -> "Prior":
+        """A prior that is known, or known to lie between two limits: then the value is midway between their logits."""
+        if isinstance(value, float | int):
+            return cls(value, value, value)
+        low, high = value
+        return cls(float(expit((logit(low) + logit(high)) / 2)), low, high)
 
     @classmethod
     def from_labels(cls, codes: CodeArray, alpha: float) -> "Prior":
@@ -35,12 +39,12 @@ class Prior:
         return cls(float(codes.mean()), float(limits.lower[0]), float(limits.upper[0]))
 
     @classmethod
-    def from_state(cls, state: Any, given: float | None) -> "Prior":
+    def from_state(cls, state: Any, given: float | tuple[float, float] | None) -> "Prior":
         """Read back `to_list`; `given` is the parameter, where it was set."""
         value, lower, upper = read_numbers(state, "prior", size=3, low=0.0, high=1.0).tolist()
         Number(f"a number between its limits, {lower:g} and {upper:g}", lower, upper).check("prior", value)
-        if given is not None and not lower == upper == given:
-            raise InvalidValueError("prior", f"be the parameter, {given:g}", got=f"limits {lower:g} and {upper:g}")
+        if given is not None and (lower, upper) != ((wanted := cls.known(given)).lower, wanted.upper):
+            raise InvalidValueError("prior", f"be the parameter, {given}", got=f"limits {lower:g} and {upper:g}")
         return cls(value, lower, upper)
 
     def to_list(self) -> list[float]:
