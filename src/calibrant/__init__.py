@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from calibrant._compare_models import ModelComparison as ModelComparison
     from calibrant._compare_models import SequentialModelComparison as SequentialModelComparison
     from calibrant._compare_models import compare_models as compare_models
+    from calibrant._decide import Decisions as Decisions
+    from calibrant._decide import NetBenefit as NetBenefit
+    from calibrant._decide import decide as decide
+    from calibrant._decide import net_benefit as net_benefit
     from calibrant._plan import Plan as Plan
     from calibrant._plan import plan as plan
     from calibrant._threshold import Threshold as Threshold
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from calibrant.shift import LabelShiftCalibrator as LabelShiftCalibrator
     from calibrant.shift import ShiftCalibrator as ShiftCalibrator
     from calibrant.tally import Tally as Tally
+    from calibrant.views.net_benefit import NetBenefitDisplay as NetBenefitDisplay
     from calibrant.views.plot import ReliabilityDisplay as ReliabilityDisplay
     from calibrant.views.report import render_report as render_report
     from calibrant.views.report import write_report as write_report
@@ -54,6 +59,7 @@ _NAMES = {
     "_audit": ("Audit", "audit"),
     "_compare": ("Comparison", "compare"),
     "_compare_models": ("ModelComparison", "SequentialModelComparison", "compare_models"),
+    "_decide": ("Decisions", "NetBenefit", "decide", "net_benefit"),
     "_plan": ("Plan", "plan"),
     "_threshold": ("Threshold", "threshold"),
     "calibrators": (
@@ -81,6 +87,7 @@ _NAMES = {
     "saving": ("Model", "load_model", "save_model"),
     "shift": ("LabelShiftCalibrator", "ShiftCalibrator"),
     "tally": ("Tally",),
+    "views.net_benefit": ("NetBenefitDisplay",),
     "views.plot": ("ReliabilityDisplay",),
     "views.report": ("render_report", "write_report"),
 }

@@ -1,0 +1,190 @@
+"""`decide` and `net_benefit`: costs, proved decisions, and decision curves whose truth is known."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import binomtest
+
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    NetBenefitDisplay,
+    Partition,
+    PlattCalibrator,
+    Tally,
+    decide,
+    net_benefit,
+)
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+
+BINS = Partition.fixed_width(3)
+TALLY = Tally.from_counts([1000, 1000, 1000], [50, 250, 700], partition=BINS)
+CALIBRATOR = BinningCalibrator.from_tally(BINS, TALLY)
+MIDDLES = [1 / 6, 1 / 2, 5 / 6]
+
+
+def test_a_region_is_acted_on_only_if_its_whole_interval_is_above_the_break_even_rate():
+    found = decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3)
+    assert found.break_even == 0.25
+    assert found.action.tolist() == ["do not act", "cannot tell", "act"]
+    np.testing.assert_array_equal(
+        np.column_stack([found.lower, found.upper]), CALIBRATOR.predict_rate_interval(MIDDLES)
+    )
+    assert found.counts == {"act": 1, "do not act": 1, "cannot tell": 1}
+    assert "act 1, do not act 1, cannot tell 1" in found.sentence()
+
+
+def test_costs_follow_from_rates():
+    low, high = CALIBRATOR.predict_rate_interval([5 / 6])[0]
+    act = decide(CALIBRATOR, [5 / 6], cost_false_alarm=2, cost_miss=6)
+    assert act.cost == pytest.approx(2 * (1 - CALIBRATOR.predict([5 / 6])[0]))
+    assert (act.cost_lower, act.cost_upper) == pytest.approx((2 * (1 - high), 2 * (1 - low)))
+    low, high = CALIBRATOR.predict_rate_interval([1 / 6])[0]
+    leave = decide(CALIBRATOR, [1 / 6], cost_false_alarm=2, cost_miss=6)
+    assert (leave.cost_lower, leave.cost_upper) == pytest.approx((6 * low, 6 * high))
+
+
+def test_only_the_ratio_of_costs_matters_for_the_decision():
+    one = decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3)
+    other = decide(CALIBRATOR, MIDDLES, cost_false_alarm=10, cost_miss=30)
+    assert one.action.tolist() == other.action.tolist()
+    assert other.cost == pytest.approx(10 * one.cost)
+
+
+@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
+def test_decisions_are_the_cheaper_ones_and_costs_lie_in_their_limits(kind):
+    """Rate = score: the rate of a region is its middle, and the average over new rows is known."""
+    broken, seeds = 0, 40
+    new = (np.arange(2_000) + 0.5) / 2_000
+    for seed in range(seeds):
+        rng = np.random.default_rng([5, seed])
+        scores = rng.uniform(size=1_500)
+        calibrator = kind(n_bins=6).fit(scores, rng.uniform(size=1_500) < scores)
+        found = decide(calibrator, new, cost_false_alarm=2, cost_miss=3)
+        regions = np.unique(found.lower + 2 * found.upper, return_inverse=True)[1]
+        rate = (np.bincount(regions, new) / np.bincount(regions))[regions]
+        wrong = (found.action == "act") & (rate < found.break_even)
+        wrong |= (found.action == "do not act") & (rate > found.break_even)
+        acts = found.lower + found.upper >= 2 * found.break_even
+        cost = np.where(acts, 2 * (1 - new), 3 * new).mean()
+        near = 1e-3  # regions are told from their limits, and averages over new rows are nearly those of regions
+        broken += wrong.any() or not found.cost_lower - near <= cost <= found.cost_upper + near
+    assert binomtest(broken, seeds, 0.1, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.parametrize(("false_alarm", "miss"), [(0, 1), (1, 0), (-1, 1), (1, -2), (np.inf, 1), ("1", 1), (True, 1)])
+def test_costs_must_be_positive_numbers(false_alarm, miss):
+    with pytest.raises(CalibrantError, match=r"cost_(false_alarm|miss) must be a number > 0"):
+        decide(CALIBRATOR, MIDDLES, cost_false_alarm=false_alarm, cost_miss=miss)
+
+
+def test_a_calibrator_without_intervals_cannot_decide():
+    platt = PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    with pytest.raises(InvalidTypeError, match="calibrator must be fitted and have intervals of the rate"):
+        decide(platt, [0.5], cost_false_alarm=1, cost_miss=1)
+    with pytest.raises(InvalidTypeError, match="calibrator must be fitted"):
+        decide(BinningCalibrator(), [0.5], cost_false_alarm=1, cost_miss=1)
+
+
+FAMILY_HISTORY = np.repeat([1.0, 0.0, 1.0, 0.0], [24, 81, 91, 554])
+CANCER = np.repeat([1, 0], [105, 645])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "family_history", "everyone"),
+    [
+        (0.05, 0.025614035087719297, 0.09473684210526317),
+        (0.10, 0.018518518518518517, 0.04444444444444445),
+        (0.20, 0.0016666666666666635, -0.07499999999999998),
+        (0.50, -0.08933333333333335, -0.72),
+    ],
+)
+def test_net_benefit_agrees_with_dcurves_of_r(threshold, family_history, everyone):
+    """The cancer data of dcurves: 750 patients, 105 with cancer, 24 of them and 91 others with a family history."""
+    found = net_benefit(CANCER, FAMILY_HISTORY, thresholds=[threshold])
+    assert found.value[0, 0] == pytest.approx(family_history, abs=1e-14)
+    assert found.act_on_all[0] == pytest.approx(everyone, abs=1e-14)
+
+
+@pytest.mark.parametrize(("levels", "power"), [(None, 1), (5, 1), (None, 12)])
+def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power):
+    """Rate = score^power for uniform scores, or the same for scores that were rounded up to a few levels."""
+    broken, seeds, n = 0, 150, 300
+    fine = (np.arange(40_000) + 0.5) / 40_000
+    at = np.arange(1, 50) / 50
+    odds = at / (1 - at)
+
+    def model(values, shrink):
+        values = values if levels is None else np.ceil(values * levels) / levels
+        return values if shrink else values**power
+
+    rate = fine**power
+    truth = []
+    for shrink in (False, True):
+        above = model(fine, shrink)[:, None] >= at
+        truth.append((above * (rate[:, None] - (1 - rate[:, None]) * odds)).mean(axis=0))
+    for seed in range(seeds):
+        rng = np.random.default_rng([9, seed])
+        scores = rng.uniform(size=n)
+        y = rng.uniform(size=n) < scores**power
+        if y.all() or not y.any():
+            continue
+        found = net_benefit(y, {"a": model(scores, False), "b": model(scores, True)}, thresholds=at)
+        broken += not ((found.lower <= truth) & (truth <= found.upper)).all()
+    assert binomtest(broken, seeds, 0.1, alternative="greater").pvalue > 0.01
+
+
+def test_bands_are_useful_and_say_where_a_model_is():
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=20_000)
+    found = net_benefit(rng.uniform(size=20_000) < scores, scores)
+    assert (found.upper - found.lower)[0, :50].max() < 0.06
+    useful = found.useful("model")
+    assert useful[39:60].all()
+    assert not useful[0]
+    assert not useful[-1]
+
+
+def test_net_benefit_of_constant_scores_is_that_of_all_or_none():
+    y = np.repeat([1, 0], [30, 70])
+    found = net_benefit(y, np.full(100, 0.3))
+    low = found.thresholds <= 0.3
+    np.testing.assert_allclose(found.value[0, low], found.act_on_all[low])
+    assert (found.value[0, ~low] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("scores", "arguments", "message"),
+    [
+        ([0.1, 1.2, 0.5], {}, "scores must lie"),
+        ({}, {}, "scores must have at least one model"),
+        ({"a": [0.1, 0.2]}, {}, "2"),
+        ([0.1, 0.2, 0.5], {"thresholds": [0.0, 0.5]}, "thresholds must lie strictly between 0 and 1"),
+        ([0.1, 0.2, 0.5], {"confidence_level": 1.5}, "confidence_level must be"),
+    ],
+)
+def test_bad_arguments_are_named(scores, arguments, message):
+    with pytest.raises(InvalidValueError, match=message):
+        net_benefit([0, 1, 1], scores, **arguments)
+
+
+def test_the_display_draws_the_curves_of_all_models():
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=500)
+    y = rng.uniform(size=500) < scores
+    models = {"A": scores, "B": 0.5 * scores}
+    display = NetBenefitDisplay.from_predictions(y, models, ax=Figure().add_subplot())
+    curves = net_benefit(y, models)
+    drawn = [line.get_ydata() for line in display.ax_.lines]
+    for curve in (*curves.value, curves.act_on_all):
+        assert any(len(line) == len(curve) and np.array_equal(line, curve) for line in drawn)
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["act on none", "act on all", "A", "B"]
+    assert "all thresholds and models at once" in display.ax_.get_title(loc="left")
+
+
+def test_curves_become_a_frame():
+    frame = net_benefit(CANCER, {"history": FAMILY_HISTORY}, thresholds=[0.1, 0.2]).to_frame()
+    assert frame["model"].tolist() == ["history", "history"]
+    assert frame["value"].round(4).tolist() == [0.0185, 0.0017]
