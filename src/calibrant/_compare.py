@@ -1,5 +1,6 @@
 """Calibrators side by side: loss, guarantee, size and time."""
 
+import inspect
 import json
 import math
 import time
@@ -20,8 +21,10 @@ from calibrant._text import Setting, Text, render
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, ScoreMap, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
+from calibrant.guarantee.statement import UNGROUPED
 from calibrant.metrics import ece, log_loss
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.draw import Keys, folds_of
 
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
@@ -108,6 +111,7 @@ def compare(
     *,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     random_state: Seed = 0,
     simultaneous: bool = False,
 ) -> Comparison:
@@ -132,6 +136,9 @@ def compare(
         Number of folds, which are stratified and shuffled; or anything that scikit-learn's `check_cv` takes.
     pos_label, classes
         As in `BinningCalibrator`.
+    groups : array-like of shape (n,), optional
+        The group of each row, where several rows belong together. Folds keep groups whole, and calibrators get the
+        groups; nothing is guaranteed of those whose `fit` takes none.
     random_state : int, Generator, RandomState or None, default=0
         Shuffles the folds if `cv` is an int.
     simultaneous : bool, default=False
@@ -163,11 +170,12 @@ def compare(
     contenders = _named(calibrators)
     if simultaneous:
         contenders = _sharing(contenders)
-    read = read_rows(scores, y, classes=classes, pos_label=pos_label).collect()
+    read = read_rows(scores, y, classes=classes, pos_label=pos_label, groups=groups).collect()
     checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
-    folds = _folds(cv, checked, codes, random_state)
+    together = None if read.groups is None else read.groups.row_keys
+    folds = _folds(cv, checked, codes, together, random_state)
     entries = [
-        _fitted_entry(name, calibrator, checked, codes, folds, read.known.positive)
+        _fitted_entry(name, calibrator, checked, codes, folds, read.known.positive, together)
         for name, calibrator in contenders.items()
     ]
     if checked.min() >= 0.0 and checked.max() <= 1.0:
@@ -216,7 +224,7 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
     return contenders | shared
 
 
-def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: Seed) -> _Folds:
+def _folds(cv: Any, scores: FloatArray, codes: CodeArray, groups: Keys | None, random_state: Seed) -> _Folds:
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
         n_folds = Integer(2).check("cv", cv)
@@ -224,8 +232,13 @@ def _folds(cv: Any, scores: FloatArray, codes: CodeArray, random_state: Seed) ->
             rule = f"be at most {rarest}, the number of rows of the rarer class"
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")
         seed = int(as_generator(random_state).integers(2**31))
-        cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    folds: _Folds = list(check_cv(cv).split(scores[:, None], codes))
+        if groups is None:
+            cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        else:
+            cv = folds_of(groups, seed, n_folds)
+    folds: _Folds = list(check_cv(cv).split(scores[:, None], codes, groups))
+    if groups is not None and any(np.isin(groups[train], groups[test]).any() for train, test in folds):
+        raise InvalidValueError("cv", "keep groups whole", got="groups in several folds", advice="use GroupKFold()")
     if np.unique(np.concatenate([test for _, test in folds])).size != scores.size:
         raise InvalidValueError("cv", "put every row into a test fold", got="a splitter that leaves some out")
     return folds
@@ -244,18 +257,31 @@ def _entry(method: str, codes: CodeArray, prediction: FloatArray, **of_the_fit: 
 
 
 def _fitted_entry(
-    method: str, calibrator: ScoreMap, scores: FloatArray, codes: CodeArray, folds: _Folds, positive: object
+    method: str,
+    calibrator: ScoreMap,
+    scores: FloatArray,
+    codes: CodeArray,
+    folds: _Folds,
+    positive: object,
+    groups: Keys | None,
 ) -> dict[str, Any]:
+    takes_groups = "groups" in inspect.signature(calibrator.fit).parameters
+
+    def fit(rows: Any) -> Any:
+        beside = {"groups": groups[rows]} if groups is not None and takes_groups else {}
+        return _prepared(calibrator).fit(scores[rows], codes[rows], **beside)
+
     prediction = np.empty(scores.size)
     for train, test in folds:
-        prediction[test] = _prepared(calibrator).fit(scores[train], codes[train]).predict(scores[test])
-    fitted = _prepared(calibrator)
+        prediction[test] = fit(train).predict(scores[test])
     start = time.perf_counter()
-    fitted.fit(scores, codes)
+    fitted = fit(slice(None))
     middle = time.perf_counter()
     fitted.predict(scores)
     end = time.perf_counter()
     guarantee = getattr(fitted, "guarantee_", None)
+    if groups is not None and not takes_groups and isinstance(guarantee, Guarantee):
+        guarantee = guarantee.with_caveat(UNGROUPED)
     epsilon = getattr(guarantee, "epsilon", None)
     proved = epsilon is not None and getattr(guarantee, "is_proved", True)
     return _entry(

@@ -31,11 +31,13 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Seed
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
-from calibrant.classifier.folds import Fold, held_out, is_count, parts
+from calibrant.classifier.folds import Fold, held_out, parts
 from calibrant.classifier.responses import RESPONSE_METHODS, scores_of
 from calibrant.classifier.task import Task, binary_labels, taken, without_weightless
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
+from calibrant.guarantee.statement import UNGROUPED
+from calibrant.rows.groups import Groups
 
 _CROSS_FITTED: Text = (
     "the scores come from models fitted on parts of the data, not from the model that predicts; use ",
@@ -70,11 +72,11 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         they are independent draws, as the guarantee needs. A splitter or list with one split, (training rows,
         calibration rows), is a hold-out of your own, such as the last month. With several splits the calibrator sees
         out-of-fold scores, and the model is then fitted on all rows. The scores are not the final model's, so nothing
-        is proved; `guarantee_` says so. `TimeSeriesSplit` calibrates on the later rows; `GroupKFold` needs `groups` in
-        `fit`. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator, and
-        their predictions are merged (see `CrossVennAbersCalibrator`).
+        is proved; `guarantee_` says so. `TimeSeriesSplit` calibrates on the later rows. The `groups` of `fit` stay
+        whole. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator,
+        and their predictions are merged (see `CrossVennAbersCalibrator`).
     calibration_size : float or int, default=0.25
-        Fraction or number of rows to calibrate on, for `cv=None`.
+        Fraction or number of rows to calibrate on, for `cv=None`; of groups, where `fit` is given groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     random_state : int, Generator, RandomState or None, default=0
@@ -173,7 +175,9 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         calibration_weight : array-like of shape (n,), optional
             The `sample_weight` of the calibrator's `fit`, for the rows that calibrate.
         groups : array-like of shape (n,), optional
-            A group per row, for a `cv` that keeps groups together.
+            The group of each row, such as its customer or patient, where several rows belong together: whole numbers,
+            dates or text. Groups stay whole: hold-out and folds draw groups in place of rows, and `calibration_size` is
+            a share or a number of groups. The calibrator's `fit` gets them too, where it takes groups.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 
@@ -229,18 +233,17 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         X, given, params = without_weightless(X, given, params)
         labels = binary_labels(given)
         weight, groups = (params.pop(name, None) for name in ("calibration_weight", "groups"))
-        if groups is not None and (self.cv is None or is_count(self.cv)):
-            raise InvalidValueError(
-                "groups", "be None unless cv splits by groups", got="groups", advice="use GroupKFold()"
-            )
         to_model, to_calibrator = self._routed(params)
+        keys = None if groups is None else Groups.of(groups, len(labels)).row_keys
+        if groups is not None and "groups" in self._fit_arguments():
+            to_calibrator["groups"] = groups
         if weight is not None:
             to_calibrator["sample_weight"] = self._calibration_weight(weight, len(labels))
         frozen = self._is_frozen()
         if frozen and to_model:
             raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
         generator = as_generator(self.random_state)
-        return Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, groups, generator)
+        return Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, keys, generator)
 
     def _calibration_weight(self, weight: ArrayLike, n_rows: int) -> ArrayLike:
         if "sample_weight" not in self._fit_arguments():
@@ -296,8 +299,9 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             if "target_scores" in wanted:
                 params["target_scores"] = self._scores(estimator, X_target, task.classes)
         calibrator = self._new_calibrator(task.classes).fit(scores, task.labels[rows], **params)
-        if len(folds) > 1 and isinstance(calibrator.guarantee_, Guarantee):
-            calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED)
+        crossed, ignored = len(folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
+        if (crossed or ignored) and isinstance(calibrator.guarantee_, Guarantee):
+            calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
         return estimator, calibrator
 
     def _fit_folds(self, task: Task) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:

@@ -8,26 +8,34 @@ from sklearn.model_selection import KFold, check_cv
 from calibrant._typing import IndexArray
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
+from calibrant.rows.draw import folds_of, random_places
 
 Fold = tuple[IndexArray, IndexArray]
 """Rows to train on, and rows to calibrate on."""
 
 
 def held_out(task: Task, calibration_size: float) -> Fold:
-    """Rows to train on and rows to calibrate on, drawn without the labels."""
-    n_rows = len(task.labels)
-    size = max(1, round(calibration_size * n_rows)) if is_share(calibration_size) else int(calibration_size)
-    if size >= n_rows:
-        advice = "use more rows, or a fitted model in a FrozenEstimator"
-        got = f"{size} of n_samples={n_rows}"
+    """Rows to train on and rows to calibrate on, whole groups where there are any; drawn without the labels."""
+    place, (n_units, units) = _random_order(task), _units(task)
+    share = isinstance(calibration_size, float | np.floating)
+    size = max(1, round(calibration_size * n_units)) if share else int(calibration_size)
+    if size >= n_units:
+        advice = f"use more {units}, or a fitted model in a FrozenEstimator"
+        got = f"{size} of n_{'samples' if task.groups is None else units}={n_units}"
         raise InvalidValueError("calibration_size", "leave rows to train on", got=got, advice=advice)
-    order = task.generator.permutation(n_rows)
-    return np.sort(order[size:]), np.sort(order[:size])
+    return np.flatnonzero(place >= size), np.flatnonzero(place < size)
 
 
-def is_share(size: float) -> bool:
-    """Whether a size is a share of the rows, not a number of them."""
-    return isinstance(size, float | np.floating)
+def _random_order(task: Task) -> IndexArray:
+    """The place of each row, or of its group, in a random order; that of groups depends on their entries alone."""
+    if task.groups is not None:
+        return random_places(task.groups, int(task.generator.integers(2**63)))
+    return np.argsort(task.generator.permutation(len(task.labels)))
+
+
+def _units(task: Task) -> tuple[int, str]:
+    """How many rows there are, or groups."""
+    return (len(task.labels), "rows") if task.groups is None else (np.unique(task.groups).size, "groups")
 
 
 def is_count(cv: Any) -> bool:
@@ -37,13 +45,21 @@ def is_count(cv: Any) -> bool:
 
 def parts(task: Task, cv: Any) -> list[Fold]:
     """Rows to train on and rows to calibrate on; each row calibrates once at most."""
-    if is_count(cv):
+    if is_count(cv) and task.groups is not None:
+        if cv > _units(task)[0]:
+            rule = "be at most the number of groups"
+            raise InvalidValueError("cv", rule, got=f"{cv} and {_units(task)[0]} groups")
+        cv = folds_of(task.groups, int(task.generator.integers(2**63)), int(cv))
+    elif is_count(cv):
         cv = KFold(int(cv), shuffle=True, random_state=int(task.generator.integers(2**31)))
     splitter = check_cv(cv, task.labels, classifier=True)
     found = splitter.split(task.X, task.labels, task.groups)
     folds = [(np.asarray(training), np.asarray(rows)) for training, rows in found]
     if any(np.isin(rows, training).any() for training, rows in folds):
         raise InvalidValueError("cv", "keep training and calibration rows apart", got="rows in both")
+    if task.groups is not None and any(np.isin(task.groups[a], task.groups[b]).any() for a, b in folds):
+        rule, advice = "keep groups whole", "use GroupKFold(), or a number of parts"
+        raise InvalidValueError("cv", rule, got="groups with rows to train on and to calibrate on", advice=advice)
     if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
         raise InvalidValueError("cv", "let each row calibrate once at most", got="rows in several parts")
     return folds

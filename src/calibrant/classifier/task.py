@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from calibrant._typing import IndexArray
 from calibrant.errors import InvalidValueError
+from calibrant.rows.draw import Keys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class Task:
     classes: NDArray[Any]
     to_model: dict[str, Any]
     to_calibrator: dict[str, Any]
-    groups: Any
+    groups: Keys | None  # a key for each row
     generator: np.random.Generator
 
     @property

@@ -53,6 +53,10 @@ class Claim(Enum):
 
 
 NO_DIFFERENCE = "that makes no difference"
+UNGROUPED: Text = (
+    "rows of one group are not independent draws, and this calibrator takes no groups; use a BinningCalibrator for a "
+    "guarantee that is proved"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def scored(
     segment: str | None = None,
     weight: str | None = None,
     id: str | None = None,
+    group: str | None = None,
     format: str | None = None,
     skip_missing: bool = False,
     n_jobs: int | None = -1,
@@ -51,10 +52,13 @@ def scored(
     score, label : str
         Columns of the scores and of the labels; no label is needed where a calibrator is only applied.
     segment, weight : str, optional
-        Columns of groups, and of importance weights.
+        Columns of segments, which get bins of their own, and of importance weights.
     id : str, optional
         A column that is unique per row. A random split then depends on the seed and the ids alone, whatever the engine
         and however the rows are split up or ordered.
+    group : str, optional
+        A column that tells which rows belong together, such as a customer: whole numbers, dates or text. Groups are
+        then drawn and counted whole, wherever their rows are. Takes the place of `id`.
     format : {"parquet", "csv", "json", "ipc"}, optional
         Format of files whose names do not tell it.
     skip_missing : bool, default=False
@@ -85,7 +89,7 @@ def scored(
         raise InvalidTypeError("skip_missing", "be a bool", got=repr(skip_missing))
     if skip_missing and label is None:
         raise missing_column("label")
-    columns = Columns(score, label, segment, weight, id, pending=label if skip_missing else None)
+    columns = Columns(score, label, segment, weight, id, group, pending=label if skip_missing else None)
     threads = thread_count(n_jobs)
     if isinstance(source, Mapping) and any(is_device_array(column) for column in source.values()):
         from calibrant.rows.device import DeviceData

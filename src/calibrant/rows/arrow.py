@@ -81,7 +81,7 @@ class ArrowData(ScoredData):
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """Rows before each part, by its number; where these are not needed they may be wrong."""
-        if self._part_rows is None and work.drawn is not None and self.columns.id is None and len(self._parts) > 1:
+        if self._part_rows is None and work.drawn is not None and not self.columns.keyed and len(self._parts) > 1:
             counts = self.fold(CountParts(self.columns))
             self._part_rows = [counts[number] for number in range(len(self._parts))]
         return [0, *accumulate(self._part_rows or [0] * len(self._parts))]

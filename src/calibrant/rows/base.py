@@ -24,6 +24,7 @@ import numpy as np
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError
+from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
@@ -32,6 +33,8 @@ from calibrant.rows.counts import Count, Counted, KindSums
 from calibrant.rows.draw import Draw, check_ids, enough, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Place
+from calibrant.rows.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
+from calibrant.rows.groups import Groups
 from calibrant.rows.progress import Progress, watched
 from calibrant.rows.ranks import CountBits, MovedRowsError, everything, refine
 from calibrant.rows.reach import Reach
@@ -191,7 +194,7 @@ class ScoredData(ABC):
 
     def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels, so that a cut cannot depend on one."""
-        taken = self.fold(TakeRows(self.columns.only("segment", "id"), draw))
+        taken = self.fold(TakeRows(self.columns.only("segment", "id", "group"), draw))
         if self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
         return taken
@@ -220,6 +223,7 @@ class ScoredData(ABC):
             known,
             weights=None if self.columns.weight is None else np.concatenate([part.weights for part in batches]),
             skipped=taken.sizes.skipped,
+            groups=None if self.columns.group is None else Groups.of_keys(taken.keys()),
         )
         if self.columns.segment is None:
             return rows
@@ -272,7 +276,28 @@ class ScoredData(ABC):
                 got=f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others",
                 advice="name an id column, scored(..., id=...), or write the data to a file",
             )
-        return *settle(counted, partition, self._classes, self._pos_label, weighted), counted.reach
+        tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
+        if self.columns.group is not None:
+            tally = replace(tally, groups=self.group_counts(partition, known.positive, draw=draw))
+        return tally, known, counted.reach
+
+    def group_counts(
+        self, partition: Partition, positive: Any, *, draw: Draw | None = None, aside: bool = False
+    ) -> GroupCounts:
+        """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
+        return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, draw, aside))
+
+    def exchange(self, work: CountGroups) -> GroupCounts:
+        """Bring the rows of each group together: in one pass, or in several, each for some of the groups."""
+        passes = 1
+        while True:
+            try:
+                first, *others = (self.fold(part).table() for part in work.split(passes))
+                return sum(others, first)
+            except ManyGroupsError:
+                if passes == MOST_PASSES:
+                    raise
+                passes *= 4
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""

@@ -24,13 +24,17 @@ _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column of the data plays which part; rows where the column `pending` has no entry are skipped."""
+    """Which column of the data plays which part; rows where the column `pending` has no entry are skipped.
+
+    Rows are drawn by their group where there is one, else by their id, else by their position.
+    """
 
     score: str
     label: str | None = None
     segment: str | None = None
     weight: str | None = None
     id: str | None = None
+    group: str | None = None
     pending: str | None = None
 
     @property
@@ -44,6 +48,11 @@ class Columns:
         """The columns that must be read, each once."""
         return list(dict.fromkeys([*self.named.values(), *([] if self.pending is None else [self.pending])]))
 
+    @property
+    def keyed(self) -> bool:
+        """Whether a column tells which rows are drawn, wherever they are."""
+        return self.id is not None or self.group is not None
+
     def only(self, *parts: str) -> "Columns":
         """Leave out all parts but the score and these; the same rows are skipped."""
         chosen = {part: getattr(self, part) for part in parts if part != "score"}
@@ -51,6 +60,12 @@ class Columns:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns that the data do not have, with the nearest name that they do have."""
+        if self.group is not None and (other := {self.score: "score", self.label: "label"}.get(self.group)):
+            rule = f"be another column than that of the {other}"
+            raise InvalidValueError("group", rule, got="the same", column=self.group)
+        if self.group is not None and self.id is not None:
+            rule, advice = "be None beside a group", "whole groups are drawn, by the entries of their column"
+            raise InvalidValueError("id", rule, got=repr(self.id), advice=advice)
         for part, name in self.named.items():
             count = list(names).count(name)
             if count == 1:
@@ -153,7 +168,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     for part, column in read.items():
         if column.null_count:
             unfit.append((Fault(part, columns.named[part], "have no missing values"), _nulls(column)))
-        nans = _nans(column) if part in ("label", "segment") else None
+        nans = _nans(column) if part in ("label", "segment", "group") else None
         if nans is not None:
             unfit.append((Fault(part, columns.named[part], "hold no NaN"), nans))
     weights = None
@@ -171,7 +186,9 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
         read = {part: column.take(good) for part, column in read.items()}
         scores, weights = scores[good], None if weights is None else weights[good]
     row_keys = np.empty(0, dtype=np.uint64)
-    if keys and columns.id is not None:
+    if keys and columns.group is not None:
+        row_keys = id_keys(read["group"], columns.group, "group")
+    elif keys and columns.id is not None:
         row_keys = id_keys(read["id"], columns.id)
     elif keys:
         row_keys = position_keys(place.key, len(batch))[slice(None) if bad is None else good]

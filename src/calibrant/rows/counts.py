@@ -81,8 +81,8 @@ class Count(Work[Counted]):
     @property
     def columns(self) -> Columns:
         """Score and label, and what else is needed."""
-        wanted = {"label": True, "segment": self.partition.has_segments, "weight": self.weighted, "id": bool(self.draw)}
-        return self.data_columns.only(*(role for role, needed in wanted.items() if needed))
+        wanted = {"segment": self.partition.has_segments, "weight": self.weighted, "id": bool(self.draw)}
+        return self.data_columns.only("label", "group", *(role for role, needed in wanted.items() if needed))
 
     def __call__(self, batch: Any, place: Place) -> Counted:
         """Count one batch."""

@@ -6,9 +6,11 @@ from typing import Any
 from weakref import WeakSet
 
 from calibrant._optional import needed
+from calibrant.group_counts import GroupCounts
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Result, Work
+from calibrant.rows.group_rows import CountGroups
 from calibrant.rows.progress import watched
 from calibrant.rows.worker_code import package_zip, tell_missing
 
@@ -28,17 +30,22 @@ class DaskData(ScoredData):
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every partition, and add results in groups where they are and groups here."""
+        return sum(self._results(_sums, work), work.nothing())
+
+    def exchange(self, work: CountGroups) -> GroupCounts:
+        """Bring the rows of each group together on the workers: a task for each part of the groups gets all of them."""
+        first, *others = self._results(_tables, work)
+        return sum(others, first)
+
+    def _results(self, graph: Callable[[Any, bytes], list[Any]], work: Work[Any]) -> Iterator[Any]:
         client = _client(self._source)
-        sums = _sums(self._source[work.columns.to_read], pickle.dumps(work))
-        total = work.nothing()
+        wanted = graph(self._source[work.columns.to_read], pickle.dumps(work))
         with watched(self._progress, None, "reading") as advance:
             try:
-                for result in _here(sums, advance) if client is None else _there(sums, client, advance):
-                    total = total + result
+                yield from _here(wanted, advance) if client is None else _there(wanted, client, advance)
             except Exception as error:
                 tell_missing(error, "the Dask cluster")
                 raise
-        return total
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added to each partition when it is computed."""
@@ -62,12 +69,27 @@ def _client(frame: Any) -> Any:
     return owner if hasattr(owner, "scheduler_info") else None
 
 
+def _leaves(frame: Any, job: bytes) -> list[Any]:
+    """The result of each partition, with its number of rows, still to be computed."""
+    delayed = _needed("dask").delayed
+    fold, shared = delayed(_tasks()[0]), delayed(job)
+    return [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
+
+
+def _tables(frame: Any, job: bytes) -> list[Any]:
+    """Tables of the groups of each bucket, still to be computed from the results of all partitions."""
+    delayed = _needed("dask").delayed
+    leaves = _leaves(frame, job)
+    buckets = min(len(leaves), _MOST_GROUPS)
+    split, (_, add), table = delayed(_splitting(), nout=buckets), map(delayed, _tasks()), delayed(_tabling())
+    parts = [split(leaf, buckets) for leaf in leaves]
+    return [table(add([part[bucket] for part in parts])) for bucket in range(buckets)]
+
+
 def _sums(frame: Any, job: bytes) -> list[Any]:
     """Sums of groups of partitions, each with its number of rows, still to be computed."""
-    delayed = _needed("dask").delayed
-    fold, add = map(delayed, _tasks())
-    shared = delayed(job)
-    leaves = [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
+    add = _needed("dask").delayed(_tasks()[1])
+    leaves = _leaves(frame, job)
     width = -(-len(leaves) // _MOST_GROUPS)
     return [add(leaves[start : start + width]) for start in range(0, len(leaves), width)]
 
@@ -154,6 +176,22 @@ def _tasks() -> tuple[Callable[..., Any], Callable[..., Any]]:
         return rows, total
 
     return fold, add
+
+
+def _splitting() -> Callable[..., Any]:
+    def split(counted: tuple[int, Any], buckets: int) -> list[tuple[int, Any]]:
+        rows, groups = counted
+        return [(0 if bucket else rows, part) for bucket, part in enumerate(groups.split(buckets))]
+
+    return split
+
+
+def _tabling() -> Callable[..., Any]:
+    def table(counted: tuple[int, Any]) -> tuple[int, Any]:
+        rows, groups = counted
+        return rows, groups.table()
+
+    return table
 
 
 def _adding() -> Callable[..., Any]:

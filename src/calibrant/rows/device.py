@@ -95,7 +95,7 @@ class DeviceData(ScoredData):
 
     def _draws_on_gpu(self) -> bool:
         """Whether rows can be drawn where they are: by position."""
-        return self.columns.id is None and self._on_gpu()
+        return not self.columns.keyed and self._on_gpu()
 
     def _drawn(self, draw: Draw) -> Any:
         """Positions of the drawn rows, on the device."""
@@ -104,7 +104,7 @@ class DeviceData(ScoredData):
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
-        counted = None if weighted else self._count_on_gpu(partition, draw)
+        counted = None if weighted or self.columns.group is not None else self._count_on_gpu(partition, draw)
         return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
     def _kinds(self) -> tuple[Any, Any] | None:

@@ -48,6 +48,17 @@ class Groups:
         distinct, codes = _distinct(values)
         return cls(codes, value_keys(distinct))
 
+    @classmethod
+    def of_keys(cls, row_keys: Keys) -> Self:
+        """Number the groups of rows whose keys are known already."""
+        keys, codes = np.unique(row_keys, return_inverse=True)
+        return cls(codes, keys)
+
+    @property
+    def row_keys(self) -> Keys:
+        """The key of each row's group."""
+        return self.keys[self.codes]
+
     def take(self, index: IndexArray | BoolArray) -> "Groups":
         """The groups of some of the rows; numbers stay as they are."""
         return Groups(self.codes[index], self.keys)

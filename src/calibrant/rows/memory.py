@@ -79,7 +79,8 @@ class MemoryRows(ScoredData):
     def columns(self) -> Columns:  # type: ignore[override]
         """The names of the columns, as `fold` and `apply` see them."""
         segment = None if self.segment is None else "segments"
-        return Columns("scores", "y", segment, None if self.weights is None else "importance_weight")
+        weight = None if self.weights is None else "importance_weight"
+        return Columns("scores", "y", segment, weight, group=None if self.groups is None else "groups")
 
     def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "MemoryRows":
         """The same rows, with the classes in the given parts."""
@@ -240,6 +241,7 @@ class MemoryRows(ScoredData):
 
         needed("pyarrow", "arrow", "rows are read in batches")
         named = {"scores": self.scores, "y": self.labels, "segments": self.segments, "importance_weight": self.weights}
+        named["groups"] = None if self.groups is None else self.groups.row_keys
         table = as_table((name, column) for name, column in named.items() if column is not None)
         return from_arrow(table, self.columns, threads=self.threads, progress=False).with_classes(
             self.known.labels, self.known.positive

@@ -94,7 +94,7 @@ class CountBits(Work[BitCounts]):
     @property
     def columns(self) -> Columns:
         """Score and segment, and the id where rows are drawn by it."""
-        return self.data_columns.only("segment", *(("id",) if self.draw else ()))
+        return self.data_columns.only("segment", *(("id", "group") if self.draw else ()))
 
     def __call__(self, batch: Any, place: Place) -> BitCounts:
         """Count one batch."""

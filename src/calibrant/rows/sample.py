@@ -109,6 +109,10 @@ class Taken:
         self.sizes.faults.check()
         return [rows for _, rows in sorted(self.batches, key=lambda piece: piece[0])]
 
+    def keys(self) -> Keys:
+        """The keys of the rows, in the order of the data."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *(rows.keys for rows in self.in_order())])
+
     def scores(self) -> dict[Any, FloatArray]:
         """The scores of each segment that there is, also of those of which no row was taken."""
         parts: dict[Any, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
@@ -143,13 +147,14 @@ class Taken:
 class TakeRows(Work[Taken]):
     """Keep the rows; with a draw, a random part of them."""
 
-    roles = ("label", "segment", "weight", "id")
+    roles = ("label", "segment", "weight", "id", "group")
     draw: Draw | None = None
     limit: int = COLLECT_LIMIT
 
     def __call__(self, batch: Any, place: Place) -> Taken:
         """Keep those of one batch."""
-        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
+        wants_keys = self.draw is not None or self.columns.group is not None
+        rows, faults = read_batch(batch, self.columns, place, keys=wants_keys)
         sizes = Sizes.of(rows, faults)
         shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
         if self.draw is not None:
@@ -169,9 +174,9 @@ def joined_codes(batches: Sequence[Coded], code_of: Callable[[Any], int]) -> Ind
 
 @dataclass(frozen=True, slots=True)
 class FindSmallest(Work[SmallestHashes]):
-    """Find the smallest hashes, for a draw of an exact number of rows."""
+    """Find the smallest hashes, for a draw of an exact number of rows, or of groups where rows have them."""
 
-    roles = ("id",)
+    roles = ("id", "group")
     seed: int
     most: int
 
@@ -183,7 +188,8 @@ class FindSmallest(Work[SmallestHashes]):
     def __call__(self, batch: Any, place: Place) -> SmallestHashes:
         """The smallest hashes of one batch."""
         rows, _ = read_batch(batch, self.columns, place, keys=True)
-        return SmallestHashes(self.most, smallest(self.drawn.hashes(rows.keys), self.most))
+        keys = rows.keys if self.columns.group is None else np.unique(rows.keys)
+        return SmallestHashes(self.most, smallest(self.drawn.hashes(keys), self.most))
 
     def nothing(self) -> SmallestHashes:
         """No rows."""

@@ -17,6 +17,7 @@ import numpy as np
 from calibrant._optional import needed
 from calibrant._sql.grid import SPARK, array, fast_bin_of
 from calibrant._sql.search import by_segment, one_line
+from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
 from calibrant.rows.added_columns import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
@@ -24,6 +25,7 @@ from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Result, Work
 from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
+from calibrant.rows.group_rows import CountGroups
 from calibrant.rows.progress import watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.reach import Reach
@@ -53,21 +55,32 @@ class SparkData(ScoredData):
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
-        _equip(self._source.sparkSession)  # before the function is made, which takes note of what it can import
-        names = work.columns.to_read
-        job = _folding(pickle.dumps(work), BATCH_ROWS)
-        parts = self._source.select(*map(quoted, names)).mapInArrow(job, _OUTCOME)
+        parts = self._outcomes(work)
         if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
             parts = parts.repartition(8).mapInArrow(_adding(), _OUTCOME)
-        total = work.nothing()
+        return sum(self._results(parts), work.nothing())
+
+    def exchange(self, work: CountGroups) -> GroupCounts:
+        """Bring the rows of each group together by Spark's own shuffle: all rows of a group go to one task."""
+        buckets = int(self._source.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        parts = self._outcomes(work, buckets).repartition(buckets, "bucket").mapInArrow(_adding(tables=True), _OUTCOME)
+        tables = list(self._results(parts))
+        return sum(tables[1:], tables[0]) if tables else work.nothing().table()
+
+    def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
+        """The frame of what `work` gives for each partition; with buckets, a row for each of them."""
+        _equip(self._source.sparkSession)  # before the function is made, which takes note of what it can import
+        job = _folding(pickle.dumps(work), BATCH_ROWS, buckets)
+        return self._source.select(*map(quoted, work.columns.to_read)).mapInArrow(job, _OUTCOME)
+
+    def _results(self, parts: Any) -> Iterator[Any]:
         with watched(self._progress, None, "reading") as advance:
-            for rows, failed, outcome in _collected(parts):
+            for _, rows, failed, outcome in _collected(parts):
                 result = pickle.loads(outcome)
                 if failed:
                     raise result
-                total = total + result
                 advance(rows)
-        return total
+                yield result
 
     def sizes(self) -> dict[Any, int]:
         """Rows of each segment, as Spark itself counts them."""
@@ -83,7 +96,8 @@ class SparkData(ScoredData):
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label: by Spark itself where that is exact, else by the kernel."""
-        counted = self._counted(partition) if self._native and draw is None and not weighted else None
+        plain = draw is None and not weighted and self.columns.group is None
+        counted = self._counted(partition) if self._native and plain else None
         return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
     def _counted(self, partition: Partition) -> Counted | None:
@@ -195,10 +209,10 @@ def _equip(session: Any) -> None:
 
 # Functions within functions travel by value; our package is first asked for where it has been sent to.
 
-_OUTCOME = "rows bigint, failed boolean, outcome binary"
+_OUTCOME = "bucket int, rows bigint, failed boolean, outcome binary"
 
 
-def _folding(job: bytes, most: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _folding(job: bytes, most: int, buckets: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def fold(batches: Iterator[Any]) -> Iterator[Any]:
         import pickle
 
@@ -232,13 +246,14 @@ def _folding(job: bytes, most: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
         except CalibrantError as error:  # as good in any attempt: it is told, not tried again
             yield _outcome(pa, rows, error)
             return
-        if rows:
-            yield _outcome(pa, rows, total)
+        for bucket, part in enumerate(total.split(buckets) if buckets else [total]):
+            if rows:
+                yield _outcome(pa, 0 if bucket else rows, part, bucket)
 
     return fold
 
 
-def _adding() -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _adding(*, tables: bool = False) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def add(batches: Iterator[Any]) -> Iterator[Any]:
         import pickle
 
@@ -255,7 +270,7 @@ def _adding() -> Callable[[Iterator[Any]], Iterator[Any]]:
                     return
                 total, rows = result if total is None else total + result, rows + part["rows"]
         if total is not None:
-            yield _outcome(pa, rows, total)
+            yield _outcome(pa, rows, total.table() if tables else total)
 
     return add
 
@@ -269,6 +284,8 @@ def _applying(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return apply
 
 
-def _outcome(pa: Any, rows: int, result: Any) -> Any:
-    columns = [pa.array([rows]), pa.array([isinstance(result, Exception)]), pa.array([pickle.dumps(result)])]
-    return pa.RecordBatch.from_arrays(columns, names=["rows", "failed", "outcome"])
+def _outcome(pa: Any, rows: int, result: Any, bucket: int = 0) -> Any:
+    named = {"bucket": bucket, "rows": rows, "failed": isinstance(result, Exception), "outcome": pickle.dumps(result)}
+    columns = {name: pa.array([value]) for name, value in named.items()}
+    columns["bucket"] = columns["bucket"].cast(pa.int32())
+    return pa.RecordBatch.from_pydict(columns)
