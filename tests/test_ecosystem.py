@@ -152,7 +152,7 @@ def test_groups_stay_together() -> None:
         CalibratedClassifier(LogisticRegression(), BINS).fit(X[order], Y[order], groups=[names[row] for row in order])
         for order in (np.arange(1200), shuffled)
     )
-    assert first.calibrator_.tally_ == second.calibrator_.tally_  # the same groups, whatever their order
+    assert repr(first.calibrator_.tally_) == repr(second.calibrator_.tally_)  # the same groups, in any order of rows
     numbered = CalibratedClassifier(LogisticRegression(), BINS, calibration_size=4).fit(X, Y, groups=groups)
     assert numbered.calibrator_.tally_.n_rows == 4 * 40
     for cv, rule in (
