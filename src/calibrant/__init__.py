@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from calibrant._plan import plan as plan
     from calibrant._threshold import Threshold as Threshold
     from calibrant._threshold import threshold as threshold
+    from calibrant._validation import Validation as Validation
+    from calibrant._validation import validate as validate
     from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators import BinningCalibrator as BinningCalibrator
@@ -62,6 +64,7 @@ _NAMES = {
     "_decide": ("Decisions", "NetBenefit", "decide", "net_benefit"),
     "_plan": ("Plan", "plan"),
     "_threshold": ("Threshold", "threshold"),
+    "_validation": ("Validation", "validate"),
     "calibrators": (
         "AnchoredCalibrator",
         "BetaCalibrator",

@@ -2,20 +2,23 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
+from math import isnan
 from typing import Any
 
 import click
 
-from calibrant._numbers import percent, rows
+from calibrant._numbers import limits, nearest, percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled
+from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._model import check_classes, check_columns, read_model
-from calibrant.cli._output import paragraph, print_json, say
+from calibrant.cli._output import paragraph, print_json, remark, say
+from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._target import check_target
 
 _HISTOGRAM_BINS = 50
+_MOST_ROWS = 1_000_000
 
 
 @option.command("Is the model calibrated? What is proved.")
@@ -32,6 +35,10 @@ _HISTOGRAM_BINS = 50
               "not matter: call scores miscalibrated only if they are proved off by more.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
               "all rows or within a segment.")  # fmt: skip
+@click.option("--full", is_flag=True, help="Add the table of validators: slope, intercept, expected / observed, "
+              "an exact test, the parts of the Brier score, AUC.")  # fmt: skip
+@click.option("--grade", metavar="COLUMN", help="Column of rating grades, for --full: each grade's mean score against "
+              "its rate.")  # fmt: skip
 @option.classes
 @option.overwrite
 @option.reading
@@ -47,6 +54,7 @@ def command(**options: Any) -> int:
     calibrant audit scores.csv --score p --label y -o audit.html
     calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
     calibrant audit scores.parquet --score p --label y --segment region
+    calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
     calibrant audit scores.csv --score p --label y --check --tolerance 0.01    # only if off by more than 0.01
     """
@@ -59,19 +67,25 @@ def command(**options: Any) -> int:
         check_target(options)
     elif options["model"] is not None:
         raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
+    if options["grade"] is not None and not options["full"]:
+        raise RefusedError("--grade", "go with --full, which adds the table of grades")
     model = None if options["model"] is None else read_model(options["model"])
     with labelled(options, "segment") as (source, data, labels):
         if model is not None:
             check_columns(model, data.columns.named)
         found = _audit(data, labels, options)
+        table = _validated(source, labels, options) if options["full"] else None
         if output is not None:
-            page = _report(found, data, source, labels, options["title"], model)
+            page = _report(found, data, source, labels, options["title"], model, table)
             write_file(page.encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         promised = None if model is None else promise_json(model.calibrator)
-        print_json({"command": "audit", "report": output, **audit_json(found), "guarantee": promised})
+        print_json({"command": "audit", "report": output, **audit_json(found), "guarantee": promised,
+                    "validation": None if table is None else table.to_dict()})  # fmt: skip
     else:
         show_audit(found)
+        if table is not None:
+            show_validation(table)
         if model is not None:
             say(f"\nThe guarantee of {options['model']}:")
             show_sentence(model.calibrator, bold=False)
@@ -92,6 +106,47 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
         raise
+
+
+def _validated(source: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+    """The table of validators, from a random sample where there are very many rows."""
+    from calibrant import validate
+
+    roles = {"score": options["score"], "label": options["label"], "segment": options["grade"]}
+    data = source.scored(roles, skip_missing=options["skip_missing"])
+    n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "seed": 0})
+    if draw is not None:
+        remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table", options["quiet"])
+    sample = data.with_classes(**labels).collect(draw=draw)
+    return validate(sample, confidence_level=options["confidence"])
+
+
+def show_validation(found: Any) -> None:
+    """The table of validators, and that of grades."""
+    say()
+    paragraph(found.sentence())
+    lines = [(one.name, "none" if isnan(one.value) else nearest(one.value), one.limits, one.basis)
+             for one in found.measures]  # fmt: skip
+    print_table(("measure", "value", "limits", "basis"), lines)
+    if found.grades is not None:
+        grades = found.grades
+        columns = (
+            grades.grade,
+            grades.counts,
+            grades.assigned,
+            grades.rate,
+            grades.lower,
+            grades.upper,
+            grades.verdict,
+        )
+        say()
+        print_table(
+            ("grade", "rows", "assigned", "rate", "limits", "verdict"),
+            [
+                (str(name), f"{count:,}", nearest(given), nearest(rate), limits(low, high), verdict)
+                for name, count, given, rate, low, high, verdict in zip(*columns, strict=True)
+            ],
+        )
 
 
 def show_audit(found: Any) -> None:
@@ -143,7 +198,9 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
     }
 
 
-def _report(found: Any, data: Any, source: Any, labels: dict[str, Any], title: str | None, model: Any) -> str:
+def _report(
+    found: Any, data: Any, source: Any, labels: dict[str, Any], title: str | None, model: Any, table: Any
+) -> str:
     from calibrant.partition import Partition
     from calibrant.rows.fingerprint import fingerprint
     from calibrant.views.report import render_report
@@ -160,4 +217,5 @@ def _report(found: Any, data: Any, source: Any, labels: dict[str, Any], title: s
         "fingerprint": str(fingerprint(data)),
     }
     calibrator = None if model is None else model.calibrator
-    return render_report(found, calibrator, title=title or f"Audit of {shown}", source=facts, histogram=histogram)
+    title = title or f"Audit of {shown}"
+    return render_report(found, calibrator, title=title, source=facts, histogram=histogram, validation=table)

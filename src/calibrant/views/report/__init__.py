@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._audit import Audit
 from calibrant._file import write_file
 from calibrant._optional import needed
+from calibrant._validation import Validation
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.partition import Partition
@@ -44,6 +45,7 @@ def render_report(
     source: Mapping[str, Any] | None = None,
     histogram: Tally | None = None,
     audit_after: Audit | None = None,
+    validation: Validation | None = None,
 ) -> str:
     """Return the report as the text of one HTML page, which loads nothing from other places.
 
@@ -66,6 +68,8 @@ def render_report(
         Counts of the scores over `Partition.fixed_width(k)`. None draws the regions of the audit as densities.
     audit_after : Audit, default=None
         Audit of the calibrated scores, on rows that the calibrator was not fitted on.
+    validation : Validation, default=None
+        The table of validators, from `calibrant.validate`.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def render_report(
     >>> "somewhere they are off by at least 0.17" in page
     True
     """
-    inputs = _checked(audit, calibrator, title, source, histogram, audit_after)
+    inputs = _checked(audit, calibrator, title, source, histogram, audit_after, validation)
     template = _template()
     style, script = _asset("style.css"), _asset("hover.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -103,6 +107,7 @@ def write_report(
     source: Mapping[str, Any] | None = None,
     histogram: Tally | None = None,
     audit_after: Audit | None = None,
+    validation: Validation | None = None,
 ) -> Path:
     """Write the report to a file, completely or not at all, and return its path; see `render_report`.
 
@@ -110,7 +115,7 @@ def write_report(
     ----------
     path : path
         Where to write the HTML file; an existing file is replaced.
-    audit, calibrator, title, source, histogram, audit_after
+    audit, calibrator, title, source, histogram, audit_after, validation
         As in `render_report`.
 
     Returns
@@ -129,17 +134,28 @@ def write_report(
     ...     path.name, path.stat().st_size < 100_000
     ('report.html', True)
     """
-    page = render_report(audit, calibrator, title=title, source=source, histogram=histogram, audit_after=audit_after)
+    page = render_report(
+        audit,
+        calibrator,
+        title=title,
+        source=source,
+        histogram=histogram,
+        audit_after=audit_after,
+        validation=validation,
+    )
     write_file(page.encode(), path, overwrite=True)
     return Path(path)
 
 
-def _checked(audit: Any, calibrator: Any, title: Any, source: Any, histogram: Any, audit_after: Any) -> Inputs:
+def _checked(
+    audit: Any, calibrator: Any, title: Any, source: Any, histogram: Any, audit_after: Any, validation: Any
+) -> Inputs:
     for name, value, kind, rule in (
         ("audit_after", audit_after, Audit, "be an Audit, from calibrant.audit, or None"),
         ("title", title, str, "be text, or None"),
         ("source", source, Mapping, "be a mapping from names to facts, or None"),
         ("histogram", histogram, Tally, "be a Tally, or None"),
+        ("validation", validation, Validation, "be a Validation, from calibrant.validate, or None"),
     ):
         if value is not None and not isinstance(value, kind):
             raise InvalidTypeError(name, rule, got=type(value).__name__)
@@ -157,7 +173,7 @@ def _checked(audit: Any, calibrator: Any, title: Any, source: Any, histogram: An
     ):
         rule = f"be a Tally over Partition.fixed_width({histogram.n_regions})"
         raise InvalidValueError("histogram", rule, got="one over other regions")
-    return Inputs(audit, calibrator, title, source or {}, histogram, audit_after)
+    return Inputs(audit, calibrator, title, source or {}, histogram, audit_after, validation)
 
 
 def _template() -> "Template":

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant._audit import Audit, Bounds
-from calibrant._numbers import counted, lower, percent, rows, upper
+from calibrant._numbers import counted, limits, lower, nearest, percent, rows, upper
 from calibrant._typing import FloatArray, IndexArray
+from calibrant._validation import Validation
 from calibrant._version import __version__
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.tally import Tally
@@ -51,6 +52,7 @@ class Inputs:
     source: Mapping[str, Any]
     histogram: Tally | None
     audit_after: Audit | None
+    validation: Validation | None = None
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee | None:
@@ -75,6 +77,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "confidence": percent(audit.confidence_level),
         "promise_confidence": percent(guarantee.confidence_level) if isinstance(guarantee, Guarantee) else "",
         "segments": segments_section(audit, most_rows=sizes.segments, most_figures=sizes.small_figures),
+        "validation": None if inputs.validation is None else _validation_texts(inputs.validation, sizes.segments),
         "proved": wording.proved(audit, guarantee, after),
         "assumed": wording.assumed(audit, guarantee),
         "unknowable": wording.unknowable(audit),
@@ -169,6 +172,37 @@ def _audit_table(audit: Audit, most: int) -> Shown:
 def _promise_table(guarantee: Guarantee, most: int) -> Shown:
     every = np.arange(guarantee.counts.size)
     return Shown(tuple(promise_texts(guarantee, _largest(guarantee.radius, every, most))), int(every.size))
+
+
+def _validation_texts(validation: Validation, most: int) -> dict[str, Any]:
+    grades = validation.grades
+    return {
+        "sentence": validation.sentence(),
+        "confidence": percent(validation.confidence_level),
+        "measures": [
+            {
+                "name": one.name,
+                "value": "none" if np.isnan(one.value) else nearest(one.value),
+                "limits": one.limits,
+                "ideal": "" if np.isnan(one.ideal) else f"{one.ideal:g}",
+                "basis": one.basis,
+            }
+            for one in validation.measures
+        ],
+        "grades": []
+        if grades is None
+        else [
+            {
+                "name": wording.name_of(str(one["grade"])),
+                "count": f"{one['counts']:,}",
+                "assigned": nearest(one["assigned"]),
+                "rate": nearest(one["rate"]),
+                "limits": limits(one["lower"], one["upper"]),
+                "verdict": one["verdict"],
+            }
+            for one in grades.to_dicts()[:most]
+        ],
+    }
 
 
 def _computed(inputs: Inputs) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""`calibrant compare-models`: the numbers of compare_models, and clear errors."""
+"""`calibrant compare-models` and `calibrant audit --full`: the numbers of Python, and clear errors."""
 
 from pathlib import Path
 from typing import Any
@@ -61,3 +61,16 @@ def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibran
     answer = calibrant("compare-models", "two.parquet", *options)
     assert answer.code == 2
     assert message in answer.err
+
+
+def test_audit_adds_the_table_of_validators(folder: Path, calibrant: Any) -> None:
+    columns = ("scores.csv", "--score", "p", "--label", "y")
+    told = calibrant("audit", *columns, "--full", "--grade", "region", "-o", "full.html")
+    assert "expected / observed" in told.out
+    assert "north" in told.out
+    assert "The table of validators" in Path("full.html").read_text()
+    found = calibrant("audit", *columns, "--full", "--json").json["validation"]
+    assert found["p_value"] == 0.001
+    assert found["grades"] is None
+    assert calibrant("audit", *columns, "--json").json["validation"] is None
+    assert "--grade must go with --full" in calibrant("audit", *columns, "--grade", "region").err
