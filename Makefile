@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test oldest lint docs paper mutants bench clean
+.PHONY: help demo quick test oldest lint docs paper mutants bench dist clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbo
 	@$(BIN)/python benchmarks/kernels.py
 	@$(BIN)/python benchmarks/peers.py
 	@$(BIN)/python benchmarks/streams.py
+
+dist: $(VENV)/.ready-dist ## Build wheel and sdist, and test the wheel in clean environments
+	@$(BIN)/python tools/dist.py
 
 clean: ## Remove everything that make has made
 	rm -rf $(VENV) $(VENV)-oldest site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,93 @@
+"""Build the wheel and the sdist, and try the wheel as a user gets it: in a clean environment, without this folder.
+
+For the oldest and the newest supported Python on this machine: install the wheel alone and calibrate with it; then add
+what tests need, and run the README and the quick tests, which are those of the sdist.
+
+    python tools/dist.py                     # the Pythons that are found
+    python tools/dist.py python3.12          # these
+    python tools/dist.py --build-only
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+SUPPORTED = ("python3.11", "python3.12", "python3.13")
+QUICK = "not slow and not broad and not service"
+TESTS = [
+    *("tests/calibrators", "tests/intervals", "tests/partition", "tests/sequences", "tests/test_guarantee.py"),
+    *("tests/test_tally.py", "tests/test_saving.py", "tests/test_metrics.py", "tests/test_classifier.py"),
+    *("tests/test_import.py", "tests/test_labels.py"),
+]
+TRIAL = """
+import calibrant, pathlib, sys, numpy as np
+assert pathlib.Path(calibrant.__file__).is_relative_to(sys.prefix), calibrant.__file__
+rng = np.random.default_rng(0)
+scores = rng.uniform(size=10_000)
+print(calibrant.AnchoredCalibrator().fit(scores, rng.uniform(size=10_000) < scores**2).guarantee_.sentence())
+"""
+
+
+def main() -> None:
+    """Build, and try the wheel with each Python."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pythons", nargs="*", help="Pythons to try the wheel with")
+    parser.add_argument("--build-only", action="store_true", help="do not try the wheel")
+    chosen = parser.parse_args()
+    shutil.rmtree(DIST, ignore_errors=True)
+    run(sys.executable, "-m", "build", "--outdir", DIST, ROOT)
+    (wheel,), (sdist,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    pythons = [] if chosen.build_only else chosen.pythons or oldest_and_newest()
+    for python in pythons:
+        print(f"== {wheel.name} with {python}", flush=True)
+        with TemporaryDirectory() as folder:
+            try_wheel(python, wheel, sdist, Path(folder))
+    print(f"Built {wheel.relative_to(ROOT)} and {sdist.relative_to(ROOT)}")
+
+
+def oldest_and_newest() -> list[str]:
+    """The first and the last of the supported Pythons that run here."""
+    there = [name for name in SUPPORTED if runs(name)] or [sys.executable]
+    return list(dict.fromkeys([there[0], there[-1]]))
+
+
+def runs(python: str) -> bool:
+    """Whether there is such a Python: what is on the path may be a stand-in for one that is not installed."""
+    command = [python, "-c", "import ensurepip, venv"]
+    return shutil.which(python) is not None and subprocess.run(command, capture_output=True).returncode == 0
+
+
+def try_wheel(python: str, wheel: Path, sdist: Path, folder: Path) -> None:
+    """Install the wheel in a folder, use it, and run the tests of the sdist against it."""
+    run(python, "-m", "venv", folder / "venv")
+    inside = folder / "venv" / "bin" / "python"
+    pip = (inside, "-m", "pip", "--disable-pip-version-check", "install", "-qq", "-c", ROOT / "constraints.txt")
+    run(*pip, wheel)
+    run(inside, "-c", TRIAL, cwd=folder)
+    run(*pip, f"{wheel}[core-test,cli]")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (unpacked,) = folder.glob("calibrant-*")
+    shutil.rmtree(unpacked / "src")  # the tests must find the wheel
+    pytest = (inside, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider")
+    run(*pytest, "-k", "README", "tests/test_readme.py", cwd=unpacked)
+    run(*pytest, "-n", "2", "--hypothesis-profile=quick", "-m", QUICK, *TESTS, cwd=unpacked)
+
+
+def run(*command: object, cwd: Path | None = None) -> None:
+    """Run a command; stop where it fails."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=environment)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command[:4]))} ... ended with {done.returncode}")
+
+
+if __name__ == "__main__":
+    main()
