@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from calibrant._decide import NetBenefit as NetBenefit
     from calibrant._decide import decide as decide
     from calibrant._decide import net_benefit as net_benefit
+    from calibrant._exchangeable import Exchangeability as Exchangeability
+    from calibrant._exchangeable import check_exchangeable as check_exchangeable
+    from calibrant._find_groups import find_groups as find_groups
     from calibrant._plan import Plan as Plan
     from calibrant._plan import plan as plan
     from calibrant._threshold import Threshold as Threshold
@@ -62,6 +65,8 @@ _NAMES = {
     "_compare": ("Comparison", "compare"),
     "_compare_models": ("ModelComparison", "SequentialModelComparison", "compare_models"),
     "_decide": ("Decisions", "NetBenefit", "decide", "net_benefit"),
+    "_exchangeable": ("Exchangeability", "check_exchangeable"),
+    "_find_groups": ("find_groups",),
     "_plan": ("Plan", "plan"),
     "_threshold": ("Threshold", "threshold"),
     "_validation": ("Validation", "validate"),

@@ -1,7 +1,7 @@
 """Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything that speaks the Arrow C stream."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -71,6 +71,19 @@ class ArrowData(ScoredData):
         self._part_rows = part_rows
         self._threads = threads
         self._progress = progress
+
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
+
+    def first_names(self) -> list[str]:
+        """The columns that can be ids: no floats, so that few are read."""
+        return [field.name for field in self.schema if not pa.types.is_floating(field.type)]
+
+    def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
+        """Record batches of these columns, one part after the other."""
+        for part in self._parts:
+            yield from part.batches(names)
 
     def known_rows(self) -> int | None:
         """The rows that the files' own notes, or the table, tell."""

@@ -105,6 +105,25 @@ class ScoredData(ABC):
         """The names of the columns."""
         return [name for name in source.columns if isinstance(name, str)]
 
+    def names(self) -> list[str]:
+        """The names of the columns of these data."""
+        return self.names_in(self._source)
+
+    def first_names(self) -> list[str]:
+        """The columns that are read for a look at the first rows."""
+        return self.names()
+
+    def first_batches(self, names: list[str], rows: int) -> list[Any]:
+        """Batches of these columns that hold at least so many rows, where there are so many."""
+        found, left = [], rows
+        with closing(self.batches(names)) as batches:
+            for batch, _ in batches:
+                found.append(batch)
+                left -= batch.num_rows
+                if left <= 0:
+                    break
+        return found
+
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
         """Record batches of these columns, each with its place. A source has these, or a `fold` of its own."""
         raise NotImplementedError

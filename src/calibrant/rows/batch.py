@@ -67,14 +67,18 @@ class Columns:
             rule, advice = "be None beside a group", "whole groups are drawn, by the entries of their column"
             raise InvalidValueError("id", rule, got=repr(self.id), advice=advice)
         for part, name in self.named.items():
-            count = list(names).count(name)
-            if count == 1:
-                continue
-            if count > 1:
-                raise InvalidValueError(part, "be there once", got=f"{count} columns of that name", column=name)
-            shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
-            advice = did_you_mean(name, names)
-            raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
+            check_name(part, name, names)
+
+
+def check_name(part: str, name: str, names: Sequence[str]) -> None:
+    """Refuse a column that the data do not have once, with the nearest name that they do have."""
+    count = list(names).count(name)
+    if count > 1:
+        raise InvalidValueError(part, "be there once", got=f"{count} columns of that name", column=name)
+    if count == 0:
+        shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
+        advice = did_you_mean(name, names)
+        raise InvalidValueError(part, "be in the data", got=f"columns {shown}", advice=advice, column=name)
 
 
 def missing_column(role: str) -> InvalidValueError:
@@ -175,7 +179,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     if columns.weight is not None:
         weights = numbers(read["weight"], columns.weight, "weight").astype(np.float64)
         unfit += _unfit_weights(weights, read["weight"], columns.weight)
-    skipped = None if columns.pending is None else _absent(plain_column(batch.column(columns.pending)))
+    skipped = None if columns.pending is None else absent_rows(plain_column(batch.column(columns.pending)))
     faults, bad = Faults(), skipped
     for fault, rows in unfit:
         wrong = rows if skipped is None else rows & ~skipped
@@ -259,7 +263,7 @@ def _nulls(column: Any) -> NDArray[np.bool_]:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
 
 
-def _absent(column: Any) -> NDArray[np.bool_] | None:
+def absent_rows(column: Any) -> NDArray[np.bool_] | None:
     """Where a label is missing: null or NaN; None where it is missing nowhere."""
     nans = _nans(column)
     if column.null_count == 0:

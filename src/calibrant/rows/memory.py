@@ -82,6 +82,10 @@ class MemoryRows(ScoredData):
         weight = None if self.weights is None else "importance_weight"
         return Columns("scores", "y", segment, weight, group=None if self.groups is None else "groups")
 
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.columns.named.values())
+
     def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "MemoryRows":
         """The same rows, with the classes in the given parts."""
         positive = self.known.positive if pos_label is None else pos_label

@@ -1,0 +1,222 @@
+"""Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every moment."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._exchangeable import bets
+from calibrant._exchangeable.order import in_order, one_of_each, read_times
+from calibrant._exchangeable.ranks import label_p_values, rank_p_values
+from calibrant._exchangeable.report import KINDS, Exchangeability, ExchangeabilityTest
+from calibrant._params import as_generator, error_budget
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError
+from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.columns import column_of
+from calibrant.rows.groups import Groups
+from calibrant.rows.memory import MemoryRows
+
+__all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
+
+_STREAM = 8128
+_BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
+
+
+def check_exchangeable(
+    scores: ArrayLike | ScoredData,
+    y: ArrayLike | None = None,
+    *,
+    time: ArrayLike | str | None = None,
+    groups: ArrayLike | str | None = None,
+    confidence_level: float = 0.95,
+    pos_label: Hashable | None = None,
+    classes: ArrayLike | None = None,
+    random_state: Any = 0,
+) -> Exchangeability:
+    """Test whether rows are drawn alike, whatever the distribution; and if not, tell what has moved.
+
+    Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for independent draws from
+    one population), some test raises an alarm with probability at most 1 - confidence_level. This holds for any number
+    of rows, tied scores, and however often the evidence is looked at on the way. Not claimed: that every change is
+    found, or that the moment of a change is exact.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+        Scores, in the order in which the rows came unless `time` is given; or the result of `calibrant.scored`.
+    y : array-like of shape (n,)
+        Labels of two classes.
+    time : array-like of shape (n,), or str, default=None
+        Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as "2024-01-31". Rows of the
+        same time are taken in random order, so that their order within the file does not matter. For `ScoredData`, the
+        name of a column.
+    groups : array-like of shape (n,), or str, default=None
+        What rows that belong together share, such as a customer. One row of each group is tested, drawn at random: the
+        test is then about groups that are drawn alike. For `ScoredData`, the name of a column.
+    confidence_level : float, default=0.95
+        Probability that no alarm is false, over all tests.
+    pos_label, classes
+        As in `BinningCalibrator`.
+    random_state : int, Generator, RandomState or None, default=0
+        Breaks ties.
+
+    Returns
+    -------
+    Exchangeability
+        The result of each test, a verdict, and advice.
+
+    Notes
+    -----
+    *P-values.* The rank of a value among the values up to it, with ties broken at random, is uniform and independent of
+    the earlier ranks if the values are exchangeable: a conformal p-value. It is uniform even given the set of all
+    values, so that a bet may be chosen by looking at the set, but not at the order. "scores" ranks the scores. "labels"
+    ranks labels within bins of the score (about 2 n^(1/3) bins of equal mass; every value is a bin where there are
+    fewer values). "scores by class" ranks the scores within each class.
+
+    *Bets.* A gambler bets on each p-value, given the earlier ones, with a factor whose mean is 1 if it is uniform. So
+    the capital is a nonnegative martingale that starts at 1, and by Ville's inequality it ever reaches 5 / alpha with
+    probability at most alpha / 5. The union of five tests costs the factor 5. Capitals are not averaged over tests,
+    because the ranks of labels and of scores are not independent of each other. Within a test, capitals of many bets
+    are averaged. "scores" bets that later scores are larger or smaller, or further out or in, and changes its mind now
+    and then. "labels" bets that the odds of all bins have moved by a factor, or more the higher the bin. The two tests
+    of runs bet that a row is like the last 1, 4, 16 or 64. The capital is looked at up to 1,000 times.
+
+    *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows within each bin are; it
+    stays silent, with the stated probability, if only the shares of the bins move. A rate that changes with the score
+    inside a bin can cause an alarm if the scores move within it. No test without assumptions tells the two apart for a
+    continuous score (Shah and Peters 2020); bins that get narrower with n keep the effect small. "scores by class":
+    that scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms tells
+    what moved.
+
+    References
+    ----------
+    Vovk, Petej, Nouretdinov, Ahlberg, Carlsson and Gammerman (2021), "Retrain or not retrain: conformal test
+    martingales for change-point detection", COPA. Ramdas, Ruf, Larsson and Koolen (2022), "Testing exchangeability:
+    fork-convexity, supermartingales and e-processes", International Journal of Approximate Reasoning 141. Shah and
+    Peters (2020), "The hardness of conditional independence testing and the generalised covariance measure", Annals of
+    Statistics 48.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import check_exchangeable
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=4_000)
+    >>> alike = rng.uniform(size=4_000) < scores
+    >>> check_exchangeable(scores, alike).verdict
+    'no evidence against rows that are drawn alike'
+    >>> moved = rng.uniform(size=4_000) < np.where(np.arange(4_000) < 2_000, scores, scores**2)
+    >>> check_exchangeable(scores, moved).verdict
+    'the rate at a given score has moved'
+    """
+    alpha = error_budget(confidence_level)
+    # of its own: users draw data with the same seeds, and ties must not be broken by the very numbers that are tested
+    rng = np.random.default_rng([_STREAM, int(as_generator(random_state).integers(2**62))])
+    rows, times, names = _read(scores, y, time, groups, classes=classes, pos_label=pos_label)
+    chosen = in_order(len(rows), times, rng)
+    if names is not None:
+        chosen = chosen[one_of_each(names[chosen], rng)]
+    rows, times = rows.take(chosen), None if times is None else times[chosen]
+    values, codes = np.asarray(rows.scores, dtype=np.float64), rows.codes
+    ends = bets.look_ends(len(rows))
+    threshold = float(np.log(len(KINDS) / alpha))
+    centred = {"scores": _ranks(values), "labels": codes - rates_of(codes, bins := equal_mass_bins(values))[bins]}
+    tests = []
+    for kind, path in _paths(values, codes, bins, ends, rng).items():
+        change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
+        tests.append(_test(kind, path, threshold, ends, times, change))
+    return Exchangeability(tuple(tests), ends, float(confidence_level), len(rows), rows.skipped)
+
+
+def _read(
+    scores: ArrayLike | ScoredData, y: ArrayLike | None, time: Any, groups: Any, **labels: Any
+) -> tuple[MemoryRows, NDArray[Any] | None, IndexArray | None]:
+    """The rows, their times, and the numbers of their groups."""
+    if isinstance(scores, ScoredData):
+        for name, value in (("time", time), ("groups", groups)):
+            if value is not None and not isinstance(value, str):
+                raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)
+        if time is None and not scores.has_order:
+            rule = "name a column for data whose rows have no order"
+            raise InvalidTypeError("time", rule, got="None")
+        named = (("time", time), ("groups", groups))
+        time, groups = (None if name is None else column_of(scores, name, part) for part, name in named)
+    rows = read_rows(scores, y, **labels).collect()
+    times = None if time is None else read_times(time, len(rows))
+    return rows, times, None if groups is None else Groups.of(groups, len(rows)).codes
+
+
+def _paths(
+    values: FloatArray, codes: CodeArray, bins: IndexArray, ends: IntArray, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """The logarithm of each test's capital at each look."""
+    of_scores = rank_p_values(values, rng)
+    of_labels = label_p_values(codes, bins, rng)
+    within = np.empty(values.size)
+    for code in (0, 1):
+        within[codes == code] = rank_p_values(values[codes == code], rng)
+    given = (of_labels, rates_of(codes, bins), bins)
+    return {
+        "scores": bets.capital(bets.drift_of_ranks(of_scores), ends, switching=True),
+        "labels": bets.capital(bets.drift_of_labels(*given), ends, switching=True),
+        "scores by class": bets.capital(bets.drift_of_ranks(within), ends, switching=True),
+        "runs of scores": bets.capital(bets.runs_of_ranks(of_scores), ends, switching=False),
+        "runs of labels": bets.capital(bets.runs_of_labels(*given), ends, switching=False),
+    }
+
+
+def equal_mass_bins(values: FloatArray) -> IndexArray:
+    """Bins of about equal mass, cut between values; each value is one where there are few. The order plays no part."""
+    distinct, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(values.size)))
+    if distinct.size <= n_bins:
+        return np.asarray(number)
+    share = (np.cumsum(counts) - counts / 2.0) / values.size
+    return np.unique((share * n_bins).astype(np.intp), return_inverse=True)[1][number]
+
+
+def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:
+    """The rate of positives in each bin."""
+    return np.bincount(bins, weights=codes) / np.bincount(bins)
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    """Ranks among all values, of equal values the mean, centred."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[number] - (values.size + 1) / 2.0)
+
+
+def _change(kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any) -> dict[str, Any]:
+    """The most likely moment of a single change, by the largest standardised sum; and what was seen on either side."""
+    n = centred.size
+    if n < 2:
+        return {}
+    first = np.arange(1, n)
+    if times is not None and times[0] != times[-1]:
+        first = first[times[1:] != times[:-1]]  # rows of one time have no order
+    row = int(first[np.argmax(np.abs(centred.cumsum()[first - 1]) / np.sqrt(first * (n - first)))])
+    shown = values if kind == "scores" else centred + codes.mean()
+    return {
+        "change_after": row,
+        "change_time": None if times is None else _plain(times[row]),
+        "before": float(shown[:row].mean()),
+        "after": float(shown[row:].mean()),
+    }
+
+
+def _test(
+    kind: str, path: FloatArray, threshold: float, ends: IntArray, times: Any, change: dict[str, Any]
+) -> ExchangeabilityTest:
+    largest = max(float(path.max()), 0.0)
+    if largest < threshold:
+        return ExchangeabilityTest(kind, False, largest, path)
+    after = int(ends[np.argmax(path >= threshold)])
+    when = None if times is None else _plain(times[after - 1])
+    return ExchangeabilityTest(kind, True, largest, path, after, when, **change)
+
+
+def _plain(time: Any) -> Any:
+    """A time as text, or as a plain number."""
+    return str(time) if isinstance(time, np.datetime64) else time.item()

@@ -1,0 +1,72 @@
+"""A column of scored data that plays no part in a calibration, such as a time, brought into memory in row order."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant._optional import pa
+from calibrant.errors import InvalidTypeError
+from calibrant.rows.base import ScoredData
+from calibrant.rows.batch import Columns, Work, absent_rows, check_name, plain_column
+from calibrant.rows.faults import Place
+from calibrant.rows.sample import COLLECT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
+    """Take a column as it is, without rows whose label is skipped."""
+
+    name: str = ""
+
+    @property
+    def columns(self) -> Columns:
+        """The column, under the name of a score."""
+        return Columns(self.name, pending=self.data_columns.pending)
+
+    def __call__(self, batch: Any, place: Place) -> tuple[tuple[Place, Any], ...]:
+        """Take one batch of it."""
+        column, pending = plain_column(batch.column(self.name)), self.data_columns.pending
+        absent = None if pending is None else absent_rows(plain_column(batch.column(pending)))
+        return ((place, column if absent is None else column.filter(pa.array(~absent))),)
+
+    def nothing(self) -> tuple[tuple[Place, Any], ...]:
+        """No rows."""
+        return ()
+
+
+def column_of(data: ScoredData, name: str, part: str) -> Any:
+    """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it."""
+    check_name(part, name, data.names())
+    pieces = data.fold(TakeColumn(data.columns, name))
+    ordered = [column for _, column in sorted(pieces, key=lambda piece: piece[0])]
+    if sum(map(len, ordered)) > COLLECT_LIMIT:
+        raise InvalidTypeError("the data", f"have at most {COLLECT_LIMIT:,} rows here", got="more")
+    return pa.chunked_array(ordered)
+
+
+def first_rows_of(data: ScoredData, most: int) -> Any:
+    """The first rows as an Arrow table: scores, labels, and columns that can be ids; None where there are none.
+
+    Floats, truth values and nested columns are left out, and rows that cannot be used are too. Not for streams, which
+    can be read only once.
+    """
+    named = [name for name in (data.columns.score, data.columns.label) if name is not None]
+    try:
+        wanted = [*named, *(name for name in data.first_names() if name not in named)]
+        batches = data.first_batches(wanted, most)
+    except NotImplementedError:  # rows that are elsewhere: on a cluster, or on a device
+        return None
+    table = pa.Table.from_batches(batches).slice(0, most) if batches else None
+    if table is None:
+        return None
+    for name in named:
+        absent = absent_rows(plain_column(table.column(name).combine_chunks()))
+        table = table if absent is None else table.filter(pa.array(~absent))
+    kept = [name for name in table.schema.names if name in named or _can_be_id(table.schema.field(name).type)]
+    return table.select(kept)
+
+
+def _can_be_id(kind: Any) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _can_be_id(kind.value_type)
+    kinds = ("integer", "string", "large_string", "date")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)

@@ -1,0 +1,223 @@
+"""Tests of exchangeability: bets are fair, false alarms are as rare as stated, kinds of change are told apart."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibrant import check_exchangeable, scored
+from calibrant._exchangeable import bets
+from calibrant._exchangeable.order import read_times
+from calibrant._exchangeable.ranks import label_p_values, rank_p_values, smaller_before
+from calibrant._exchangeable.report import KINDS
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+
+def test_ranks_among_earlier_values():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 8, 9, 64, 130):
+        values = rng.permutation(n)
+        wanted = [int((values[:place] < values[place]).sum()) for place in range(n)]
+        assert smaller_before(np.argsort(values)).tolist() == wanted
+
+
+@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0)])
+def test_p_values_are_uniform_and_independent_over_all_orders_of_any_values(values):
+    rng = np.random.default_rng(1)
+    found = np.array(
+        [rank_p_values(np.array(order), rng) for order in permutations(values) for _ in range(200)], dtype=float
+    )
+    assert all(stats.kstest(column, "uniform").pvalue > 1e-3 for column in found.T)
+    assert np.abs(np.corrcoef(found.T) - np.eye(4)).max() < 0.06
+
+
+def test_p_values_of_labels_are_uniform_in_bins_of_any_order():
+    rng = np.random.default_rng(2)
+    bins = np.array([0, 1, 0, 0, 1, 1])
+    found = []
+    for order in permutations((1, 0, 0)):
+        for other in permutations((1, 1, 0)):
+            codes = np.empty(6, dtype=np.uint8)
+            codes[bins == 0], codes[bins == 1] = order, other
+            found += [label_p_values(codes, bins, rng) for _ in range(80)]
+    found = np.array(found)
+    assert all(stats.kstest(column, "uniform").pvalue > 1e-3 for column in found.T)
+    assert np.abs(np.corrcoef(found.T) - np.eye(6)).max() < 0.07
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "points"),
+    [
+        ("drift_of_ranks", 0.5, 100),
+        ("runs_of_ranks", 0.5, 1_000),
+        *[(name, rate, 100) for name in ("drift_of_labels", "runs_of_labels") for rate in (0.0, 0.01, 0.5, 1.0)],
+    ],
+)
+def test_every_bet_is_fair_given_the_past(name, rate, points):
+    """The mean factor on the next uniform p-value is 1, whatever came before."""
+    rng = np.random.default_rng(3)
+    past, grid = rng.random(70), (np.arange(points) + 0.5) / points
+    rates, bins = np.array([rate, 0.3]), np.zeros(past.size + 1, dtype=np.intp)
+    given = (rates, bins) if "labels" in name else ()
+    factors = [[np.exp(bet[-1]) for bet in getattr(bets, name)(np.append(past, p), *given)] for p in grid]
+    assert np.mean(factors, axis=0) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "ties", "repeats"), [(2, True, 200), (10, True, 200), (60, False, 100), (200, True, 40)])
+def test_false_alarms_are_at_most_as_stated(n, ties, repeats):
+    """Rows in random order. Alarms at 50 %, so that the bound is put to work; the mean final e-value is at most 1."""
+    rng = np.random.default_rng(n)
+    alarms, finals = 0, []
+    for _ in range(repeats):
+        scores = rng.integers(0, 4, n) / 4 if ties else rng.random(n) ** 3
+        y = rng.random(n) < scores
+        y[:2] = 0, 1
+        order = rng.permutation(n)
+        found = check_exchangeable(scores[order], y[order], confidence_level=0.5, random_state=rng)
+        alarms += found.alarm
+        finals.append([np.exp(test.path[-1]) for test in found.tests])
+    assert stats.binomtest(alarms, repeats, 0.5, alternative="greater").pvalue > 1e-3
+    mean, error = np.mean(finals, axis=0), np.std(finals, axis=0) / np.sqrt(repeats)
+    assert (mean < 1.0 + 4.0 * error + 0.02).all()
+
+
+def _rows(n=4_000, seed=5):
+    rng = np.random.default_rng(seed)
+    return rng, rng.random(n), np.arange(n) >= n // 2
+
+
+def test_scores_that_move_are_told_from_rates_that_move():
+    rng, scores, late = _rows()
+    moved = np.where(late, np.sqrt(scores), scores)
+    found = check_exchangeable(moved, rng.random(4_000) < moved**2)
+    assert found.causes == ("scores",)
+    assert not found["labels"].alarm
+    assert abs(found["scores"].change_after - 2_000) < 200
+    assert found["scores"].alarm_after > 2_000
+    assert "ShiftCalibrator" in str(found)
+    found = check_exchangeable(scores, rng.random(4_000) < np.where(late, scores, scores**2))
+    assert found.causes == ("labels",)
+    assert found["labels"].after > found["labels"].before
+    assert abs(found["labels"].change_after - 2_000) < 200
+
+
+def test_a_label_shift_leaves_the_scores_of_each_class_alone():
+    rng, _, late = _rows()
+    y = rng.random(4_000) < np.where(late, 0.45, 0.2)
+    found = check_exchangeable(rng.normal(1.5 * y), y)
+    assert found["labels"].alarm
+    assert not found["scores by class"].alarm
+    assert any("LabelShiftCalibrator" in str(text) for text in found.advice)
+
+
+def test_rare_events_that_double_are_found():
+    rng, scores, late = _rows(20_000)
+    rate = 0.02 * scores * np.where(late, 2, 1)
+    assert check_exchangeable(scores, rng.random(20_000) < rate)["labels"].alarm
+
+
+def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
+    rng, scores, _ = _rows()
+    customer = np.repeat(np.arange(400), 10)
+    odds = np.log(scores / (1 - scores)) + 1.5 * rng.normal(size=400)[customer]
+    y = rng.random(4_000) < 1 / (1 + np.exp(-odds))
+    found = check_exchangeable(scores, y)
+    assert found.causes == ("runs of labels",)
+    assert "groups" in str(found)
+    grouped = check_exchangeable(scores, y, groups=customer)
+    assert not grouped.alarm
+    assert grouped.n_rows == 400
+    copied = np.repeat(rng.random(2_000), 2)
+    assert check_exchangeable(copied, rng.random(4_000) < copied).causes == ("runs of scores",)
+
+
+def test_rows_of_one_time_are_shuffled_and_rows_follow_their_times():
+    rng, scores, late = _rows()
+    y = rng.random(4_000) < np.where(late, scores, scores**2)
+    order = rng.permutation(4_000)
+    days = np.datetime64("2024-01-01") + np.arange(4_000) // 200
+    assert not check_exchangeable(scores[order], y[order]).alarm
+    found = check_exchangeable(scores[order], y[order], time=days[order])
+    assert found.causes == ("labels",)
+    assert found["labels"].change_time == "2024-01-11"
+    sorted_within = np.lexsort((y, days))  # sorted by label within each day: no news
+    again = check_exchangeable(scores[sorted_within], rng.permutation(y), time=days)
+    assert not again["runs of labels"].alarm
+
+
+def test_scored_data_give_the_same_answer_and_skip_missing_labels():
+    rng, scores, late = _rows(1_000)
+    y = (rng.random(1_000) < np.where(late, scores, scores**2)).astype(object)
+    times = rng.permutation(1_000)
+    wanted = check_exchangeable(scores, y.astype(int), time=times)
+    more = {"p": [*scores, 0.5], "y": [*map(int, y), None], "t": [*times.tolist(), 7]}
+    import pyarrow as pa
+
+    data = scored(pa.table(more), score="p", label="y", skip_missing=True)
+    found = check_exchangeable(data, time="t")
+    assert found.n_rows == 1_000
+    assert found.n_skipped == 1
+    assert np.array_equal(found["labels"].path, wanted["labels"].path)
+    with pytest.raises(InvalidValueError, match="time column 'tt' must be in the data"):
+        check_exchangeable(data, time="tt")
+    with pytest.raises(InvalidTypeError, match="name a column"):
+        check_exchangeable(data, time=times)
+
+
+def test_few_rows_constant_scores_and_one_class():
+    rng = np.random.default_rng(6)
+    assert not check_exchangeable(np.full(10, 0.5), rng.integers(0, 2, 10)).alarm
+    assert check_exchangeable([0.5], [1], classes=(0, 1)).p_value == 1.0
+    assert not check_exchangeable(rng.random(50), np.zeros(50), classes=(0, 1)).alarm
+    with pytest.raises(InvalidValueError, match="two classes"):
+        check_exchangeable(rng.random(50), np.zeros(50))
+
+
+def test_labels_sorted_within_a_file_raise_an_alarm_and_the_text_says_so():
+    scores = np.random.default_rng(7).random(500)
+    found = check_exchangeable(scores, np.arange(500) >= 250)
+    assert found.alarm
+    assert found.p_value <= 0.05
+    assert "alike" in str(found) or "moved" in str(found)
+    assert [test.kind for test in found.tests] == list(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ([1.0, np.nan], "no missing values"),
+        (np.array(["2024-01-01", "NaT"], dtype="datetime64[D]"), "no missing values"),
+        (["2024-01-01", None], "no missing values"),
+        (["2024-01-01", ""], "no missing values"),
+        (["31/01/2024", "01/02/2024"], "ISO 8601"),
+        (["today", "2024-01-01"], "ISO 8601"),
+        (np.array([1, "2024"], dtype=object), "one kind of entry"),
+        ([1 + 2j, 3], "numbers, dates"),
+        ([1, 2, 3], "one entry per score"),
+    ],
+)
+def test_times_that_have_no_order_are_refused(time, message):
+    with pytest.raises((InvalidValueError, InvalidTypeError), match=message):
+        read_times(time, 2)
+
+
+def test_times_of_many_kinds_are_read():
+    import pandas as pd
+
+    for time in (
+        ["2024-01-02", "2024-01-01"],
+        ["2024-01-02T00:00:00Z", "2024-01-01T23:00:00+00:00"],
+        pd.to_datetime(["2024-01-02", "2024-01-01"]),
+        pd.to_datetime(["2024-01-02", "2024-01-01"]).tz_localize("UTC"),
+        pd.Series(pd.to_datetime(["2024-01-02", "2024-01-01"])),
+        [2, 1],
+    ):
+        assert np.argsort(read_times(time, 2)).tolist() == [1, 0]
+
+
+def test_data_drawn_with_the_same_seed_are_not_sorted_by_their_own_ties():
+    rng = np.random.default_rng(0)
+    scores = rng.random(2_000)
+    assert not check_exchangeable(scores, rng.random(2_000) < scores, time=np.zeros(2_000), random_state=0).alarm

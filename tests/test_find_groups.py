@@ -1,0 +1,123 @@
+"""A look for rows that belong together: it finds ids, copies and runs, and is silent on honest data."""
+
+import numpy as np
+import pytest
+
+from calibrant import find_groups, scored
+
+pa = pytest.importorskip("pyarrow")
+
+
+def _world(n=4_000, seed=1, effect=None, curve=2.0):
+    """Scores that are not calibrated, and labels; `effect` moves the odds of each row."""
+    rng = np.random.default_rng([seed, 77])
+    scores = rng.random(n)
+    odds = np.log(scores**curve / (1 - scores**curve)) + (0.0 if effect is None else effect)
+    return rng, scores, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+def _kinds(columns, **settings):
+    data = scored(pa.table(columns), score="p", label="y", **settings)
+    return [(sign.kind, sign.column) for sign in find_groups(data)]
+
+
+def test_an_id_that_repeats_is_named_with_the_setting_that_helps():
+    rng, p, y = _world()
+    table = pa.table({"p": p, "y": y, "patient_id": rng.integers(0, 800, 4_000)})
+    (sign,) = find_groups(scored(table, score="p", label="y"))
+    assert (sign.kind, sign.column) == ("repeated id", "patient_id")
+    assert "group='patient_id'" in str(sign)
+    assert f"{np.unique(table['patient_id']).size:,} values" in str(sign)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_column_of_another_name_is_found_by_its_labels(as_text):
+    rng = np.random.default_rng(2)
+    shop = rng.integers(0, 400, 4_000)
+    _, p, y = _world(effect=1.5 * rng.normal(size=400)[shop])
+    values = [f"x{number:x}" for number in shop] if as_text else shop
+    assert _kinds({"p": p, "y": y, "shop": values}) == [("repeated id", "shop")]
+
+
+def test_copied_rows_are_found_and_equal_scores_alone_are_not():
+    rng, p, y = _world()
+    p[2_000:], y[2_000:] = p[:2_000], y[:2_000]
+    order = rng.permutation(4_000)
+    assert _kinds({"p": p[order], "y": y[order], "row": np.arange(4_000)}) == [("identical rows", None)]
+    _, p, y = _world()
+    assert _kinds({"p": p.round(2), "y": y}) == []
+
+
+def test_customers_side_by_side_are_runs_and_sorted_files_are_not():
+    rng = np.random.default_rng(3)
+    _, p, y = _world(effect=np.repeat(1.5 * rng.normal(size=800), 5))
+    assert _kinds({"p": p, "y": y}) == [("runs of labels", None)]
+    _, p, y = _world()
+    for order in (np.argsort(y, kind="stable"), np.argsort(p), np.lexsort((p, y))):
+        assert _kinds({"p": p[order], "y": y[order]}) == []
+    assert _kinds({"p": p, "y": np.sort(y)}, skip_missing=True) == []
+
+
+@pytest.mark.slow
+def test_honest_data_give_few_warnings():
+    """Features of many kinds, some of them badly used by the model; ids that are unique; 60 data sets."""
+    warned = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 5])
+        n = int(rng.choice([300, 3_000, 20_000]))
+        age = rng.integers(18, 90, n)
+        income = (np.exp(rng.normal(10, 1, n)) / 100).astype(int) * 100  # whole numbers that repeat
+        region = rng.integers(0, 12, n)
+        effect = 0.02 * (age - 50) + 0.4 * (income > 40_000) + 0.3 * (region == 3)  # what the model has missed
+        _, p, y = _world(n, seed, effect, curve=rng.choice([1.0, 3.0]))
+        columns = {
+            "row_id": [f"{number:08x}" for number in rng.permutation(n)],
+            "age": age,
+            "income": income,
+            "region": [f"region {number}" for number in region],
+            "constant": np.ones(n, dtype=int),
+            "zip": rng.integers(10_000, 11_000, n),
+            "amount": rng.exponential(100, n),
+            "flag": rng.random(n) < 0.1,
+            "y": y,
+            "p": p.round(int(rng.choice([2, 12]))),
+        }
+        warned += bool(_kinds(columns))
+    assert warned <= 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_few_rows_one_class_and_missing_values(n):
+    rng, p, _ = _world(n)
+    assert _kinds({"p": p, "y": np.zeros(n, dtype=int), "user_id": np.zeros(n, dtype=int)}) == []
+    ids = pa.array([None] * n, pa.int64())
+    assert _kinds({"p": p, "y": rng.integers(0, 2, n), "user_id": ids}) == []
+
+
+def test_missing_ids_belong_to_no_group():
+    rng, p, y = _world(1_000)
+    ids = [None if number < 800 else number for number in rng.permutation(1_000).tolist()]
+    assert _kinds({"p": p, "y": y, "customer_id": ids}) == []
+    dictionary = pa.array([str(number % 300) for number in range(1_000)]).dictionary_encode()
+    assert _kinds({"p": p, "y": y, "customer_id": dictionary}) == [("repeated id", "customer_id")]
+
+
+def test_a_part_that_is_named_is_not_looked_at_again():
+    rng, p, y = _world()
+    columns = {"p": p, "y": y, "user": rng.integers(0, 500, 4_000)}
+    assert _kinds(columns, segment="user") == []
+
+
+def test_files_and_engines_are_looked_at(tmp_path):
+    rng, p, y = _world()
+    table = pa.table({"p": p, "y": y, "user": rng.integers(0, 500, 4_000)})
+    from pyarrow import csv, parquet
+
+    parquet.write_table(table, tmp_path / "a.parquet")
+    csv.write_csv(table, tmp_path / "a.csv")
+    import polars as pl
+
+    sources = [str(tmp_path / "a.parquet"), str(tmp_path / "a.csv"), pl.from_arrow(table).lazy(), table.to_pandas()]
+    texts = {str(*find_groups(scored(source, score="p", label="y"))) for source in sources}
+    assert len(texts) == 1
+    assert "'user'" in texts.pop()
