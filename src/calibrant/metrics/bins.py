@@ -8,6 +8,7 @@ import numpy as np
 from calibrant._input import check_rows
 from calibrant._params import Choice, check_bins
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.memory import MemoryRows
@@ -24,20 +25,30 @@ def read_forecasts(
     pos_label: Hashable | None,
     classes: ArrayLike | None,
     segments: ArrayLike | None = None,
+    importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> MemoryRows:
-    """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1]."""
+    """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1].
+
+    Rows without weight are left out.
+    """
+    beside = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
     if isinstance(y, ScoredData):
-        check_nothing_beside(scores=scores, segments=segments)
+        check_nothing_beside(scores=scores, **beside)
         rows = y.with_classes(classes, pos_label).collect()
     elif scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     else:
-        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, segments=segments).collect()
+        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, **beside).collect()
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     outside = (probabilities < 0.0) | (probabilities > 1.0)
     advice = "turn scores into probabilities first, for example with BinningCalibrator"
     check_rows(outside, probabilities, "scores", "be probabilities in [0, 1]", advice)
-    return replace(rows, scores=probabilities)
+    rows = replace(rows, scores=probabilities)
+    if rows.weights is None:
+        return rows
+    checked_bound(rows.weights, None)
+    return rows.take(rows.weights > 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,31 +59,39 @@ class Bins:
     ----------
     index : int array of shape (n,)
         Bin of each row.
-    counts, positives : int arrays of shape (m,)
-        Rows and positive rows.
+    counts, positives : int or float arrays of shape (m,)
+        Rows and positive rows; sums of their weights, where they have importance weights.
     mean_score : float array of shape (m,)
         Mean score.
     is_value : bool array of shape (m,)
         Whether all scores of the bin are equal. Then binning hides no error.
+    squares : float array of shape (m,) or None
+        Sums of squared weights, where rows have weights.
     """
 
     index: IndexArray
-    counts: IntArray
-    positives: IntArray
+    counts: IntArray | FloatArray
+    positives: IntArray | FloatArray
     mean_score: FloatArray
     is_value: BoolArray
+    squares: FloatArray | None = None
 
     @classmethod
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "Bins":
         """Group rows by the number of their bin."""
         used, index = np.unique(cell, return_inverse=True)
-        counts = np.bincount(index)
+        weights, squares = rows.weights, None
+        counts: IntArray | FloatArray = np.bincount(index)
+        positives = np.bincount(index, rows.codes).astype(np.int64)
+        scores = rows.scores
+        if weights is not None:
+            counts, positives, squares = (np.bincount(index, w) for w in (weights, weights * rows.codes, weights**2))
+            scores = weights * scores
         lowest, highest = np.full(used.size, np.inf), np.full(used.size, -np.inf)
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
-        mean = np.clip(np.bincount(index, rows.scores) / counts, lowest, highest)
-        positives = np.bincount(index, rows.codes).astype(np.int64)
-        return cls(index, counts.astype(np.int64), positives, mean, lowest == highest)
+        mean = np.clip(np.bincount(index, scores) / counts, lowest, highest)
+        return cls(index, counts, positives, mean, lowest == highest, squares)
 
     @property
     def rate(self) -> FloatArray:
@@ -83,6 +102,11 @@ class Bins:
     def gap(self) -> FloatArray:
         """Observed rate minus mean score."""
         return self.rate - self.mean_score
+
+    @property
+    def effective_rows(self) -> FloatArray:
+        """Rows, or as many as would tell a weighted rate as precisely: (sum of w)^2 / (sum of w^2) (Kish 1965)."""
+        return np.asarray(self.counts if self.squares is None else self.counts**2 / self.squares)
 
     @property
     def mass(self) -> FloatArray:
@@ -102,19 +126,24 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> Bins:
     if strategy != "uniform":
         inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]
         if strategy == "quantile":
-            return Bins.of(rows, equal_mass(counts, n_bins)[inverse])
+            return Bins.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
         if strategy == "values" or few_values(counts.size, len(rows)):
             return Bins.of(rows, inverse)
     # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
     return Bins.of(rows, np.searchsorted(np.arange(1, n_bins) / n_bins, rows.scores, side="right"))
 
 
-def middle_ranks(counts: IntArray) -> FloatArray:
+def _weighed(rows: MemoryRows, inverse: IndexArray) -> IntArray | FloatArray:
+    """Rows of each score value, or the sum of their weights."""
+    return np.bincount(inverse, rows.weights)
+
+
+def middle_ranks(counts: IntArray | FloatArray) -> FloatArray:
     """Middle rank of the rows of each score value; the values are in increasing order."""
     return np.asarray(np.cumsum(counts) - counts / 2.0)
 
 
-def equal_mass(counts: IntArray, n_bins: int) -> IntArray:
+def equal_mass(counts: IntArray | FloatArray, n_bins: int) -> IntArray:
     """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores share a bin."""
     cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
     return np.asarray(np.minimum(cell, n_bins - 1))
@@ -169,13 +198,15 @@ def sweep_bins(
 
 def sweep_binned(rows: MemoryRows) -> Bins:
     """Group rows into the bins of the sweep."""
-    inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]
-    return Bins.of(rows, equal_mass(counts, _sweep(rows))[inverse])
+    inverse = np.unique(rows.scores, return_inverse=True)[1]
+    return Bins.of(rows, equal_mass(_weighed(rows, inverse), _sweep(rows))[inverse])
 
 
 def _sweep(rows: MemoryRows) -> int:
-    values, inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)
-    hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, rows.codes))])
+    values, inverse = np.unique(rows.scores, return_inverse=True)
+    counts = _weighed(rows, inverse)
+    positive = rows.codes if rows.weights is None else rows.weights * rows.codes
+    hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, positive))])
     ends = np.concatenate([[0], np.cumsum(counts)])
     middle = middle_ranks(counts)
     n_bins = 1
@@ -184,7 +215,7 @@ def _sweep(rows: MemoryRows) -> int:
     return n_bins
 
 
-def _rises(hits: FloatArray, ends: IntArray, middle: FloatArray, n_bins: int) -> bool:
+def _rises(hits: FloatArray, ends: IntArray | FloatArray, middle: FloatArray, n_bins: int) -> bool:
     """Whether no rate falls from one of `n_bins` bins of equal mass to the next; in O(n_bins log n)."""
     # the first value whose middle rank lies in each bin
     starts = np.searchsorted(middle, np.arange(1, n_bins) * (ends[-1] / n_bins), side="left")

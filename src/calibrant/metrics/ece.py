@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._params import Choice, Integer, Only, error_budget
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.intervals import Interval
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.bins import Bins, binned, read_forecasts, sweep_binned
@@ -20,7 +21,7 @@ _SWEEP = "sweep"
 _IN_BINS = "the calibration error in these bins of the scores seen, which is at most the error without bins"
 _AT_VALUES = "the calibration error over the scores seen"
 _BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
-_BY_DIFFERENCES = "bounded differences (McDiarmid 1989), and " + _BY_LIMITS
+_BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
@@ -32,6 +33,7 @@ def ece(
     n_bins: int | str = 10,
     strategy: str = "auto",
     confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -62,6 +64,9 @@ def ece(
         values that occur 20 times or more on average, else "uniform".
     confidence_level : float, default=0.95
         Confidence in the interval.
+    importance_weight : array-like of shape (n,), optional
+        How much each row counts, such as a survey weight; whole numbers count as so many rows in the value. The
+        interval is then for the weighted error of the scores and weights seen.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -97,7 +102,7 @@ is at most the error without bins)
     """
     Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)
-    bins = _bins(read_forecasts(y, scores, pos_label, classes), n_bins, strategy)
+    bins = _bins(_read(y, scores, pos_label, classes, importance_weight), n_bins, strategy)
     return _estimate(bins, norm, confidence_level, swept=n_bins == _SWEEP)
 
 
@@ -108,6 +113,7 @@ def debiased_ece(
     n_bins: int | str = 10,
     strategy: str = "auto",
     confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -120,7 +126,7 @@ def debiased_ece(
 
     Parameters
     ----------
-    y, scores, n_bins, strategy, confidence_level, pos_label, classes
+    y, scores, n_bins, strategy, confidence_level, importance_weight, pos_label, classes
         As in `ece`.
 
     Returns
@@ -150,15 +156,30 @@ def debiased_ece(
     0.0
     """
     error_budget(confidence_level)
-    bins = _bins(read_forecasts(y, scores, pos_label, classes), n_bins, strategy)
+    bins = _bins(_read(y, scores, pos_label, classes, importance_weight), n_bins, strategy)
     biased = _estimate(bins, "l2", confidence_level, swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
 def debiased_square(bins: Bins) -> float:
-    """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0."""
-    noise = bins.rate * (1.0 - bins.rate) / np.maximum(bins.counts - 1, 1)
-    return float(bins.mass @ np.where(bins.counts > 1, bins.gap**2 - noise, 0.0))
+    """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0.
+
+    With weights, N_b is the number of rows that would tell the weighted rate as precisely.
+    """
+    rows = bins.effective_rows
+    several = rows > 1.0 + 1e-9
+    noise = bins.rate * (1.0 - bins.rate) / np.where(several, rows - 1.0, 1.0)
+    return float(bins.mass @ np.where(several, bins.gap**2 - noise, 0.0))
+
+
+def _read(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None,
+    pos_label: Hashable | None,
+    classes: ArrayLike | None,
+    importance_weight: ArrayLike | None,
+) -> MemoryRows:
+    return read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight)
 
 
 def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
@@ -169,14 +190,22 @@ def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
 def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
     share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
-    limits = non_identical(bins.counts, bins.positives, sidak_level(share, bins.counts.size) / 2, bins.is_value)
+    tail = sidak_level(share, bins.counts.size) / 2
+    squares = bins.counts if bins.squares is None else bins.squares
+    if bins.squares is None:
+        limits = non_identical(np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value)
+    else:
+        limits = _weighted_limits(bins, bins.squares, tail)
     lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
     if norm == "l1":
-        n = int(bins.counts.sum())
-        radius = float(np.sqrt(bins.counts).sum()) / (2.0 * n) + math.sqrt(math.log(1.0 / share) / (2.0 * n))
+        n = float(bins.counts.sum())
+        radius = float(np.sqrt(squares).sum()) / 2.0 + math.sqrt(math.log(1.0 / share) * float(squares.sum()) / 2.0)
+        radius /= n
         lower, upper = max(lower, value - radius), min(upper, value + radius)
     exact = bool(bins.is_value.all())
-    basis = _BY_DIFFERENCES if norm == "l1" else _BY_LIMITS
+    by_limits = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
+    basis = f"bounded differences (McDiarmid 1989), and {by_limits}" if norm == "l1" else by_limits
+    target = _AT_VALUES if exact else _IN_BINS
     return Estimate(
         name=f"{norm}-ECE",
         value=value,
@@ -184,10 +213,16 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) ->
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=swept,
-        target=_AT_VALUES if exact else _IN_BINS,
+        target=target if bins.squares is None else target.replace("the scores seen", "the scores and weights seen"),
         basis=f"{basis}; {_SWEPT}" if swept else basis,
         exact=exact,
     )
+
+
+def _weighted_limits(bins: Bins, squares: FloatArray, tail: float) -> Interval:
+    """Limits for each bin's weighted mean rate, given scores and weights."""
+    radius = np.sqrt(squares * (math.log(1.0 / tail) / 2.0)) / bins.counts
+    return Interval(np.clip(bins.rate - radius, 0.0, 1.0), np.clip(bins.rate + radius, 0.0, 1.0))
 
 
 def _combine(bins: Bins, distance: FloatArray, norm: str) -> float:

@@ -8,13 +8,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant._params import Number, error_budget
-from calibrant._typing import ArrayLike, FloatArray
-from calibrant.intervals.bounded_mean import betting_mean
+from calibrant._typing import ArrayLike
 from calibrant.metrics.bins import binned, read_forecasts
 from calibrant.metrics.ece import debiased_square
 from calibrant.metrics.estimate import Estimate
+from calibrant.metrics.units import Units
 from calibrant.rows import ScoredData
-from calibrant.rows.draw import Draw, position_keys
 
 _CLIP = Number("a number strictly between 0 and 0.5, or None", 0.0, 0.5, open_low=True, open_high=True)
 _BOUNDED = "bets against each value of the mean of a bounded loss (Waudby-Smith and Ramdas 2024)"
@@ -57,6 +56,10 @@ def brier_score(
     n_bins: int = 10,
     strategy: str = "auto",
     confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> BrierScore:
@@ -71,6 +74,12 @@ def brier_score(
     ----------
     y, scores, n_bins, strategy, confidence_level, pos_label, classes
         As in `calibrant.metrics.ece`. The bins only affect the parts.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, and a number that no weight can exceed. The interval is then for the weighted
+        population. Without a bound it is labelled heuristic.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        Which rows belong together, such as those of one customer, and as how many rows a group counts at most. The
+        interval is then for rows of new groups. Without a size it is labelled heuristic.
 
     Returns
     -------
@@ -96,26 +105,27 @@ def brier_score(
     (0.135, 0.01, 0.125, 0.0)
     """
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows, units = Units.of(rows, weight_bound, max_group_size)
     bins = binned(rows, n_bins, strategy)
     losses = (rows.codes - rows.scores) ** 2
-    lower, upper = _limits(losses, alpha)
-    overall = float(rows.codes.mean())
+    lower, upper = units.limits(losses, alpha)
+    overall = float(np.average(rows.codes, weights=rows.weights))
     refinement = float(bins.mass @ (bins.rate * (1.0 - bins.rate)))
     off_score, off_label = rows.scores - bins.mean_score[bins.index], rows.codes - bins.rate[bins.index]
     return BrierScore(
         name="Brier score",
-        value=float(losses.mean()),
+        value=float(np.average(losses, weights=rows.weights)),
         lower=lower,
         upper=upper,
         confidence_level=float(confidence_level),
-        heuristic=False,
-        target="the expected Brier score",
+        heuristic=not units.bounded,
+        target=f"the expected Brier score{units.population}",
         basis=_BOUNDED,
         exact=bool(bins.is_value.all()),
         calibration=float(bins.mass @ bins.gap**2),
         refinement=refinement,
-        within_bins=float(np.mean(off_score * (off_score - 2.0 * off_label))),
+        within_bins=float(np.average(off_score * (off_score - 2.0 * off_label), weights=rows.weights)),
         uncertainty=overall * (1.0 - overall),
         resolution=overall * (1.0 - overall) - refinement,
         debiased_calibration=debiased_square(bins),
@@ -128,6 +138,10 @@ def log_loss(
     *,
     clip: float | None = None,
     confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -139,8 +153,8 @@ def log_loss(
 
     Parameters
     ----------
-    y, scores, confidence_level, pos_label, classes
-        As in `calibrant.metrics.ece`.
+    y, scores, confidence_level, importance_weight, weight_bound, groups, max_group_size, pos_label, classes
+        As in `brier_score`.
     clip : float, default=None
         Scores are clipped to [clip, 1 - clip] first. None does not clip: a label with predicted probability 0 then
         makes the loss infinite.
@@ -162,21 +176,22 @@ def log_loss(
     inf
     """
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    rows, units = Units.of(rows, weight_bound, max_group_size)
     given = np.where(rows.codes == 1, rows.scores, 1.0 - rows.scores)
     if clip is not None:
         clip = _CLIP.check("clip", clip)
         given = np.clip(given, clip, 1.0 - clip)
     with np.errstate(divide="ignore"):
         losses = -np.log(given)
-    value = float(losses.mean())
+    value = float(np.average(losses, weights=rows.weights))
     lower, upper = 0.0, math.inf
     if clip is not None:
         least, span = -math.log1p(-clip), math.log1p(-clip) - math.log(clip)
-        shares = _limits(np.clip((losses - least) / span, 0.0, 1.0), alpha)
+        shares = units.limits(np.clip((losses - least) / span, 0.0, 1.0), alpha)
         lower, upper = (least + span * share for share in shares)
     elif math.isfinite(value) and losses.size > 1:
-        radius = float(-ndtri(alpha / 2.0)) * float(losses.std(ddof=1)) / math.sqrt(losses.size)
+        radius = float(-ndtri(alpha / 2.0)) * units.standard_error(losses)
         lower, upper = max(0.0, value - radius), value + radius
     return Estimate(
         name="log loss",
@@ -184,12 +199,7 @@ def log_loss(
         lower=lower,
         upper=upper,
         confidence_level=float(confidence_level),
-        heuristic=clip is None,
-        target="the expected log loss" if clip is None else "the expected log loss of the clipped scores",
+        heuristic=clip is None or not units.bounded,
+        target=f"the expected log loss{'' if clip is None else ' of the clipped scores'}{units.population}",
         basis="the normal approximation for a mean" if clip is None else _BOUNDED,
     )
-
-
-def _limits(losses: FloatArray, alpha: float) -> tuple[float, float]:
-    """Limits for the mean, by bets on the rows in an order that is drawn by position: rows may come sorted."""
-    return betting_mean(losses[np.argsort(Draw(0, 0).hashes(position_keys(0, losses.size)))], alpha)

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._input import as_weights
 from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
+from calibrant.intervals.shift.base import weighted_rates
 from calibrant.partition import Partition
+from calibrant.tally import Tally
 
 _HISTOGRAM_CELLS = 50
 
@@ -83,6 +86,8 @@ def reliability_table(
     strategy: str = "quantile",
     confidence_level: float = 0.9,
     interval: str = "clopper-pearson",
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
     partition: Partition | None = None,
@@ -101,6 +106,9 @@ def reliability_table(
         Scores of these rows.
     n_bins, strategy, confidence_level, interval, pos_label, classes
         As in `BinningCalibrator`.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`. Mean scores, rates
+        and limits are then those of the weighted population. Without a bound the limits are not proved.
     partition : Partition, default=None
         Bins that were fixed before, for example those of a fitted calibrator. Replaces `n_bins` and `strategy`.
 
@@ -137,16 +145,18 @@ def reliability_table(
         pos_label=pos_label,
         classes=classes,
         partition=partition,
-    ).fit(scores, y)
+        weight_bound=weight_bound,
+    ).fit(scores, y, importance_weight=importance_weight)
     guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
     if bins is None:
         got = type(calibrator.partition_).__name__
         raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
     checked = bins.prepare(scores, positive_column=calibrator._positive_index)
     region = bins.regions_of(checked)
-    rows = np.bincount(region, minlength=bins.n_regions)
-    mean_score = np.full(bins.n_regions, np.nan)
-    np.divide(np.bincount(region, checked, minlength=bins.n_regions), rows, out=mean_score, where=rows > 0)
+    weights = np.ones(region.size) if importance_weight is None else as_weights(importance_weight, region.size)
+    total, mean_score = np.bincount(region, weights, minlength=bins.n_regions), np.full(bins.n_regions, np.nan)
+    sums = np.bincount(region, weights * checked, minlength=bins.n_regions)
+    np.divide(sums, total, out=mean_score, where=total > 0)
     # over [0, 1] where the scores are probabilities, else over the range that was seen
     seen = float(checked.min()), float(checked.max())
     span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
@@ -156,7 +166,7 @@ def reliability_table(
         bounds=bins.bounds,
         counts=guarantee.counts,
         mean_score=mean_score,
-        rate=calibrator.tally_.rates,
+        rate=_rates(calibrator.tally_),
         lower=guarantee.lower,
         upper=guarantee.upper,
         confidence_level=guarantee.confidence_level,
@@ -165,3 +175,8 @@ def reliability_table(
         histogram=histogram.astype(np.int64),
         histogram_edges=histogram_edges.astype(np.float64),
     )
+
+
+def _rates(tally: Tally) -> FloatArray:
+    """The share of positives, by weight where rows have weights."""
+    return tally.rates if tally.weights is None else weighted_rates(tally)

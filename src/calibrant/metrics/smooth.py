@@ -24,6 +24,7 @@ def smooth_ece(
     *,
     n_cells: int = 4096,
     confidence_level: float = 0.95,
+    importance_weight: ArrayLike | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -44,6 +45,8 @@ def smooth_ece(
         Cells of the grid that the kernel works on. Scores are rounded to the centres of the cells.
     confidence_level : float, default=0.95
         Confidence in the interval.
+    importance_weight : array-like of shape (n,), optional
+        As in `ece`.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -81,12 +84,15 @@ def smooth_ece(
     """
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight)
+    weights, seen = (np.ones(len(rows)), "scores") if rows.weights is None else (rows.weights, "scores and weights")
+    total, squares = float(weights.sum()), weights**2
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
-    counts = np.bincount(cell, minlength=n_cells) / len(rows)
-    spectrum = fft.dct(np.bincount(cell, rows.codes - rows.scores, minlength=n_cells) / len(rows))
+    counts = np.bincount(cell, squares, minlength=n_cells) / squares.sum()
+    spectrum = fft.dct(np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total)
     value = _fixed_point(spectrum)
-    lower, upper = _limits(spectrum, counts, len(rows), alpha)
+    # one row moves the error by w / (sum of w), so that weighted rows count as (sum of w)^2 / (sum of w^2) rows
+    lower, upper = _limits(spectrum, counts, total**2 / float(squares.sum()), alpha)
     return Estimate(
         name="smooth ECE",
         value=value,
@@ -94,7 +100,7 @@ def smooth_ece(
         upper=max(upper, value),
         confidence_level=float(confidence_level),
         heuristic=False,
-        target="the smooth calibration error of the scores seen",
+        target=f"the smooth calibration error of the {seen} seen",
         basis="bounded differences (McDiarmid 1989) at 40 bandwidths at once",
     )
 
@@ -120,7 +126,7 @@ def _fixed_point(spectrum: FloatArray) -> float:
     return high
 
 
-def _limits(spectrum: FloatArray, counts: FloatArray, n_rows: int, alpha: float) -> tuple[float, float]:
+def _limits(spectrum: FloatArray, counts: FloatArray, n_rows: float, alpha: float) -> tuple[float, float]:
     """Limits for the fixed point that labels without noise would give."""
     bandwidth = np.geomspace(_NARROWEST, 1.0, _TRIED)
     error = _error(spectrum, bandwidth)
@@ -130,7 +136,7 @@ def _limits(spectrum: FloatArray, counts: FloatArray, n_rows: int, alpha: float)
     return max(0.0, float(lower)), min(1.0, float(upper))
 
 
-def _expected_noise(counts: FloatArray, bandwidth: FloatArray, n_rows: int) -> FloatArray:
+def _expected_noise(counts: FloatArray, bandwidth: FloatArray, n_rows: float) -> FloatArray:
     """Upper bound for the expected noise: integral over t of sqrt(sum of K(t, f_i)^2) / (2n).
 
     K^2 is at most sup K times K. The reflected kernel is largest at an end. There it is at most twice the Gaussian's

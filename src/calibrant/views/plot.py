@@ -110,6 +110,8 @@ class ReliabilityDisplay:
         strategy: str = "quantile",
         confidence_level: float = 0.9,
         interval: str = "clopper-pearson",
+        importance_weight: ArrayLike | None = None,
+        weight_bound: float | None = None,
         pos_label: Hashable | None = None,
         name: str | None = None,
         ax: "Axes | None" = None,
@@ -118,7 +120,7 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y, scores, n_bins, strategy, confidence_level, interval, pos_label
+        y, scores, n_bins, strategy, confidence_level, interval, importance_weight, weight_bound, pos_label
             As in `calibrant.metrics.reliability_table`.
         name : str, default=None
             Name of the model, for the legend.
@@ -136,6 +138,8 @@ class ReliabilityDisplay:
             strategy=strategy,
             confidence_level=confidence_level,
             interval=interval,
+            importance_weight=importance_weight,
+            weight_bound=weight_bound,
             pos_label=pos_label,
         )
         return cls(table, name=name).plot(ax)

@@ -30,15 +30,15 @@ class WeightedRows:
         Region of each row, from 0 to n_regions - 1.
     weights : float array of shape (n,)
         Importance weight of each row, >= 0.
-    codes : int array of shape (n,)
-        Label of each row, 0 or 1.
+    codes : int or float array of shape (n,)
+        Label of each row, 0 or 1; or another outcome between them.
     n_regions : int
         How many regions there are.
     """
 
     regions: IndexArray
     weights: FloatArray
-    codes: CodeArray
+    codes: CodeArray | FloatArray
     n_regions: int
 
 

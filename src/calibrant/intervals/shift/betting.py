@@ -71,7 +71,15 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
         rule = "be one that needs counts only, because the rows are not available"
         advice = ("use ", Setting("interval", "empirical-bernstein"))
         raise InvalidTypeError("interval", rule, got="'betting'", advice=advice)
-    game = _Game.of(rows, evidence.weight_bound, sidak_level(alpha, rows.n_regions))
+    return weighted_means(rows, evidence.weight_bound, sidak_level(alpha, rows.n_regions))
+
+
+def weighted_means(rows: WeightedRows, bound: float, delta: float) -> Interval:
+    """Limits for E[w y] / E[w] of each region, each of which misses with probability at most `delta`.
+
+    The outcomes y may be any numbers from 0 to 1.
+    """
+    game = _Game.of(rows, bound, delta)
     lower, upper = np.zeros(rows.n_regions), np.ones(rows.n_regions)
     if game.places.size:
         lower[game.places] = _last_rejected(game, +1.0)

@@ -1,0 +1,100 @@
+"""What is drawn independently: rows, rows with importance weights, or groups of rows."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from calibrant._params import Integer, Optional
+from calibrant._typing import FloatArray, IndexArray
+from calibrant.calibrators._weighted import checked_bound
+from calibrant.errors import InvalidTypeError
+from calibrant.intervals.bounded_mean import betting_mean
+from calibrant.intervals.shift.base import WEIGHT_BOUND, WeightedRows
+from calibrant.intervals.shift.betting import weighted_means
+from calibrant.rows.draw import Draw, position_keys
+from calibrant.rows.memory import MemoryRows
+
+_LIMITED = Optional(Integer(1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Independent draws from one distribution, each with a weight, and what no weight exceeds.
+
+    Attributes
+    ----------
+    unit : int array of shape (n_rows,) or None
+        The unit that each row belongs to; None where each row is one.
+    row_weights : float array of shape (n_rows,) or None
+        The weight of each row; None where all are 1.
+    bound : float
+        What no weight of a unit exceeds.
+    bounded : bool
+        Whether that is known, and not the largest weight seen.
+    population : str
+        Which population a mean is about, where it is not that of the rows.
+    """
+
+    unit: IndexArray | None
+    row_weights: FloatArray | None
+    bound: float
+    bounded: bool
+    population: str
+
+    @classmethod
+    def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> tuple[MemoryRows, Self]:
+        """The units of rows, and the rows with the weights by which they count.
+
+        A group counts as at most `max_group_size` rows: in a larger group each row counts less.
+        """
+        Optional(WEIGHT_BOUND).check("weight_bound", weight_bound)
+        size = _LIMITED.check("max_group_size", max_group_size)
+        for name, value, needed, given in (
+            ("weight_bound", weight_bound, "importance_weight", rows.weights),
+            ("max_group_size", size, "groups", rows.groups),
+        ):
+            if value is not None and given is None:
+                raise InvalidTypeError(name, f"be None without {needed}", got=repr(value))
+        if rows.groups is not None:
+            unit, sizes = np.unique(rows.groups.codes, return_inverse=True, return_counts=True)[1:]
+            largest = float(sizes.max() if size is None else size)
+            weights = np.minimum(sizes, largest)[unit] / sizes[unit]
+            kept = f", where a group counts as at most {size:,} rows" if size is not None and sizes.max() > size else ""
+            said = f" of rows of new groups{kept}"
+            return replace(rows, weights=weights), cls(unit, weights, largest, size is not None, said)
+        if rows.weights is None:
+            return rows, cls(None, None, 1.0, True, "")
+        bound = checked_bound(rows.weights, weight_bound)
+        return rows, cls(None, rows.weights, bound, weight_bound is not None, " in the weighted population")
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Weighted sums over the rows of each unit."""
+        weighted = values if self.row_weights is None else values * self.row_weights
+        return weighted if self.unit is None else np.bincount(self.unit, weighted)
+
+    def limits(self, outcomes: FloatArray, alpha: float) -> tuple[float, float]:
+        """Limits for the mean of outcomes in [0, 1], by bets on the units in an order that is drawn by position."""
+        if self.row_weights is None:
+            return betting_mean(outcomes[_order(outcomes.size)], alpha)
+        weights, totals = self.sums(np.ones(outcomes.size)), self.sums(outcomes)
+        order = _order(weights.size)
+        mean = np.clip(totals[order] / weights[order], 0.0, 1.0)
+        drawn = WeightedRows(np.zeros(order.size, dtype=np.intp), weights[order], mean, 1)
+        found = weighted_means(drawn, self.bound * (1.0 + 1e-12), alpha)  # weights of groups are sums, and rounded
+        return float(found.lower[0]), float(found.upper[0])
+
+    def standard_error(self, outcomes: FloatArray) -> float:
+        """Of the weighted mean, by the spread of the units."""
+        weights = self.sums(np.ones(outcomes.size))
+        mean = float(self.sums(outcomes).sum() / weights.sum())
+        off = self.sums(outcomes - mean)
+        n = off.size
+        return math.sqrt(float(np.square(off).sum()) * n / max(n - 1, 1)) / float(weights.sum())
+
+
+def _order(n: int) -> IndexArray:
+    """Rows may come sorted."""
+    order: IndexArray = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
+    return order

@@ -1,0 +1,196 @@
+"""Metrics of rows that count differently, and of rows that belong together."""
+
+import numpy as np
+import pytest
+import sklearn.metrics as reference
+from matplotlib.figure import Figure
+from scipy import stats
+
+from calibrant import ReliabilityDisplay, scored
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.metrics import brier_score, debiased_ece, ece, log_loss, reliability_table, smooth_ece
+
+VALUES = {
+    "brier": lambda y, p, **options: brier_score(y, p, **options).value,
+    "refinement": lambda y, p, **options: brier_score(y, p, strategy="uniform", **options).refinement,
+    "within": lambda y, p, **options: brier_score(y, p, strategy="uniform", **options).within_bins,
+    "log loss": lambda y, p, **options: log_loss(y, p, **options).value,
+    "ece": lambda y, p, **options: ece(y, p, strategy="uniform", **options).value,
+    "quantile ece": lambda y, p, **options: ece(y, p, strategy="quantile", n_bins=3, **options).value,
+    "swept ece": lambda y, p, **options: ece(y, p, n_bins="sweep", **options).value,
+    "smooth": lambda y, p, **options: smooth_ece(y, p, **options).value,
+    "rates": lambda y, p, **options: reliability_table(y, p, strategy="uniform", n_bins=4, **options).rate,
+    "mean scores": lambda y, p, **options: reliability_table(y, p, strategy="uniform", n_bins=4, **options).mean_score,
+}
+
+
+def rows(rng, n):
+    scores = rng.uniform(size=n)
+    return scores, (rng.uniform(size=n) < scores**1.5).astype(int)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_whole_weights_are_repeated_rows(name):
+    rng = np.random.default_rng(0)
+    scores, y = rows(rng, 400)
+    times = rng.integers(0, 4, size=400)
+    weighted = VALUES[name](y, scores, importance_weight=times)
+    np.testing.assert_allclose(weighted, VALUES[name](np.repeat(y, times), np.repeat(scores, times)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_multiple_of_the_weights_changes_nothing(name):
+    rng = np.random.default_rng(1)
+    scores, y = rows(rng, 400)
+    weights = rng.uniform(0.1, 1.0, size=400)
+    once, more = (VALUES[name](y, scores, importance_weight=factor * weights) for factor in (1.0, 7.0))
+    np.testing.assert_allclose(once, more, rtol=1e-9)
+
+
+def test_weighted_scores_agree_with_scikit_learn():
+    rng = np.random.default_rng(2)
+    scores, y = rows(rng, 400)
+    weights = rng.uniform(0.1, 1.0, size=400)
+    assert brier_score(y, scores, importance_weight=weights).value == pytest.approx(
+        reference.brier_score_loss(y, scores, sample_weight=weights), rel=1e-12
+    )
+    assert log_loss(y, scores, importance_weight=weights).value == pytest.approx(
+        reference.log_loss(y, scores, sample_weight=weights), rel=1e-12
+    )
+
+
+def test_equal_weights_have_the_intervals_of_rows_where_these_follow_from_sums():
+    rng = np.random.default_rng(3)
+    scores, y = rows(rng, 500)
+    plain, weighted = smooth_ece(y, scores), smooth_ece(y, scores, importance_weight=np.full(500, 2.0))
+    assert (weighted.lower, weighted.upper) == pytest.approx((plain.lower, plain.upper), rel=1e-9)
+    assert debiased_ece(y, scores, importance_weight=np.ones(500)).value == pytest.approx(
+        debiased_ece(y, scores).value, rel=1e-9
+    )
+
+
+def kept_too_seldom(held, draws, level=0.9):
+    return stats.binomtest(held, draws, level, alternative="less").pvalue <= 1e-4
+
+
+def survey(rng, n):
+    """Calibrated scores, sampled by score and label, and weights at most 1; the expected Brier score is 1/6."""
+    scores = rng.uniform(size=6 * n)
+    y = rng.uniform(size=6 * n) < scores
+    chance = np.where(y, 0.2 + 0.8 * scores, 0.3)
+    taken = np.flatnonzero(rng.uniform(size=6 * n) < chance)[:n]
+    return scores[taken], y[taken], 0.2 / chance[taken]
+
+
+@pytest.mark.slow
+def test_weighted_intervals_cover_the_population():
+    rng = np.random.default_rng(4)
+    draws, held = 200, dict.fromkeys(("brier", "plain", "log", "ece", "max"), 0)
+    clipped = np.clip((np.arange(100_000) + 0.5) / 100_000, 0.05, 0.95)
+    centre = (np.arange(100_000) + 0.5) / 100_000
+    true_log = float(np.mean(-centre * np.log(clipped) - (1 - centre) * np.log1p(-clipped)))
+    for _ in range(draws):
+        scores, y, weights = survey(rng, 500)
+        bounded = {"importance_weight": weights, "weight_bound": 1.0, "confidence_level": 0.9}
+        found = {
+            "brier": (brier_score(y, scores, **bounded), 1 / 6),
+            "plain": (brier_score(y, scores, confidence_level=0.9), 1 / 6),
+            "log": (log_loss(y, scores, clip=0.05, **bounded), true_log),
+        }
+        for name, (estimate, true) in found.items():
+            held[name] += estimate.lower <= true <= estimate.upper
+        # given scores and weights: rates that depend on both
+        weights = rng.uniform(0.1, 1.0, size=500)
+        rates = np.clip(scores + 0.3 * (weights - 0.5), 0.0, 1.0)
+        cell = np.minimum((scores * 10).astype(int), 9)
+        total, gap = np.bincount(cell, weights), np.abs(np.bincount(cell, weights * (rates - scores)))
+        truth = {"ece": gap.sum() / total.sum(), "max": (gap / total).max()}
+        redrawn = rng.uniform(size=500) < rates
+        for name, norm in (("ece", "l1"), ("max", "max")):
+            options = {"strategy": "uniform", "importance_weight": weights, "confidence_level": 0.9}
+            estimate = ece(redrawn, scores, norm=norm, **options)
+            held[name] += estimate.lower <= truth[name] <= estimate.upper
+    assert kept_too_seldom(held.pop("plain"), draws)
+    assert not any(kept_too_seldom(count, draws) for count in held.values()), held
+
+
+def clusters(rng, n_groups, size, icc=0.3):
+    """Groups that share one score and one rate, drawn around the score: the expected Brier score is 1/6."""
+    spread = (1 - icc) / icc
+    scores = rng.uniform(size=n_groups)
+    rates = rng.beta(scores * spread + 1e-12, (1 - scores) * spread + 1e-12)
+    group = np.repeat(np.arange(n_groups), size)
+    return scores[group], rng.uniform(size=group.size) < rates[group], group
+
+
+@pytest.mark.slow
+def test_grouped_intervals_cover_the_population_and_others_do_not():
+    rng = np.random.default_rng(5)
+    draws, held, plain_held, widths = 200, 0, 0, []
+    for _ in range(draws):
+        scores, y, group = clusters(rng, 200, 10)
+        grouped = brier_score(y, scores, groups=group, max_group_size=10, confidence_level=0.9)
+        plain = brier_score(y, scores, confidence_level=0.9)
+        held += grouped.lower <= 1 / 6 <= grouped.upper
+        plain_held += plain.lower <= 1 / 6 <= plain.upper
+        widths.append((grouped.upper - grouped.lower) / (plain.upper - plain.lower))
+    assert not kept_too_seldom(held, draws)
+    assert kept_too_seldom(plain_held, draws)
+    assert np.mean(widths) < 4.0
+
+
+def test_without_a_bound_intervals_are_heuristic_and_say_what_they_are_for():
+    rng = np.random.default_rng(6)
+    scores, y, group = clusters(rng, 40, 5)
+    weights = rng.uniform(size=200)
+    assert brier_score(y, scores, importance_weight=weights).heuristic
+    assert not brier_score(y, scores, importance_weight=weights, weight_bound=1.0).heuristic
+    assert "weighted population" in brier_score(y, scores, importance_weight=weights).target
+    assert brier_score(y, scores, groups=group).heuristic
+    proved = brier_score(y, scores, groups=group, max_group_size=5)
+    assert not proved.heuristic
+    assert proved.target == "the expected Brier score of rows of new groups"
+    assert "at most 2 rows" in brier_score(y, scores, groups=group, max_group_size=2).target
+    assert log_loss(y, scores, groups=group).heuristic
+    alone = brier_score(y, scores, groups=np.arange(200), max_group_size=1)
+    assert (alone.lower, alone.upper) == pytest.approx(
+        tuple(getattr(brier_score(y, scores), name) for name in ("lower", "upper")), abs=0.01
+    )
+
+
+def test_scored_data_with_weights_are_weighed():
+    import pyarrow as pa
+
+    rng = np.random.default_rng(7)
+    scores, y = rows(rng, 200)
+    weights = rng.uniform(size=200)
+    data = scored(pa.table({"p": scores, "y": y, "w": weights}), score="p", label="y", weight="w")
+    assert brier_score(data).value == pytest.approx(brier_score(y, scores, importance_weight=weights).value)
+    assert ece(data).value == pytest.approx(ece(y, scores, importance_weight=weights).value)
+
+
+def test_the_display_draws_weighted_rates():
+    rng = np.random.default_rng(8)
+    scores, y, weights = survey(rng, 1000)
+    options = {"importance_weight": weights, "weight_bound": 1.0, "n_bins": 4}
+    display = ReliabilityDisplay.from_predictions(y, scores, ax=Figure().add_subplot(), **options)
+    np.testing.assert_array_equal(display.observed.rate, reliability_table(y, scores, **options).rate)
+    assert display.observed.method == "betting"
+    assert np.abs(display.observed.gap).max() < 0.12  # the scores are calibrated for the population
+    assert np.abs(reliability_table(y, scores, n_bins=4).gap).max() > 0.12
+
+
+def test_bad_weights_and_sizes_are_refused():
+    scores, y = rows(np.random.default_rng(9), 100)
+    for bad in ([1.0], np.full(100, -1.0), np.full(100, np.nan), np.zeros(100)):
+        for metric in (brier_score, ece, smooth_ece, log_loss):
+            with pytest.raises(InvalidValueError, match=r"^importance_weight must"):
+                metric(y, scores, importance_weight=bad)
+    with pytest.raises(InvalidValueError, match="weight_bound"):
+        brier_score(y, scores, importance_weight=np.ones(100), weight_bound=0.5)
+    with pytest.raises(InvalidTypeError, match=r"^weight_bound must be None without importance_weight"):
+        brier_score(y, scores, weight_bound=1.0)
+    with pytest.raises(InvalidTypeError, match=r"^max_group_size must be None without groups"):
+        brier_score(y, scores, max_group_size=3)
+    with pytest.raises(InvalidTypeError, match="be None where rows have groups"):
+        brier_score(y, scores, importance_weight=np.ones(100), groups=np.arange(100))
