@@ -6,7 +6,7 @@ import sklearn.metrics as reference
 from matplotlib.figure import Figure
 from scipy import stats
 
-from calibrant import ReliabilityDisplay, scored
+from calibrant import ReliabilityDisplay, audit, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import brier_score, debiased_ece, ece, log_loss, reliability_table, smooth_ece
 
@@ -137,6 +137,63 @@ def test_grouped_intervals_cover_the_population_and_others_do_not():
     assert not kept_too_seldom(held, draws)
     assert kept_too_seldom(plain_held, draws)
     assert np.mean(widths) < 4.0
+
+
+@pytest.mark.slow
+def test_an_audit_of_groups_or_weights_raises_no_more_false_alarms_than_stated_and_a_plain_one_does():
+    rng = np.random.default_rng(10)
+    draws, alarms = 100, dict.fromkeys(("groups", "rows of groups", "weights", "rows without weights"), 0)
+    for _ in range(draws):
+        scores, y, group = clusters(rng, 150, 8)
+        alarms["groups"] += audit(y, scores, groups=group, max_group_size=8, confidence_level=0.9).is_miscalibrated
+        alarms["rows of groups"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
+        scores, y, weights = survey(rng, 1000)
+        weighted = {"importance_weight": weights, "weight_bound": 1.0}
+        alarms["weights"] += audit(y, scores, **weighted, confidence_level=0.9).is_miscalibrated
+        alarms["rows without weights"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
+    calm = {name: draws - count for name, count in alarms.items()}
+    assert not kept_too_seldom(calm["groups"], draws), alarms
+    assert not kept_too_seldom(calm["weights"], draws), alarms
+    assert kept_too_seldom(calm["rows of groups"], draws), alarms
+    assert kept_too_seldom(calm["rows without weights"], draws), alarms
+
+
+def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
+    rng = np.random.default_rng(11)
+    scores, y, group = clusters(rng, 1000, 5)
+    off = np.sqrt(scores)
+    found = audit(y, off, groups=group, max_group_size=5)
+    assert found.is_miscalibrated
+    assert 0.1 < found.lower_bound <= 0.25
+    assert "rows of new groups" in found.assumptions[0]
+    assert found.upper_bound is None
+    assert found.average_lower_bound == 0.0
+    assert "not derived" in str(found)
+    assert found.table.counts[0] == found.n_rows < 5000
+    assert (found.table.lower <= found.table.upper).all()
+    weights = rng.uniform(size=5000)
+    weighted = audit(y, off, importance_weight=weights, weight_bound=1.0, tolerance=0.01)
+    assert weighted.is_miscalibrated
+    assert "counts by its weight" in weighted.assumptions[0]
+    exchanged = audit(1 - y, 1.0 - off, groups=group, max_group_size=5)
+    assert exchanged.lower_bound == pytest.approx(found.lower_bound, abs=0.03)
+
+
+def test_an_audit_refuses_weights_and_groups_without_a_bound_and_segments_beside():
+    rng = np.random.default_rng(12)
+    scores, y, group = clusters(rng, 20, 5)
+    for options, name in (
+        ({"groups": group}, "max_group_size"),
+        ({"importance_weight": np.ones(100)}, "weight_bound"),
+        ({"groups": group, "max_group_size": 5, "segments": group % 2}, "segments"),
+        ({"max_group_size": 5}, "max_group_size"),
+    ):
+        with pytest.raises(InvalidTypeError, match=rf"^{name} must"):
+            audit(y, scores, **options)
+    with pytest.raises(InvalidValueError, match="weight_bound"):
+        audit(y, scores, importance_weight=np.ones(100), weight_bound=0.5)
+    alone = audit([1], [0.5], groups=["a"], max_group_size=1, classes=(0, 1))
+    assert not alone.is_miscalibrated
 
 
 def test_without_a_bound_intervals_are_heuristic_and_say_what_they_are_for():

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant._audit.cells import Cells, cells_of_data, finest_bins
 from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
+from calibrant._audit.units import NO_UPPER_BOUND, resolve_units
 from calibrant._input import shown
 from calibrant._numbers import counted
 from calibrant._params import Integer, Number, Only, error_budget
@@ -37,6 +38,10 @@ def audit(
     segments: ArrayLike | None = None,
     n_bins: int | str = "auto",
     tolerance: float = 0.0,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
@@ -67,6 +72,12 @@ def audit(
     tolerance : float, default=0
         The size of error that does not matter: the score is called miscalibrated only if it is proved off by more. The
         bounds themselves stay the same. With many rows, errors far too small to matter are proved.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. What
+        is proved is then about the weighted population.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        Which rows belong together, such as those of one customer, and as how many rows a group counts at most, which
+        is needed. What is proved is then about rows of new groups, however rows of a group depend on each other.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -104,6 +115,11 @@ def audit(
     population. By McAllester and Ortiz (2003) and McDiarmid's inequality this is
     N1 / n + (1 + sqrt 2) sqrt(ln(2 / tail) / n), where N1 is the number of values seen once.
 
+    *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or of whole groups, is
+    drawn at random to cut the regions. In each region, the limits are found by bets on the others: on the weighted mean
+    of label minus score, of a row or of the rows of a group. They have all of alpha, shared by Bonferroni's rule.
+    Nothing is said of averages, and there is no upper bound.
+
     Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5 % for the unseen
     mass. With segments, the limits of each segment and those of all rows together get equal parts, and the other two
     shares are halved: one half for the score, one for the score within its segment.
@@ -134,14 +150,19 @@ def audit(
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
     tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
     n_skipped = 0
+    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
+    in_columns = isinstance(y, ScoredData) and (y.columns.weight is not None or y.columns.group is not None)
+    if in_columns or any(value is not None for value in (*beside.values(), weight_bound, max_group_size)):
+        rows = read_forecasts(y, scores, pos_label, classes, segments, **beside)
+        return _audit_units(rows, weight_bound, max_group_size, n_bins, tolerance, confidence_level)
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, segments=segments)
         n_skipped = y.skipped_rows()
-        groups = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+        members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     else:
-        groups = _groups(read_forecasts(y, scores, pos_label, classes, segments))
-    share = alpha * _INTERVALS / len(groups)
-    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in groups]
+        members = _members(read_forecasts(y, scores, pos_label, classes, segments))
+    share = alpha * _INTERVALS / len(members)
+    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
     table = AuditTable.joined([part.table for part in parts])
     rest = alpha if len(parts) == 1 else alpha / 2.0
     within = None
@@ -157,16 +178,44 @@ def audit(
         findings=_findings(parts, tolerance),
         confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
-        assumptions=(
-            "the rows are independent draws from one distribution",
-            "the scores come from a model that was not trained on these rows",
-            *((_SKIPPED,) if n_skipped else ()),
-        ),
+        assumptions=("the rows are independent draws from one distribution", *_assumed(n_skipped)),
         n_skipped=n_skipped,
     )
 
 
-def _groups(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
+def _assumed(n_skipped: int) -> tuple[str, ...]:
+    return ("the scores come from a model that was not trained on these rows", *((_SKIPPED,) if n_skipped else ()))
+
+
+def _audit_units(
+    rows: MemoryRows,
+    weight_bound: float | None,
+    max_group_size: int | None,
+    n_bins: int | str,
+    tolerance: float,
+    confidence_level: float,
+) -> Audit:
+    """The audit of rows with importance weights or groups."""
+    alpha = error_budget(confidence_level)
+    part, assumed = resolve_units(rows, weight_bound, max_group_size, n_bins, alpha)
+    return Audit(
+        lower_bound=float(part.table.error.max()),
+        average_lower_bound=0.0,
+        upper_bound=None,
+        upper_bound_reason=NO_UPPER_BOUND,
+        unseen_mass=None,
+        tolerance=tolerance,
+        within_segments=None,
+        table=part.table,
+        findings=_findings([part], tolerance),
+        confidence_level=float(confidence_level),
+        n_rows=part.n_rows,
+        assumptions=(*assumed, *_assumed(rows.skipped)),
+        n_skipped=rows.skipped,
+    )
+
+
+def _members(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
     """All rows first, then the rows of each segment."""
     names: list[Hashable] = [None]
     members = [rows]
