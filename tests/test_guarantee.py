@@ -166,7 +166,7 @@ def test_no_choice_after_looking_breaks_the_budget_by_enumeration(n_rows: int) -
 def test_mass_of_rows_in_no_region_is_not_claimed() -> None:
     # 50 rare segments, of which some are never seen: the whole population was claimed
     rng, shares = np.random.default_rng(10), np.repeat([0.095, 0.001], [10, 50])
-    for options in ({"strategy": "uniform"}, {}, {"split": 0.3}):
+    for options in ({"strategy": "uniform"}, {"min_rows": None}, {"split": 0.3}):
         false = 0
         for _ in range(20):
             segments = rng.choice(60, size=300, p=shares)
@@ -259,7 +259,9 @@ def test_a_class_label_is_printed_as_it_is(label: str) -> None:
 
 def test_a_segment_name_is_printed_as_it_is() -> None:
     scores = np.linspace(0.0, 1.0, 8)
-    fitted = BinningCalibrator(n_bins=1, classes=(0, 1)).fit(scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2)
+    fitted = BinningCalibrator(n_bins=1, classes=(0, 1), min_rows=None).fit(
+        scores, [0] * 8, segments=["{0}"] * 6 + ["}"] * 2
+    )
     assert "This says almost nothing yet: region }: (-inf, inf) holds 2 rows." in str(fitted.guarantee_)
 
 

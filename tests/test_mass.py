@@ -188,7 +188,7 @@ def test_limits_hold_for_all_regions_at_once_in_every_world(world, monkeypatch: 
 def test_segments_bound_the_mass_of_segment_and_bin_together() -> None:
     rng = np.random.default_rng(2)
     scores, segment = rng.uniform(size=2000), rng.choice(["a", "b"], p=[0.9, 0.1], size=2000)
-    fitted = BinningCalibrator(n_bins=4).fit(scores, scores < 0.5, segments=segment)
+    fitted = BinningCalibrator(n_bins=4, min_rows=None).fit(scores, scores < 0.5, segments=segment)
     limits = mass_limits(fitted.partition_, fitted.tally_, 0.1).regions
     true = np.repeat([0.9, 0.1], 4) / 4
     assert (limits >= true).all()

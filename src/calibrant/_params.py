@@ -167,9 +167,9 @@ class Flag(Rule[bool]):
 
 
 class Instance(Rule[Any]):
-    """An object of a type; `words` says which, with an example."""
+    """An object of a type, or of one of several; `words` says which, with an example."""
 
-    def __init__(self, kind: type, words: str) -> None:
+    def __init__(self, kind: type | tuple[type, ...], words: str) -> None:
         self._kind = kind
         self.words = words
 

@@ -7,7 +7,7 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.intervals._binomial import upper_limit
 from calibrant.partition import Partition, ScorePartition
-from calibrant.partition.bins import Bins
+from calibrant.partition.bins import OTHER, Bins
 from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 
@@ -68,13 +68,14 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
 
     With segments of the latter kind, or where each segment had a draw of its own, a region's mass is its segment's mass
     times its mass within the segment. The masses of segments, the regions within them, the edges within them, and the
-    unseen segments get a quarter of alpha each. Rows that were drawn count for the masses of segments.
+    unseen segments get a quarter of alpha each. Rows that were drawn count for the masses of segments, but for those
+    that chose which segments have regions of their own. With regions for all other segments none is unseen.
     """
     parts = partition.bins_by_segment.values()
     if partition.cuts_own_sample or (partition.has_segments and any(part.aside for part in parts)):
         return _limits_within_segments(partition.as_bins(), tally, alpha)
     n_regions, n_rows = tally.n_regions, tally.n_rows
-    if not partition.has_segments:
+    if not partition.has_segments or OTHER in partition.as_bins().segments:
         return MassLimits(upper_limit(tally.counts, np.full(n_regions, n_rows), alpha / n_regions), 0.0)
     share = alpha / (n_regions + 1)
     seen = np.bincount(partition.as_bins().layout.cells.segment, weights=tally.counts).astype(np.int64)
@@ -104,6 +105,7 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
     segment_mass = upper_limit(drawn_too, np.full(len(parts), drawn_too.sum()), share)
     segment_mass[~own & (not one_sample)] = 1.0
     unseen = missing_mass_limit(drawn_too, alpha / 4) if one_sample else 1.0
+    unseen = 0.0 if OTHER in bins.segments else unseen
     return MassLimits(segment_mass[segment] * within, min(1.0, unseen + float(segment_mass @ edges)))
 
 

@@ -135,7 +135,9 @@ def test_names_of_classes_and_segments_are_printed_as_they_are(name: str, folder
     table = pa.table({"p": [number / 200 for number in range(200)], "y": labels, "s": [name] * 200})
     pq.write_table(table, folder / "odd.parquet")
     options = ("--score", "p", "--label", "y", "--pos-label", name, "--bins", "2")
-    fitted = calibrant("fit", "odd.parquet", *options, "--segment", "s", "-o", "model.json", "--json")
+    fitted = calibrant(
+        "fit", "odd.parquet", *options, "--segment", "s", "--min-rows", "none", "-o", "model.json", "--json"
+    )
     assert fitted.code == 0, fitted.err
     assert f"the true rate of class {name!r} is within" in fitted.json["guarantee"]["sentence"]
     assert all(name in region["region"] for region in fitted.json["guarantee"]["regions"])

@@ -16,6 +16,7 @@ from calibrant import (
     VennBinningCalibrator,
 )
 from calibrant.export import export_table
+from calibrant.partition.bins import OTHER, Rest
 
 LARGEST = float(np.finfo(np.float64).max)
 SMALLEST = 5e-324
@@ -120,7 +121,7 @@ def scaling_binning():
 
 def by_text():
     rng, scores, y = data()
-    return BinningCalibrator(3).fit(scores, y, segments=rng.choice(STRANGE_SEGMENTS, size=scores.size))
+    return BinningCalibrator(3, min_rows=None).fit(scores, y, segments=rng.choice(STRANGE_SEGMENTS, size=scores.size))
 
 
 def by_number():
@@ -140,7 +141,8 @@ def anchored():
 def anchored_in_segments():
     rng, scores, y = data()
     y = np.where((scores > 0.4) & (scores < 0.5), 1 - y, y)  # where the curve moves
-    return AnchoredCalibrator("beta", n_bins=4).fit(scores, y, segments=rng.choice(["a", "b'"], size=scores.size))
+    segments = rng.choice(["a", "b'"], size=scores.size)
+    return AnchoredCalibrator("beta", n_bins=4, min_rows=None).fit(scores, y, segments=segments)
 
 
 def anchored_positive_first():
@@ -148,10 +150,29 @@ def anchored_positive_first():
     return AnchoredCalibrator("venn-abers", n_bins=3, pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
 
 
+def by_text_and_others():
+    parts = {"a": Partition.fixed_width(3), "b'": Partition.from_edges([0.5])}
+    return counted(Partition.by_segment(parts, other=Partition.fixed_width(2)))
+
+
+def by_number_and_others():
+    return counted(Partition.by_segment({-7: Partition.fixed_width(3)}, other=Partition.from_edges([0.1, 0.2])))
+
+
+def others_alone():
+    return counted(Partition.by_segment({}, other=Partition.fixed_width(3)))
+
+
+def anchored_and_others():
+    rng, scores, y = data()
+    segments = rng.choice(["a", "b'", "c", "d"], size=scores.size)
+    return AnchoredCalibrator("beta", n_bins=4, keep_segments=["a", "b'"]).fit(scores, y, segments=segments)
+
+
 WORLDS = (
     quantile, fixed_width, tied, atoms, tiny_and_huge, edge_at_the_end, one_region, text_labels, positive_first, online,
     shift, label_shift, venn_binning, scaling_binning, by_text, by_number, by_bool, anchored, anchored_in_segments,
-    anchored_positive_first,
+    anchored_positive_first, by_text_and_others, by_number_and_others, others_alone, anchored_and_others,
 )  # fmt: skip
 
 
@@ -171,8 +192,10 @@ def in_rows(calibrator, scores, dtype=np.float64):
     segments = partition.segments if partition is not None and partition.has_segments else None
     if segments is None:
         return pa.table({"id": pa.array(range(len(scores))), "score": pa.array(scores, kind)})
-    unknown = {str: "nowhere", int: 99, bool: None}[type(segments[0])]
-    pairs = [(score, segment) for score in scores for segment in (*segments, unknown, None)]
+    unknown = {str: "nowhere", int: 99, bool: None, Rest: "nowhere"}[type(segments[0])]
+    named = [name for name in segments if name is not OTHER]
+    tried = (*named, unknown) if OTHER in segments else (*named, unknown, None)  # ONNX knows no text that is missing
+    pairs = [(score, segment) for score in scores for segment in tried]
     return pa.table(
         {
             "id": pa.array(range(len(pairs))),
@@ -192,6 +215,7 @@ def expected(calibrator, rows):
     groups = [(None, accepted)]
     if segments is not None:
         known = calibrator.partition_.segments
+        known = (set(segments) - {None}) if OTHER in known else known
         groups = [(name, accepted & np.array([s == name and s is not None for s in segments])) for name in known]
     columns = {name: [None] * len(scores) for name in ("calibrated", "lower", "upper", "region", "set")}
     for name, mask in groups:

@@ -108,7 +108,7 @@ def test_segments_find_the_regions_that_their_parts_find(make) -> None:
 def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(as_column) -> None:
     names = as_column(["a", "a\0"] * 50)
     scores, y = np.linspace(0, 1, 100), np.arange(100) % 2
-    calibrator = BinningCalibrator(n_bins=1, value="mean").fit(scores, y, segments=names)
+    calibrator = BinningCalibrator(n_bins=1, value="mean", min_rows=None).fit(scores, y, segments=names)
     assert list(calibrator.partition_.bins_by_segment) == ["a", "a\0"]
     assert calibrator.predict(scores[:2], segments=names[:2]).tolist() == [0.0, 1.0]
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 from calibrant import BinningCalibrator, Partition, ScoredData, scored
 from calibrant.errors import InvalidValueError
@@ -53,11 +54,12 @@ def check_counts(make: Make, rows: pd.DataFrame) -> None:
         assert got.partition_ == expected.partition_
         assert got.tally_ == expected.tally_
         assert got.classes_.tolist() == expected.classes_.tolist()
-    calibrator = BinningCalibrator(n_bins=5, split=None, pos_label=positive)
-    expected = calibrator.fit(scores, labels, segments=groups)
-    got = BinningCalibrator(n_bins=5, split=None, pos_label=positive).fit(make(rows, Columns("p", "y", "g")))
-    assert got.partition_ == expected.partition_
-    assert got.tally_ == expected.tally_
+    for kept in (None, sorted(set(groups))[:1]):
+        calibrator = BinningCalibrator(n_bins=5, split=None, keep_segments=kept, pos_label=positive)
+        expected = clone(calibrator).fit(scores, labels, segments=groups)
+        got = calibrator.fit(make(rows, Columns("p", "y", "g")))
+        assert got.partition_ == expected.partition_
+        assert got.tally_ == expected.tally_
 
 
 def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
@@ -65,8 +67,8 @@ def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
     columns = Columns(**PARTS)
     table = scored(pa.Table.from_pandas(rows, preserve_index=False), **PARTS, progress=False)
     data = make(rows, columns)
-    for split in (0.3, "auto"):
-        settings: dict[str, Any] = {"n_bins": 8, "split": split, "random_state": 5}
+    for split, min_rows in ((0.3, "auto"), ("auto", "auto"), (0.3, 500), ("auto", None)):
+        settings: dict[str, Any] = {"n_bins": 8, "split": split, "random_state": 5, "min_rows": min_rows}
         expected, got = (BinningCalibrator(**settings).fit(source) for source in (table, data))
         assert got.partition_ == expected.partition_
         assert got.tally_ == expected.tally_

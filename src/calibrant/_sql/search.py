@@ -52,12 +52,16 @@ def nested(dialect: Dialect, score: str, cuts: Sequence[float], leaves: Sequence
     return balanced(cuts, [[leaf] for leaf in leaves], fork)
 
 
-def by_segment(column: str, bodies: Iterable[tuple[str, list[str]]]) -> list[str]:
-    """The body of a row's segment, given pairs of a segment's literal and its body; NULL for other segments."""
-    lines = [f"CASE {column}"]
-    for literal, body in bodies:
-        lines += [f"WHEN {literal} THEN", *indented(body)]
-    return [*lines, "END"]
+def by_segment(column: str, bodies: Iterable[tuple[str, list[str]]], other: list[str] | None = None) -> list[str]:
+    """The body of a row's segment, given pairs of a segment's literal and its body.
+
+    `other` is the body of all other segments, which have NULL without it; a segment that is NULL has NULL.
+    """
+    rest = [] if other is None else [f"CASE WHEN {column} IS NOT NULL THEN", *indented(other), "END"]
+    lines = [line for literal, body in bodies for line in (f"WHEN {literal} THEN", *indented(body))]
+    if not lines:
+        return rest
+    return [f"CASE {column}", *lines, *(["ELSE", *indented(rest)] if rest else []), "END"]
 
 
 def indented(lines: Iterable[str]) -> list[str]:

@@ -1,9 +1,9 @@
 """From scored rows to bins and what was counted in them."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,16 +25,17 @@ from calibrant._params import (
     ScoreRange,
     thread_count,
 )
-from calibrant._text import Setting
+from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import VALUES
 from calibrant.intervals import METHODS
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
+from calibrant.partition.bins import OTHER
 from calibrant.partition.scores import check_enough_rows, edge_ranks
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.base import Split
-from calibrant.rows.draw import seed_of
+from calibrant.rows.draw import Draw, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.ranks import MovedRowsError
@@ -42,6 +43,9 @@ from calibrant.rows.reach import Reach
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
+_LARGEST_SHARE = 2 / 17  # of the rows that are drawn so
+_DRAWN_ROWS = 16  # of a segment that is just large enough to be kept, where rows are drawn to choose segments
+_MOST_DRAWN = 1 << 20  # rows that are drawn so
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -81,9 +85,13 @@ class CutParameters(BinParameters):
     _parameter_rules: ClassVar[Rules] = {
         **BinParameters._parameter_rules,
         "partition": Optional(Instance(Partition, "a Partition")),
+        "min_rows": Optional(Integer(1) | Only("auto")),
+        "keep_segments": Optional(Instance((list, tuple), 'a list of segments, such as ["north", "south"]')),
     }
 
     partition: Partition | None = None
+    min_rows: int | str | None = "auto"
+    keep_segments: Sequence[Hashable] | None = None
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
@@ -93,6 +101,10 @@ class CutParameters(BinParameters):
         fixed = self.strategy == "uniform" or self.partition is not None
         if self.split not in (None, "auto") and fixed:
             raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(self.split))
+        counts_all = self.split is None and self.strategy == "quantile"
+        if isinstance(self.min_rows, int) and (counts_all or self.partition is not None):
+            rule = ('be None or "auto" where ', Setting("split", None), " or the bins are given")
+            raise InvalidValueError("min_rows", rule, repr(self.min_rows), "rows that choose segments are not counted")
         if self.strategy == "quantile" and self.score_range is not None:
             rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
             raise InvalidValueError("score_range", rule, got=repr(self.score_range))
@@ -129,9 +141,10 @@ class RegionParameters(CutParameters):
 
 
 class Binned(NamedTuple):
-    """Bins, what was counted in them, the classes of the rows, the range of their scores, and the rows themselves.
+    """Bins, what was counted in them, the classes of the rows, the range of their scores, and the counted rows.
 
-    `facts` are what a guarantee has to say of how the rows were read and drawn.
+    `facts` are what a guarantee has to say of how the rows were read and drawn; `whole` are all rows, those that are
+    not counted too.
     """
 
     partition: Partition
@@ -140,28 +153,118 @@ class Binned(NamedTuple):
     reach: Reach
     rows: ScoredData
     facts: RowFacts
+    whole: ScoredData
+
+
+class _Segments(NamedTuple):
+    """The segments that are kept; how many rows of each, and of the others, were drawn to choose them; the others."""
+
+    kept: frozenset[Any]
+    drawn: Mapping[Any, int]
+    pooled: tuple[Any, ...]
 
 
 def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
     if settings.partition is not None:
-        return _counted(settings.partition, data, weighted, data.facts(drawn=False))
+        return _counted(settings.partition, data, data, weighted, data.facts(drawn=False))
+    seed = seed_of(settings.random_state)
+    try:
+        return _cut(data, settings, weighted, seed, can_draw=True)
+    except MovedRowsError:  # the order of these rows says nothing, so neither does it that it has changed
+        must_draw = settings.split != "auto" or isinstance(settings.min_rows, int)
+        if data.has_order or data.columns.id is not None or must_draw:
+            raise
+        return _cut(data, settings, weighted, seed, can_draw=False)
+
+
+def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
+    segments, whole = _chosen_segments(data, settings, seed, can_draw), data
+    if segments is not None:
+        whole = data.pooled(segments.kept)
+    drawn = {} if segments is None else segments.drawn
     if settings.strategy == "uniform":
-        return _fixed_width(data, settings, weighted)
-    if settings.split is None:
-        return _own_quantiles(data, settings, weighted)
-    if isinstance(settings.split, str):
-        try:
-            return _look_first(data, settings, weighted, can_draw=True)
-        except MovedRowsError:  # the order of these rows says nothing, so neither does it that it has changed
-            if data.has_order or data.columns.id is not None:
-                raise
-            return _look_first(data, settings, weighted, can_draw=False)
-    return _split_quantiles(data, settings, settings.split, weighted)
+        counted = data.split_by(_segment_draw(data, settings, seed)).others if drawn else data
+        binned = _fixed_width(counted if segments is None else counted.pooled(segments.kept), settings, weighted)
+    elif settings.split is None:
+        binned = _own_quantiles(whole, settings, weighted)
+    elif isinstance(settings.split, str):
+        binned = _look_first(whole, settings, weighted, seed, drawn, can_draw=can_draw)
+    else:
+        binned = _split_quantiles(whole, settings, settings.split, seed, weighted)
+    if segments is None:
+        return binned
+    drawn_by = binned.facts.drawn_by or (data.facts(drawn=True).drawn_by if drawn else None)
+    return binned._replace(facts=replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled), whole=whole)
 
 
-def _counted(partition: Partition, data: ScoredData, weighted: bool, facts: RowFacts) -> Binned:
-    return Binned(partition, *data.tally_and_reach(partition, weighted=weighted), data, facts)
+def _chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> _Segments | None:
+    """Which segments have regions of their own: those that are given, or those of which enough rows are drawn.
+
+    The draw is one of all rows, whatever their segment. Given the drawn rows, the others are independent draws and the
+    choice is fixed. A choice by the counts of all rows would be no such choice.
+    """
+    if data.columns.segment is None:
+        return None
+    if settings.keep_segments is not None:
+        kept, sizes = frozenset(settings.keep_segments), data.sizes()
+        refused = [name for name in kept if name not in sizes or name == OTHER.value]
+        if refused:
+            rule = f"name segments of the data, none of them {OTHER.value!r}"
+            raise InvalidValueError("keep_segments", rule, got=shown(refused[0]))
+        return _Segments(kept, {}, tuple(name for name in sizes if name not in kept))
+    looks = settings.split == "auto" and settings.strategy == "quantile" and can_draw
+    fixed = data.columns.group is not None or (isinstance(data, MemoryRows) and data.repeats is not None)
+    if settings.min_rows is None or (settings.min_rows == "auto" and (fixed or not looks)):
+        return None
+    parts = data.split_by(_segment_draw(data, settings, seed))
+    n_rows, drawn = sum(parts.sizes.values()), {name: len(scores) for name, scores in parts.drawn.items()}
+    fewest = fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows)
+    kept = kept_segments(drawn, fewest * sum(drawn.values()) / max(n_rows, 1))
+    pooled = tuple(name for name in parts.sizes if name not in kept)
+    if not pooled:
+        return _Segments(kept, drawn, ())
+    others = sum(drawn[name] for name in pooled)
+    return _Segments(kept, {**{name: drawn[name] for name in kept}, OTHER: others}, pooled)
+
+
+def fewest_rows(n_rows: int, n_bins: int | str) -> int:
+    """Rows of a segment from which on it has regions of its own by default.
+
+    300, or 100 for each bin that is asked for; and a thousandth of all rows.
+
+    >>> fewest_rows(10_000, "auto"), fewest_rows(10_000, 10), fewest_rows(1_000_000, "auto")
+    (300, 1000, 1000)
+    """
+    return max(300, 100 * n_bins if isinstance(n_bins, int) else 0, n_rows // 1000)
+
+
+def kept_segments(drawn: Mapping[Any, int], fewest: float) -> frozenset[Any]:
+    """Segments of which at least `fewest` rows were drawn; "other" itself is no segment that is kept.
+
+    Where the rest is too large to be left out of a promise, a twentieth of the rows, but has fewer rows, the smallest
+    of these segments join it.
+    """
+    kept = sorted((rows, name) for name, rows in drawn.items() if rows >= max(fewest, 1) and name != OTHER.value)
+    total, place = sum(drawn.values()), 0
+    rest = total - sum(rows for rows, _ in kept)
+    while place < len(kept) and total < 20 * rest and rest < fewest:
+        rest += kept[place][0]
+        place += 1
+    return frozenset(name for _, name in kept[place:])
+
+
+def _segment_draw(data: ScoredData, settings: CutParameters, seed: int) -> Draw:
+    """The rows that choose segments: those that cut bins, or about 16 of a segment that is just large enough."""
+    if settings.split is not None and not isinstance(settings.split, str):
+        return data.draw(settings.split, seed)
+    n_rows = sum(data.sizes().values())
+    fewest = fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows or 1)
+    return Draw.of_share(seed, min(_DRAWN_ROWS / fewest, _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1)))
+
+
+def _counted(partition: Partition, data: ScoredData, whole: ScoredData, weighted: bool, facts: RowFacts) -> Binned:
+    return Binned(partition, *data.tally_and_reach(partition, weighted=weighted), data, facts, whole)
 
 
 def automatic_bins(n_rows: int) -> int:
@@ -190,7 +293,7 @@ def _fixed_width(data: ScoredData, settings: CutParameters, weighted: bool) -> B
         return ScorePartition.fixed_width(check_enough_rows(rows, _bins_for(settings, rows, rows)), score_range)
 
     partition = _joined(_each(data.sizes(), cut))
-    return _counted(partition, data, weighted, data.facts(drawn=False))
+    return _counted(partition, data, data, weighted, data.facts(drawn=False))
 
 
 def _own_quantiles(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
@@ -203,10 +306,12 @@ def _own_quantiles(data: ScoredData, settings: CutParameters, weighted: bool) ->
     tally, classes, reach = data.tally_and_reach(atoms, weighted=weighted)
     partition = atoms.cut_by_cells(tally.counts)
     counted = tally.regrouped(partition.count_regions, partition)
-    return Binned(partition, counted, classes, reach, data, data.facts(drawn=False))
+    return Binned(partition, counted, classes, reach, data, data.facts(drawn=False), data)
 
 
-def _look_first(data: ScoredData, settings: CutParameters, weighted: bool, *, can_draw: bool) -> Binned:
+def _look_first(
+    data: ScoredData, settings: CutParameters, weighted: bool, seed: int, drawn: Mapping[Any, int], *, can_draw: bool
+) -> Binned:
     """Look at a few rows of each segment, which are not counted, and let them decide how its bins are cut.
 
     Untied rows: bins between order statistics of the other rows, and a bin absorbs its left edge if that is tied
@@ -214,13 +319,15 @@ def _look_first(data: ScoredData, settings: CutParameters, weighted: bool, *, ca
     the others are independent draws and the choice is fixed, so that it costs no confidence. With rows that stand for
     several there is no look: no draw treats one row of weight 2 as two rows. Neither is there one where rows change
     their places from one pass to the next, so that a draw could not be left out. With importance weights nothing bounds
-    the weighted share of a tied edge, so that it is a region of its own.
+    the weighted share of a tied edge, so that it is a region of its own. Rows that were `drawn` to choose segments,
+    those with the smallest hashes of all, are among those of the look.
     """
     sizes = data.sizes()
     bins = _each(sizes, lambda rows: check_enough_rows(rows, _bins_for(settings, rows, rows)))
     repeated = isinstance(data, MemoryRows) and data.repeats is not None
     looks = {name: 0 if repeated or not can_draw else look_size(rows, bins[name]) for name, rows in sizes.items()}
-    seed, cuts, parts = seed_of(settings.random_state), dict.fromkeys(sizes, 0), Split({}, sizes, data)
+    looks = {name: max(rows, drawn.get(name, 0)) for name, rows in looks.items()}
+    cuts, parts = dict.fromkeys(sizes, 0), Split({}, sizes, data)
     if any(looks.values()):
         parts = data.first_rows(seed, looks, sizes)
         tied = {name for name, scores in parts.drawn.items() if np.unique(scores).size < len(scores)}
@@ -230,11 +337,13 @@ def _look_first(data: ScoredData, settings: CutParameters, weighted: bool, *, ca
         parts = data.first_rows(seed, taken, sizes)
     ranks = {name: edge_ranks(rows - taken[name], bins[name]) for name, rows in sizes.items() if not cuts[name]}
     edges = parts.others.order_statistics(ranks) if ranks else {}
+    # how many rows of each segment there are tells of its mass, but not among the rows that chose the segments
+    aside = {name: rows - drawn.get(name, 0) for name, rows in taken.items()}
     cells = _joined(
         {
-            name: ScorePartition.at(edges[name], taken[name])
+            name: ScorePartition.at(edges[name], aside[name])
             if name in ranks
-            else ScorePartition.from_tied_scores(parts.drawn[name], bins[name], aside=taken[name])
+            else ScorePartition.from_tied_scores(parts.drawn[name], bins[name], aside=aside[name])
             for name in sizes
         }
     )
@@ -244,7 +353,7 @@ def _look_first(data: ScoredData, settings: CutParameters, weighted: bool, *, ca
     looked = sum(rows for name, rows in looks.items() if not cuts[name])
     facts = replace(data.facts(drawn=any(taken.values())), looked=looked, cutting=sum(cuts.values()))
     counted = tally.regrouped(partition.count_regions, partition)
-    return Binned(partition, counted, classes, reach, parts.others, facts)
+    return Binned(partition, counted, classes, reach, parts.others, facts, data)
 
 
 def look_size(n_rows: int, n_bins: int) -> int:
@@ -276,9 +385,9 @@ def split_size(n_rows: int, n_bins: int) -> int:
     return int(min(max(wanted, n_bins), n_rows // 2))
 
 
-def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, weighted: bool) -> Binned:
+def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, seed: int, weighted: bool) -> Binned:
     """Bins between quantiles of a random part of the rows, which only cuts; the others count (the paper's way)."""
-    parts = data.split(split, settings.random_state)
+    parts = data.split(split, seed)
     n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
     if not 0 < n_drawn < n_rows:
         raise InvalidValueError(
@@ -287,7 +396,7 @@ def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, we
             got=f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}",
         )
     partition = _cut_drawn(parts, settings)
-    return _counted(partition, parts.others, weighted, data.facts(drawn=True))
+    return _counted(partition, parts.others, data, weighted, data.facts(drawn=True))
 
 
 def _cut_drawn(parts: Split, settings: CutParameters) -> Partition:

@@ -87,6 +87,13 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         Bins of the score fixed beforehand, in place of `n_bins`; without segments.
     weight_bound : float or None, default=None
         As in `BinningCalibrator`, for `importance_weight`.
+    min_rows : int, "auto" or None, default="auto"
+        With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
+        They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
+        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None where ``split`` is not "auto",
+        bins have equal width, or rows have a `sample_weight`.
+    keep_segments : list, default=None
+        Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -194,14 +201,13 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
             threads=thread_count(self.n_jobs),
         )
         if not has_weights(data):
-            return self.fit_binned(data, cut_and_count(data, self))
+            return self.fit_binned(cut_and_count(data, self))
         self._check_interval()
-        data = data.collect()
-        return self.fit_binned(data, cut_and_count(data, self, weighted=True))
+        return self.fit_binned(cut_and_count(data.collect(), self, weighted=True))
 
-    def fit_binned(self, data: ScoredData, binned: Binned) -> Self:
+    def fit_binned(self, binned: Binned) -> Self:
         """Fit the curve to rows whose regions are cut and counted already."""
-        partition, tally, classes, reach, rows, facts = binned
+        partition, tally, classes, reach, rows, facts, data = binned
         regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
         sizes = _sizes(regions, tally)
         if tally.weights is None:

@@ -26,6 +26,7 @@ from calibrant.rows.reach import CountBeyond, Limits, Reach, familiar_limits, ro
 
 _SCHEMA = "calibrant.calibrator/1"
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")
+_EARLIER: dict[str, Any] = {"min_rows": None}  # what calibrators did that were saved before a parameter was there
 
 
 class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
@@ -217,7 +218,8 @@ def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
     unknown = [name for name in parameters if name not in known]
     if unknown:
         raise InvalidValueError(f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0]))
-    return kind(**{name: _revived(value) for name, value in parameters.items()})
+    earlier = {name: value for name, value in _EARLIER.items() if name in known}
+    return kind(**{**earlier, **{name: _revived(value) for name, value in parameters.items()}})
 
 
 def _revived(value: Any) -> Any:

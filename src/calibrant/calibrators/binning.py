@@ -64,6 +64,13 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
     weight_bound : float or None, default=None
         For `importance_weight`: a number that no weight can exceed. None takes the largest weight seen, and then
         nothing is proved.
+    min_rows : int, "auto" or None, default="auto"
+        With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
+        They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
+        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None where ``split`` is not "auto",
+        bins have equal width, or rows have a `sample_weight`.
+    keep_segments : list, default=None
+        Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -160,9 +167,9 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         weighted = None
         if has_weights(data):
             self._check_interval()
-            rows, alpha = data.collect(), error_budget(self.confidence_level)
-            binned = cut_and_count(rows, self, weighted=True)
-            weighted = WeightedLimits.of(rows, binned, self.weight_bound, self.random_state, alpha)
+            alpha = error_budget(self.confidence_level)
+            binned = cut_and_count(data.collect(), self, weighted=True)
+            weighted = WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, alpha)
         else:
             binned = cut_and_count(data, self)
         self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted)

@@ -108,7 +108,7 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         **{
             name: rule
             for name, rule in RegionParameters._parameter_rules.items()
-            if name not in ("score_range", "partition")
+            if name not in ("score_range", "partition", "min_rows", "keep_segments")
         },
         "split": FRACTION_OR_COUNT,
         **WeightParameter._parameter_rules,

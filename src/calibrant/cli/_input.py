@@ -84,7 +84,8 @@ class Files:
 def _columns(roles: Mapping[str, str | None]) -> "Columns":
     from calibrant.rows.batch import Columns
 
-    return Columns(**{part: name for part, name in roles.items() if name is not None})
+    named: dict[str, Any] = {part: name for part, name in roles.items() if name is not None}
+    return Columns(**named)
 
 
 def _is_empty(data: "ArrowData") -> bool:

@@ -19,9 +19,13 @@ class _Method(NamedTuple):
 
 
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split")),
-    "binning": _Method("BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value")),
-    "uniform": _Method("BinningCalibrator", {"strategy": "uniform"}, ("bins", "interval", "value", "score_range")),
+    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split", "min_rows")),
+    "binning": _Method(
+        "BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value", "min_rows")
+    ),
+    "uniform": _Method(
+        "BinningCalibrator", {"strategy": "uniform"}, ("bins", "interval", "value", "score_range", "min_rows")
+    ),
     "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value")),
     "platt": _Method("PlattCalibrator"),
     "temperature": _Method("TemperatureCalibrator"),
@@ -38,6 +42,7 @@ _OPTIONS = {
     "split": "--split",
     "value": "--value",
     "score_range": "--range",
+    "min_rows": "--min-rows",
 }
 _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "random_state"}  # others have one name
 
@@ -53,6 +58,7 @@ class Settings:
     split: float | str | None = None
     value: str | None = None
     score_range: tuple[float, float] | None = None
+    min_rows: int | str | None = None
     weight_bound: float | None = None
     weighted: bool = False
     target_prior: float | None = None
@@ -85,6 +91,8 @@ class Settings:
                 raise RefusedError(option, rule, got=f"--method {self.method}")
         if self.by_label and self.weighted:
             raise RefusedError(by_label, "be left out with --weight", advice="multiply the weights instead")
+        if self.min_rows is not None and segment is None:
+            raise RefusedError("--min-rows", "go with --segment, the column of segments")
         needs_weights = {
             "--weight-bound": self.weight_bound is not None,
             "--interval betting": self.interval == "betting",
@@ -104,15 +112,17 @@ class Settings:
 
         name, fixed, takes = _METHODS[self.method]
         if self.weighted:
-            name, takes = "ShiftCalibrator", ("bins", "interval", "split", "value", "score_range", "weight_bound")
+            name, takes = (
+                "ShiftCalibrator",
+                ("bins", "interval", "split", "value", "score_range", "min_rows", "weight_bound"),
+            )
             fixed = {**fixed, "interval": "empirical-bernstein"}
         if self.by_label:
             name, takes = "LabelShiftCalibrator", (*takes, "target_prior", "sampling_rates")
         common = ("confidence", "seed") if takes else ()
         given = {_PARAMETERS.get(part, part): getattr(self, part) for part in (*takes, *common)}
         chosen = {parameter: value for parameter, value in given.items() if value is not None}
-        if chosen.get("split") == "none":
-            chosen["split"] = None
+        chosen = {parameter: None if value == "none" else value for parameter, value in chosen.items()}
         return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
 
     def fit(self, data: "ScoredData", labels: Mapping[str, Any]) -> Any:

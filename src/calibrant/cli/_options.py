@@ -57,6 +57,14 @@ def share(text: str) -> int | float | str:
         raise click.BadParameter(f"{rule}; got {text!r}") from None
 
 
+def number_of_rows(text: str) -> int | str:
+    """A number of rows, or auto or none."""
+    try:
+        return text if text in ("auto", "none") else int(text)
+    except ValueError:
+        raise click.BadParameter(f"must be a whole number, auto or none; got {text!r}") from None
+
+
 def column(name: str, text: str) -> Callable[[Command], Command]:
     """An option that names a column of the data."""
     return click.option(f"--{name}", metavar="COLUMN", help=text)
@@ -78,6 +86,9 @@ most_rows = click.option("--most-rows", type=click.IntRange(min=100), default=1_
                          help="Compare on a random sample where there are more rows.")  # fmt: skip
 split = click.option("--split", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
                      "none: every row cuts and counts. Default: auto, a look for tied scores decides.")  # fmt: skip
+min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="With --segment: segments with fewer rows "
+                        "share the bins of one, \"other\"; none: every segment has its own. Default: auto, at least "
+                        "300.")  # fmt: skip
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),

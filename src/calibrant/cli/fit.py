@@ -36,6 +36,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
               help="What is predicted in a bin. Default: jeffreys; with --weight, mean.")  # fmt: skip
 @option.split
+@option.min_rows
 @click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
               help="Range of uniform bins. Default: 0 1.")  # fmt: skip
 @click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")

@@ -16,6 +16,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidValueError
 from calibrant.export.table import MOST_LOGIT, ExportTable, Lines, export_table
+from calibrant.partition.bins import OTHER
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -97,9 +98,10 @@ def to_onnx(
     features = "_score"
     if table.is_segmented:
         segments = _segment_array(table)
+        encoding = _encoding(table, segments)
         inputs.append(helper.make_tensor_value_info("segment", helper.np_dtype_to_tensor_dtype(segments.dtype), ["n"]))
         nodes += [
-            helper.make_node("LabelEncoder", ["segment"], ["_number"], domain="ai.onnx.ml", **_encoding(segments)),
+            helper.make_node("LabelEncoder", ["segment"], ["_number"], domain="ai.onnx.ml", **encoding),
             helper.make_node("Cast", ["_number"], ["_wide"], to=TensorProto.DOUBLE),
             helper.make_node("Unsqueeze", ["_wide", "_axis"], ["_segment"]),
             helper.make_node("Concat", ["_score", "_segment"], ["_features"], axis=1),
@@ -210,7 +212,7 @@ class _Tree:
             below_high = fork(math.nextafter(steps.high, math.inf), inside, nowhere)
             parts.append(fork(steps.low, nowhere, below_high))
         root = parts[0]
-        if table.is_segmented:  # segments are numbered from 0; unknown ones are -1
+        if table.is_segmented:  # segments are numbered from 0, the rest last; unknown ones are -1
             root = balanced([float(place) for place in range(len(parts))], [nowhere, *parts], self._fork(_SEGMENT))
         self._root = root[0]
 
@@ -254,17 +256,20 @@ def _column(table: ExportTable, output: str) -> FloatArray | BoolArray | IntArra
 
 
 def _segment_array(table: ExportTable) -> NDArray[np.object_] | FloatArray | IntArray:
-    segments = [steps.segment for steps in table.steps]
+    segments = table.segments or [OTHER.value]  # where no segment is named, text
     kind = {str: object, float: np.float64}.get(type(segments[0]), np.int64)
-    return np.array(segments, dtype=kind)
+    return np.array([*segments, *([np.nan] if kind is np.float64 and table.takes_others else [])], dtype=kind)
 
 
-def _encoding(segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
-    """Attributes of the operator that numbers the segments; unknown ones get -1."""
+def _encoding(table: ExportTable, segments: NDArray[np.object_] | FloatArray | IntArray) -> Attributes:
+    """Attributes of the operator that numbers the segments; unknown ones get -1, or the number of the rest."""
     from onnx import numpy_helper
 
+    numbers = np.arange(len(segments))
+    numbers[[isinstance(segment, float) and math.isnan(segment) for segment in segments.tolist()]] = -1
+    rest = len(table.segments) if table.takes_others else -1
     return {
         "keys_tensor": numpy_helper.from_array(segments, "segments"),
-        "values_tensor": numpy_helper.from_array(np.arange(len(segments)), "numbers"),
-        "default_tensor": numpy_helper.from_array(np.array([-1]), "unknown"),
+        "values_tensor": numpy_helper.from_array(numbers, "numbers"),
+        "default_tensor": numpy_helper.from_array(np.array([rest]), "unknown"),
     }

@@ -12,7 +12,8 @@ from calibrant._sql.dialects import comment
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export.table import MOST_LOGIT, ExportTable, Label, Lines, export_table
+from calibrant.export.table import MOST_LOGIT, ExportTable, Label, Lines, Segment, export_table
+from calibrant.partition.bins import OTHER, Rest
 
 _LIMITS = ("lower", "upper")
 _USED = {"abs", "bisect_right", "bytearray", "bytes", "dict", "float", "hasattr", "int", "isinstance", "str", "zip"} | {
@@ -97,7 +98,7 @@ def to_python(
         raise InvalidValueError("name", "differ from the names that the function itself uses", got=repr(name))
     table = export_table(calibrator, coverage=coverage)
     chosen = table.choose(outputs)
-    by_segment = {s.segment: (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
+    by_segment = {_key(s.segment): (s.low, s.high, s.cuts.tolist(), s.regions.tolist()) for s in table.steps}
     constants: dict[str, Any] = {
         "_OUTPUTS": tuple(chosen.values()),
         "_ROWS": list(zip(*(_values(table, output) for output in chosen), strict=True)),
@@ -113,7 +114,7 @@ def to_python(
         parameter=", segment" if table.is_segmented else "",
         keys=", ".join(chosen),
         unknown=", or the segment is not known" if table.is_segmented else "",
-        steps="_STEPS[segment]" if table.is_segmented else "_STEPS",
+        steps=f"_STEPS[{_segment_text(table)}]" if table.is_segmented else "_STEPS",
         result=result,
     )
     header = "".join(f"# {comment(line)}\n" for note in table.notes for line in textwrap.wrap(note, 110))
@@ -122,6 +123,22 @@ def to_python(
         for key, value in constants.items()
     )
     return f"{header}from bisect import bisect_right\n{imports}\n{body}\n\n\n{function}"
+
+
+def _key(segment: Segment | Rest | None) -> Segment | None:
+    """What stands for a segment in the module; no segment of its own is named like the rest."""
+    return segment.value if isinstance(segment, Rest) else segment
+
+
+def _segment_text(table: ExportTable) -> str:
+    """The key of a segment; None, which is no key, for one that is missing or of another kind than those in fit."""
+    if not table.takes_others:
+        return "segment"
+    kinds = {isinstance(segment, str) for segment in table.segments}
+    present = "segment is not None and segment == segment"
+    kind = {True: "isinstance(segment, str)", False: f"{present} and not isinstance(segment, str)"}
+    fits = kind[kinds.pop()] if kinds else present
+    return f"segment if segment in _STEPS else {OTHER.value!r} if {fits} else None"
 
 
 def _curve_rows(table: ExportTable, lines: Lines, chosen: Mapping[str, str]) -> list[tuple[object, ...]]:

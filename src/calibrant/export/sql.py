@@ -33,9 +33,10 @@ def to_sql(
     Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`, `predict_interval` and
     `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats; curves with exp, and isotonic ones,
     within 1e-12 of it, relatively. Every output is NULL for a score that
-    they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is missing or was not
-    seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
-    compares doubles as IEEE 754 says, and the column of segments has the type that segments had in `fit`.
+    they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is missing or, unless
+    the calibrator has regions for all other segments, was not seen in `fit`. The text for Snowflake and BigQuery has
+    the same shape, but was not run there. Assumed: the engine compares doubles as IEEE 754 says, and the column of
+    segments has the type that segments had in `fit`.
 
     Parameters
     ----------
@@ -135,8 +136,9 @@ def _expression(
     if segment_column is None:
         return bodies[0][1]
     column = spelling.binary_text.format(segment_column) if isinstance(bodies[0][0], str) else segment_column
-    known = [(segment, body) for segment, body in bodies if segment is not None]
-    return by_segment(column, [(_segment_literal(segment, spelling), body) for segment, body in known])
+    known = [(segment, body) for segment, body in bodies if isinstance(segment, str | int | float)]
+    literals = [(_segment_literal(segment, spelling), body) for segment, body in known]
+    return by_segment(column, literals, bodies[-1][1] if table.takes_others else None)
 
 
 def _of_steps(table: ExportTable, steps: Steps, output: str, spelling: Dialect, column: str) -> list[str]:

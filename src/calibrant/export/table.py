@@ -26,6 +26,7 @@ from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator, merged
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition, ScorePartition
+from calibrant.partition.bins import OTHER, Rest
 from calibrant.tripod import region_sets
 
 OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
@@ -50,8 +51,8 @@ class Steps:
 
     Attributes
     ----------
-    segment : str, int, float, bool or None
-        The segment; None where there are no segments.
+    segment : str, int, float, bool, OTHER or None
+        The segment, or `OTHER` for all that are not named, in the last steps; None where there are no segments.
     low, high : float
         The smallest and the largest score that `predict` accepts, both finite.
     cuts : float array of shape (m,)
@@ -60,7 +61,7 @@ class Steps:
         The region of each step; -1 where `predict` accepts no score.
     """
 
-    segment: Segment | None
+    segment: Segment | Rest | None
     low: float
     high: float
     cuts: FloatArray
@@ -144,6 +145,16 @@ class ExportTable:
     def is_segmented(self) -> bool:
         """Whether a row needs a segment beside its score."""
         return self.steps[0].segment is not None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments that are named."""
+        return [steps.segment for steps in self.steps if isinstance(steps.segment, str | int | float)]
+
+    @property
+    def takes_others(self) -> bool:
+        """Whether there are steps for segments that are not named."""
+        return self.steps[-1].segment is OTHER
 
     @property
     def set_members(self) -> list[tuple[Label, ...]]:
@@ -295,7 +306,7 @@ def _of_partition(partition: Partition) -> tuple[Steps, ...]:
         rule = "have bins of a score, because engines cannot run a Python function"
         raise InvalidTypeError("calibrator", rule, type(partition).__name__, _ADVICE)
     if partition.has_segments:
-        _check_segments(tuple(bins))
+        _check_segments(tuple(name for name in bins if name is not OTHER))
     steps, first = [], 0
     for segment, part in bins.items():
         regions = first + np.arange(part.n_regions)

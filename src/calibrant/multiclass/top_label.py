@@ -115,7 +115,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         tally, known, reach = rows.tally_and_reach(whole)
         if self.method == "anchored":
             curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level, split=None)
-            curves.fit_binned(rows, Binned(whole, tally, known, reach, rows, rows.facts(drawn=False)))
+            curves.fit_binned(Binned(whole, tally, known, reach, rows, rows.facts(drawn=False), rows))
             self._set_calibrator(curves)
         else:
             self._set_bins(whole, tally)

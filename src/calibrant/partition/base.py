@@ -227,8 +227,12 @@ class Partition(ABC):
         return FunctionPartition.from_tree(tree)
 
     @staticmethod
-    def by_segment(parts: Mapping[Hashable, "ScorePartition"]) -> "SegmentedPartition":
+    def by_segment(
+        parts: Mapping[Hashable, "ScorePartition"], other: "ScorePartition | None" = None
+    ) -> "SegmentedPartition":
         """Bins of the score within each segment: every segment has its own regions, all within one error budget.
+
+        `other` are the bins of all segments that have none of their own. Without it, such segments are refused.
 
         >>> bins = Partition.by_segment({"north": Partition.fixed_width(2), "south": Partition.fixed_width(1)})
         >>> bins.describe()
@@ -236,4 +240,4 @@ class Partition(ABC):
         """
         from calibrant.partition.segments import SegmentedPartition
 
-        return SegmentedPartition(parts)
+        return SegmentedPartition(parts, other)

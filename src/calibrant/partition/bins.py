@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,18 @@ from calibrant.partition.layout import Layout
 
 if TYPE_CHECKING:
     from calibrant.partition.scores import ScorePartition
+
+
+class Rest(Enum):
+    """The name of all segments without bins of their own, also of those that no row had in `fit`."""
+
+    OTHER = "other"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+OTHER = Rest.OTHER
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +65,10 @@ class Bins(Partition):
         return self
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
-        """Number of each segment, -1 for one that is not known."""
+        """Number of each segment; of one that is not known, that of `OTHER`, or -1 without bins for other segments."""
         known = {segment: number for number, segment in enumerate(self.segments)}
-        return np.array([known.get(segment, -1) for segment in segments], dtype=np.intp)
+        other = known.get(OTHER, -1)
+        return np.array([known.get(segment, other) for segment in segments], dtype=np.intp)
 
     def prepared(self, scores: NDArray[Any], segment: IndexArray | None) -> "NDArray[Any] | SegmentedScores":
         """What `prepare` returns, of checked scores and the numbers of their segments."""

@@ -1,6 +1,6 @@
 """Score bins within segments: a group's own regions, within one shared error budget."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,16 +11,17 @@ from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition.bins import Bins, SegmentedScores
+from calibrant.partition.bins import OTHER, Bins, SegmentedScores
 from calibrant.partition.scores import ScorePartition
 
 
 class SegmentedPartition(Bins):
     """A segment crossed with bins of the score; each segment may have bins of its own. See `Partition.by_segment`."""
 
-    def __init__(self, parts: Mapping[Hashable, ScorePartition]) -> None:
+    def __init__(self, parts: Mapping[Hashable, ScorePartition], other: ScorePartition | None = None) -> None:
         if not isinstance(parts, Mapping):
             raise InvalidTypeError("parts", "be a mapping from segment to score bins", got=type(parts).__name__)
+        parts = parts if other is None else {**parts, OTHER: other}
         if not parts:
             raise InvalidValueError("parts", "have at least one segment", got="none")
         for segment, part in parts.items():
@@ -79,6 +80,17 @@ class SegmentedPartition(Bins):
             check_in_range(np.where(self.inside(scores, segment), part.low, scores), part.low, part.high)
         return SegmentedScores(scores, segment)
 
+    def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
+        """As in `Bins`; refuses text where segments are numbers, and the reverse: all of it would be `OTHER`."""
+        names = list(segments)
+        known, asked = (
+            {isinstance(name, str) for name in some if name is not OTHER} for some in (self.segments, names)
+        )
+        if OTHER in self.segments and known and not asked <= known:
+            rule = "be text" if known == {True} else "be numbers or bools"
+            raise InvalidTypeError("segments", f"{rule}, as in fit", got=shown(names[0]))
+        return super().numbers(names)
+
     def regions_of(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:
         """Region of each row."""
         return self.layout.cells.find(prepared.scores, prepared.segment)
@@ -92,8 +104,9 @@ class SegmentedPartition(Bins):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the partition as plain JSON values."""
-        parts = [part.to_dict() for part in self.parts]
-        return {"kind": "segments", "segments": list(self.segments), "parts": parts}
+        parts = {name: part.to_dict() for name, part in zip(self.segments, self.parts, strict=True)}
+        other = {} if OTHER not in parts else {"other": parts.pop(OTHER)}
+        return {"kind": "segments", "segments": list(parts), "parts": list(parts.values()), **other}
 
     @classmethod
     def _read(cls, state: Mapping[str, Any]) -> Self:
@@ -105,7 +118,8 @@ class SegmentedPartition(Bins):
             raise InvalidValueError("parts", f"be one per segment, {len(names)}", got=str(len(parts)))
         if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
             raise InvalidValueError("segments", "be distinct texts, numbers or bools", got=shown(names))
-        return cls(dict(zip(names, (ScorePartition._read(part) for part in parts), strict=True)))
+        other = ScorePartition._read(state["other"]) if "other" in state else None
+        return cls(dict(zip(names, (ScorePartition._read(part) for part in parts), strict=True)), other)
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:

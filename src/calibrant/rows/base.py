@@ -26,7 +26,7 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
-from calibrant.partition.bins import Bins
+from calibrant.partition.bins import OTHER, Bins
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, Result, Work, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
@@ -157,6 +157,10 @@ class ScoredData(ABC):
         for name, value in values.items():
             setattr(other, name, value)
         return other
+
+    def pooled(self, kept: frozenset[Any]) -> "ScoredData":
+        """The same rows, with all segments that are not kept as one, `OTHER`."""
+        return self.with_columns(replace(self.columns, kept=kept))
 
     def known_rows(self) -> int | None:
         """How many rows there are, skipped ones included, where that is known without reading them."""
@@ -341,7 +345,7 @@ class ScoredData(ABC):
 def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
     known = [name for name in names if name is not None]
     try:
-        return sorted(known)
+        return sorted(known, key=lambda name: (name is OTHER, name))
     except TypeError:
         kinds = sorted({type(name).__name__ for name in known})
         got = ", ".join(kinds)

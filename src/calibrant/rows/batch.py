@@ -16,9 +16,11 @@ from calibrant._optional import pa
 from calibrant._text import did_you_mean
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.partition.bins import OTHER
 from calibrant.rows.draw import Draw, Keys, id_keys, position_keys
 from calibrant.rows.faults import Fault, Faults, Place
 
+_NO_PARTS = ("pending", "kept")
 _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 
@@ -26,7 +28,8 @@ _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 class Columns:
     """Which column of the data plays which part; rows where the column `pending` has no entry are skipped.
 
-    Rows are drawn by their group where there is one, else by their id, else by their position.
+    Rows are drawn by their group where there is one, else by their id, else by their position. Segments that are not
+    among `kept` are read as one, `OTHER`; None keeps all.
     """
 
     score: str
@@ -36,11 +39,12 @@ class Columns:
     id: str | None = None
     group: str | None = None
     pending: str | None = None
+    kept: frozenset[Any] | None = None
 
     @property
     def named(self) -> dict[str, str]:
         """The parts that are played, and by which column."""
-        pairs = ((part.name, getattr(self, part.name)) for part in fields(self) if part.name != "pending")
+        pairs = ((part.name, getattr(self, part.name)) for part in fields(self) if part.name not in _NO_PARTS)
         return {part: name for part, name in pairs if name is not None}
 
     @property
@@ -56,7 +60,7 @@ class Columns:
     def only(self, *parts: str) -> "Columns":
         """Leave out all parts but the score and these; the same rows are skipped."""
         chosen = {part: getattr(self, part) for part in parts if part != "score"}
-        return Columns(self.score, **chosen, pending=self.pending)
+        return Columns(self.score, **chosen, pending=self.pending, kept=self.kept)
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse columns that the data do not have, with the nearest name that they do have."""
@@ -96,6 +100,15 @@ class Coded:
     def take(self, index: Any) -> "Coded":
         """The rows at `index`."""
         return Coded(self.names, self.number[index])
+
+    def pooled(self, kept: frozenset[Any] | None) -> "Coded":
+        """The same, with all entries that are not kept as one, `OTHER`, which is the last."""
+        if kept is None or kept.issuperset(self.names):
+            return self
+        names = (*(name for name in self.names if name in kept), OTHER)
+        codes = {name: code for code, name in enumerate(names)}
+        number = np.array([codes.get(name, len(names) - 1) for name in self.names], dtype=np.intp)
+        return Coded(names, number[self.number])
 
     def rows(self) -> dict[Any, int]:
         """How many rows have each entry, of entries that any row has."""
@@ -199,7 +212,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     found = BatchRows(
         scores,
         _labels(read["label"], columns.label) if columns.label is not None else None,
-        _encoded(read["segment"], "segment", columns.segment) if columns.segment is not None else None,
+        _segments(read["segment"], columns) if columns.segment is not None else None,
         weights,
         row_keys,
         None if bad is None else good,
@@ -298,6 +311,10 @@ def _labels(column: Any, name: str) -> Coded:
         distinct, number = np.unique(values, return_inverse=True)
         return Coded(tuple(distinct.tolist()), number)
     return _encoded(column, "label", name)
+
+
+def _segments(column: Any, columns: Columns) -> Coded:
+    return _encoded(column, "segment", str(columns.segment)).pooled(columns.kept)
 
 
 def _encoded(column: Any, role: str, name: str) -> Coded:

@@ -8,6 +8,7 @@ from calibrant._sql.dialects import DIALECTS
 from calibrant._sql.search import bin_of, by_segment, one_line
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidTypeError
+from calibrant.partition.bins import OTHER
 from calibrant.rows.added_columns import AddColumns, LookUp, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
@@ -88,6 +89,8 @@ def _region(added: LookUp, schema: Any) -> str:
 def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> str:
     """SQL for the body of a row's segment: text is compared with text, and numbers and bools with each other."""
     kind, name = schema.field(column).type, _names([column])
+    other = next((body for segment, body in bins if segment is OTHER), None)
+    bins = [(segment, body) for segment, body in bins if segment is not OTHER]
     if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
         held = f"CAST({name} AS VARCHAR)"
         known: list[tuple[str | float, list[str]]] = [(s, body) for s, body in bins if isinstance(s, str)]
@@ -95,4 +98,6 @@ def _of_segment(column: str, schema: Any, bins: list[tuple[Any, list[str]]]) -> 
         held = f"CAST({name} AS INTEGER)" if pa.types.is_boolean(kind) else name
         numbers = [(segment, body) for segment, body in bins if not isinstance(segment, str)]
         known = [(int(segment) if isinstance(segment, bool) else segment, body) for segment, body in numbers]
-    return one_line(by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known])) if known else "NULL"
+    if not known and (other is None or bins):
+        return "NULL"
+    return one_line(by_segment(held, [(DUCKDB.literal(segment), body) for segment, body in known], other))

@@ -6,12 +6,15 @@ from typing import Any, Self
 
 from calibrant._numbers import counted
 from calibrant._params import Integer
+from calibrant._text import shown
+from calibrant.errors import InvalidTypeError
 
 _BY_ID = "rows were drawn by an id that is unique per row and says nothing about score or label"
 _SKIPPED = (
     "in every region, whether a row's label is missing does not depend on the label; shares of the population are "
     "shares of the rows with a label"
 )
+_NAMED = 12  # segments that a remark names
 _BY_PARTITION = (
     "the rows that cut the bins were drawn by partition and position in it, as the data have no order; with an id "
     "column the draw does not depend on partitions"
@@ -30,12 +33,15 @@ class RowFacts:
         Rows that were skipped because their label is missing.
     looked, cutting : int
         Rows that were looked at for ties and then left alone, and rows that cut bins because the look found ties.
+    pooled : tuple
+        Segments of these rows that share the regions of other segments.
     """
 
     drawn_by: str | None = None
     skipped: int = 0
     looked: int = 0
     cutting: int = 0
+    pooled: tuple[str | int | float, ...] = ()
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -46,17 +52,31 @@ class RowFacts:
     def notes(self) -> tuple[str, ...]:
         """Remarks of the guarantee."""
         skipped = f"{counted(self.skipped, 'row')} without a label {'was' if self.skipped == 1 else 'were'} skipped"
-        return ((skipped,) if self.skipped else ()) + ((_BY_PARTITION,) if self.drawn_by == "partition" else ())
+        told = ((skipped,) if self.skipped else ()) + ((_BY_PARTITION,) if self.drawn_by == "partition" else ())
+        return (*told, *self._on_pooled())
+
+    def _on_pooled(self) -> tuple[str, ...]:
+        if not self.pooled:
+            return ()
+        names = ", ".join(map(str, self.pooled[:_NAMED])) + (", ..." if len(self.pooled) > _NAMED else "")
+        one = len(self.pooled) == 1
+        does = "shares the regions" if one else "share the regions"
+        return (f'{counted(len(self.pooled), "segment")} {does} of "other", as do segments not seen: {names}',)
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved model keeps."""
         drawn = {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
         numbers = {"skipped_rows": self.skipped, "looked_rows": self.looked, "cutting_rows": self.cutting}
-        return {**drawn, **{name: number for name, number in numbers.items() if number}}
+        pooled = {"pooled_segments": list(self.pooled)} if self.pooled else {}
+        return {**drawn, **{name: number for name, number in numbers.items() if number}, **pooled}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
         drawn_by = next((by for by in ("id", "partition") if state.get(f"drawn_by_{by}") is True), None)
         names = ("skipped_rows", "looked_rows", "cutting_rows")
-        return cls(drawn_by, *(Integer(0).check(name, state.get(name, 0)) for name in names))
+        pooled = state.get("pooled_segments", [])
+        if not isinstance(pooled, list) or not all(isinstance(name, str | int | float) for name in pooled):
+            raise InvalidTypeError("pooled_segments", "be a list of texts, numbers or bools", got=shown(pooled))
+        skipped, looked, cutting = (Integer(0).check(name, state.get(name, 0)) for name in names)
+        return cls(drawn_by, skipped, looked, cutting, tuple(pooled))

@@ -126,6 +126,13 @@ class MemoryRows(ScoredData):
             )
         return replace(self, segment=segment, segment_names=tuple(names))
 
+    def pooled(self, kept: frozenset[Any]) -> Self:
+        """The same rows, with all segments that are not kept as one, `OTHER`."""
+        if self.segment is None:
+            return self
+        found = Coded(self.segment_names, self.segment).pooled(kept)
+        return replace(self, segment=found.number.astype(np.intp, copy=False), segment_names=found.names)
+
     def without_empty(self) -> Self:
         """Leave out rows that stand for none, and segments of such rows only: a weight of 0 is no row."""
         if self.repeats is None or self.repeats.all():

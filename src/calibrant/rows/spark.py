@@ -19,6 +19,7 @@ from calibrant._sql.grid import SPARK, array, fast_bin_of
 from calibrant._sql.search import by_segment, one_line
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
+from calibrant.partition.bins import OTHER
 from calibrant.rows.added_columns import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
@@ -29,6 +30,7 @@ from calibrant.rows.group_rows import CountGroups
 from calibrant.rows.progress import watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.reach import Reach
+from calibrant.rows.sample import Sizes
 from calibrant.rows.worker_code import package_zip, tell_missing
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
@@ -92,7 +94,7 @@ class SparkData(ScoredData):
         found = _collected(self._source.groupBy(quoted(segment)).count().limit(_MOST_SEGMENTS))
         if len(found) == _MOST_SEGMENTS or any(name is None for name, _ in found):
             return super().sizes()  # which tells what is wrong, and where
-        return dict(sorted((name, rows) for name, rows in found))
+        return self._checked_sizes(Sizes(dict(map(tuple, found))).pooled(self.columns.kept))
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label: by Spark itself where that is exact, else by the kernel."""
@@ -139,10 +141,13 @@ class SparkData(ScoredData):
         if not partition.has_segments:
             return bins.get(None)
         kind = None if self.columns.segment is None else _TYPES.get(self._types[self.columns.segment])
-        if len(bins) > _MOST_PARTS or any(type(name) is not kind for name in bins):
+        if len(bins) > _MOST_PARTS or None in bins.values():
+            return None
+        other = bins.pop(OTHER, None)
+        if any(type(name) is not kind for name in bins):
             return None
         bodies = [(SPARK.literal(name), [text]) for name, text in bins.items() if text is not None]
-        return one_line(by_segment(quoted(str(self.columns.segment)), bodies)) if len(bodies) == len(bins) else None
+        return one_line(by_segment(quoted(str(self.columns.segment)), bodies, None if other is None else [other]))
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""

@@ -52,7 +52,10 @@ def examples(n_rows: int = 60) -> dict[str, tuple[Any, dict[str, Any]]]:
         "binning-text": (BinningCalibrator(2, pos_label="bad", value="midpoint").fit(scores, text), {}),
         "binning-bool": (BinningCalibrator(2, confidence_level=0.95).fit(scores, y == 1), {}),
         "binning-atoms": (BinningCalibrator(partition=Partition.atoms([0.0, 0.5])).fit(scores, y), {}),
-        "binning-segments": (BinningCalibrator(2).fit(scores, y, segments=region), {"segments": SEGMENTS}),
+        "binning-segments": (
+            BinningCalibrator(2, min_rows=None).fit(scores, y, segments=region),
+            {"segments": SEGMENTS},
+        ),
         "binning-weighted": (BinningCalibrator(3, split=None, interval="clopper-pearson-weighted").fit(scores, y), {}),
         "anchored": (AnchoredCalibrator("beta", n_bins=3).fit(scores, y), {}),
         "anchored-split": (AnchoredCalibrator("venn-abers", n_bins=2, split=0.3, random_state=0).fit(scores, y), {}),

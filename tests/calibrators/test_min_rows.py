@@ -1,0 +1,128 @@
+"""Segments with few rows share the regions of "other", which takes every segment that was not kept."""
+
+import sqlite3
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, load_model, save_model, scored
+from calibrant.calibrators._bins import kept_segments
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.export import to_sql
+from calibrant.partition.bins import OTHER
+
+SHARES = np.array([0.4, 0.3, 0.2] + [0.1 / 37] * 37)
+RNG = np.random.default_rng(0)
+N = 20_000
+SEGMENTS = np.array([f"s{number:02}" for number in range(40)])[RNG.choice(40, size=N, p=SHARES)]
+SCORES = RNG.uniform(size=N)
+Y = (RNG.uniform(size=N) < SCORES).astype(int)
+BOTH = pytest.mark.parametrize("kind", [AnchoredCalibrator, BinningCalibrator])
+
+
+@BOTH
+def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kind):
+    pooled = kind().fit(SCORES, Y, segments=SEGMENTS)
+    each = kind(min_rows=None).fit(SCORES, Y, segments=SEGMENTS)
+    assert pooled.partition_.segments == ("s00", "s01", "s02", OTHER)
+    assert pooled.guarantee_.epsilon < 0.2 < 0.5 < each.guarantee_.epsilon
+    assert not pooled.guarantee_.is_weak
+    assert each.partition_.segments == tuple(np.unique(SEGMENTS))
+    (remark,) = pooled.guarantee_.remarks
+    assert remark.startswith('37 segments share the regions of "other", as do segments not seen: s03, s04, ')
+
+
+@BOTH
+def test_a_segment_not_seen_gets_what_the_pooled_ones_get(kind):
+    fitted = kind().fit(SCORES, Y, segments=SEGMENTS)
+    scores = np.linspace(0, 1, 21)
+    for answer in (fitted.predict, fitted.predict_interval, fitted.predict_set):
+        small, unseen, named = (answer(scores, segments=[name] * 21) for name in ("s17", "nowhere", "other"))
+        assert np.array_equal(small, unseen)
+        assert np.array_equal(small, named)
+    with pytest.raises(InvalidTypeError, match="segments must be text, as in fit; got 3"):
+        fitted.predict([0.5], segments=[3])
+
+
+def test_without_small_segments_nothing_is_pooled_and_a_segment_not_seen_is_refused():
+    large = np.where(SCORES * 1000 % 1 < 0.5, "a", "b")
+    fitted = BinningCalibrator().fit(SCORES, Y, segments=large)
+    assert fitted.partition_.segments == ("a", "b")
+    assert fitted.guarantee_.remarks == ()
+    with pytest.raises(InvalidValueError, match="segments must be among those seen in fit"):
+        fitted.predict([0.5], segments=["c"])
+
+
+@pytest.mark.parametrize("options", [{"split": 0.2}, {"strategy": "uniform"}, {}])
+def test_min_rows_is_about_the_number_of_rows_from_which_a_segment_is_kept(options):
+    segments = np.repeat(["big", "small"], [N - 200, 200])
+    for min_rows, kept in ((800, ("big", OTHER)), (20, ("big", "small"))):
+        fitted = BinningCalibrator(3, min_rows=min_rows, **options).fit(SCORES, Y, segments=segments)
+        assert fitted.partition_.segments == kept
+        assert fitted.tally_.n_rows < N  # rows that choose are not counted
+
+
+@BOTH
+@pytest.mark.parametrize("options", [{}, {"min_rows": 1000}, {"keep_segments": ["s01", "s30"]}, {"split": 0.2}])
+def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):
+    table = pa.table({"p": SCORES, "y": Y, "g": SEGMENTS})
+    near = kind(**options).fit(SCORES, Y, segments=SEGMENTS)
+    far = kind(**options).fit(scored(table, score="p", label="y", segment="g", progress=False))
+    assert far.partition_ == near.partition_
+    assert far.tally_ == near.tally_
+    assert far.guarantee_.remarks == near.guarantee_.remarks
+    applied = far.apply(scored(table.slice(0, 50), score="p", segment="g", progress=False)).read_all()
+    assert np.array_equal(applied["calibrated"], near.predict(SCORES[:50], segments=SEGMENTS[:50]))
+
+
+def test_segments_that_the_user_names_are_kept_and_every_row_is_counted():
+    fitted = BinningCalibrator(4, split=None, keep_segments=["s39", "s01"]).fit(SCORES, Y, segments=SEGMENTS)
+    assert fitted.partition_.segments == ("s01", "s39", OTHER)
+    assert fitted.tally_.n_rows == N
+    with pytest.raises(
+        InvalidValueError, match="keep_segments must name segments of the data, none of them 'other'; got 'north'"
+    ):
+        BinningCalibrator(keep_segments=["north"]).fit(SCORES, Y, segments=SEGMENTS)
+
+
+def test_where_every_row_counts_none_can_choose_segments():
+    with pytest.raises(InvalidValueError, match="rows that choose segments are not counted"):
+        BinningCalibrator(split=None, min_rows=100).fit(SCORES, Y, segments=SEGMENTS)
+    doubled = BinningCalibrator().fit(SCORES, Y, segments=SEGMENTS, sample_weight=np.full(N, 2))
+    assert OTHER not in doubled.partition_.segments
+
+
+def test_a_segment_with_the_name_of_the_rest_is_never_kept():
+    named = np.where(SEGMENTS == "s00", "other", SEGMENTS)
+    assert BinningCalibrator().fit(SCORES, Y, segments=named).partition_.segments == ("s01", "s02", OTHER)
+    with pytest.raises(InvalidValueError, match="keep_segments must"):
+        BinningCalibrator(keep_segments=["other"]).fit(SCORES, Y, segments=named)
+
+
+def test_a_rest_with_few_rows_takes_the_smallest_segment_only_where_it_is_a_twentieth_of_all():
+    assert kept_segments({"a": 500, "b": 30, "c": 2}, 16) == {"a", "b"}
+    assert kept_segments({"a": 50, "b": 30, "c": 9}, 16) == {"a"}
+    assert kept_segments({"a": 10, "b": 10}, 16) == set()
+
+
+def test_saved_and_loaded_the_rest_stays(tmp_path):
+    fitted = AnchoredCalibrator().fit(SCORES, Y, segments=SEGMENTS)
+    save_model(fitted, tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.calibrator.partition_ == fitted.partition_
+    assert loaded.calibrator.guarantee_.remarks == fitted.guarantee_.remarks
+    unseen = np.array(["new"] * 50)
+    assert np.array_equal(loaded.predict(SCORES[:50], segments=unseen), fitted.predict(SCORES[:50], segments=unseen))
+
+
+def test_sql_gives_other_segments_the_rest_and_a_missing_one_null():
+    parts = Partition.by_segment({"a": Partition.fixed_width(2)}, other=Partition.fixed_width(1))
+    segments = np.where(SEGMENTS == "s00", "a", SEGMENTS)
+    fitted = BinningCalibrator(partition=parts).fit(SCORES, Y, segments=segments)
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE t (p REAL, g TEXT)")
+    database.executemany("INSERT INTO t VALUES (?, ?)", [(0.2, "a"), (0.2, "zz"), (0.2, None)])
+    sql = to_sql(fitted, dialect="sqlite", score="p", segment="g", table="t", outputs=["calibrated"])
+    found = [row[-1] for row in database.execute(sql)]
+    assert found == [*fitted.predict([0.2, 0.2], segments=["a", "zz"]), None]
