@@ -81,7 +81,7 @@ def check_exchangeable(
     because the ranks of labels and of scores are not independent of each other. Within a test, capitals of many bets
     are averaged. "scores" bets that later scores are larger or smaller, or further out or in, and changes its mind now
     and then. "labels" bets that the odds of all bins have moved by a factor, or more the higher the bin. The two tests
-    of runs bet that a row is like the last 1, 4, 16 or 64. The capital is looked at up to 1,000 times.
+    of runs bet that a row is like the last 1, 3 or 10. The capital is looked at up to 1,000 times.
 
     *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows within each bin are; it
     stays silent, with the stated probability, if only the shares of the bins move. A rate that changes with the score

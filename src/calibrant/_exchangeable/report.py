@@ -163,7 +163,8 @@ class Exchangeability:
             since = self["labels"].change_time
             recent = "the most recent rows" if since is None else f"recent rows, such as those from {since} on"
             found.append(
-                (f"calibrate on {recent}: ", Setting("holdout", "last"), "; the rates of older rows no longer hold")
+                f"calibrate on {recent}; the rates of older rows no longer hold. In Python, "
+                'CalibratedClassifier(..., holdout="last") does so'
             )
             if not self["scores by class"].alarm:
                 found.append(

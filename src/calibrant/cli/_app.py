@@ -15,7 +15,19 @@ from calibrant._version import __version__
 from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
 from calibrant.cli._output import say
 
-_COMMANDS = ("demo", "audit", "fit", "apply", "verify", "export", "compare", "compare-models", "plan", "completion")
+_COMMANDS = (
+    "demo",
+    "check",
+    "audit",
+    "fit",
+    "apply",
+    "verify",
+    "export",
+    "compare",
+    "compare-models",
+    "plan",
+    "completion",
+)
 
 _OVERVIEW = """\
 calibrant turns the scores of any binary classifier into probabilities with a guarantee.

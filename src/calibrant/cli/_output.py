@@ -65,10 +65,10 @@ def width() -> int:
     return max(40, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 
-def paragraph(text: str, *, bold: bool = False, indent: str = "") -> None:
+def paragraph(text: str, *, bold: bool = False, indent: str = "", err: bool = False) -> None:
     """Text, wrapped to the terminal."""
     lines = textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-    say(lines, bold=bold)
+    say(lines, bold=bold, err=err)
 
 
 def note(text: str) -> None:

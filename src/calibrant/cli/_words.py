@@ -7,14 +7,15 @@ a plain noun where no option stands behind it. Nothing else of a message is touc
 from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
-    "base_rate", "classes", "clip", "coverage", "dialect", "epsilon", "format", "id", "interval", "label", "method",
-    "outputs", "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous", "skip_missing",
-    "sampling_rates", "split", "table", "tolerance", "value", "weight", "weight_bound",
+    "base_rate", "classes", "clip", "coverage", "dialect", "epsilon", "format", "group", "id", "interval", "label",
+    "method", "outputs", "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous",
+    "skip_missing", "sampling_rates", "split", "table", "time", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",
     "confidence_level": "--confidence",
     "cv": "--folds",
+    "groups": "--group",
     "n": "--rows",
     "n_bins": "--bins",
     "n_jobs": "--threads",

@@ -15,6 +15,7 @@ from calibrant.cli._model import check_classes, check_columns, read_model
 from calibrant.cli._output import paragraph, print_json, remark, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
+from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _HISTOGRAM_BINS = 50
@@ -74,6 +75,7 @@ def command(**options: Any) -> int:
         if model is not None:
             check_columns(model, data.columns.named)
         found = _audit(data, labels, options)
+        signs = signs_of(data, labels, options)
         table = _validated(source, labels, options) if options["full"] else None
         if output is not None:
             page = _report(found, data, source, labels, options["title"], model, table)
@@ -81,9 +83,10 @@ def command(**options: Any) -> int:
     if options["as_json"]:
         promised = None if model is None else promise_json(model.calibrator)
         print_json({"command": "audit", "report": output, **audit_json(found), "guarantee": promised,
-                    "validation": None if table is None else table.to_dict()})  # fmt: skip
+                    "signs_of_groups": signs, "validation": None if table is None else table.to_dict()})  # fmt: skip
     else:
         show_audit(found)
+        show_signs(signs, quiet=options["quiet"])
         if table is not None:
             show_validation(table)
         if model is not None:

@@ -14,6 +14,7 @@ from calibrant.cli._input import STANDARD_INPUT, labelled
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import paragraph, print_json, remark, say
 from calibrant.cli._promise import promise_json, show_promise
+from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
@@ -78,6 +79,7 @@ def command(**options: Any) -> int:
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
+        signs = signs_of(data, labels, options)
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
     notes = (*told, *_on_split(settings, calibrator), *_on_scores(settings, reach))
     columns = data.columns.named
@@ -100,12 +102,14 @@ def command(**options: Any) -> int:
                 "columns": columns,
                 "guarantee": promise_json(calibrator),
                 "notes": notes,
+                "signs_of_groups": signs,
                 "required_epsilon": wanted,
                 "reached": reached,
             }
         )
         return 1 if reached is False else 0
     show_promise(calibrator, told if quiet else notes)
+    show_signs(signs, quiet=quiet)
     say()
     if reached is False:
         what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"

@@ -1,0 +1,82 @@
+"""`calibrant check`: are rows drawn alike, as every guarantee assumes."""
+
+from typing import Any
+
+import click
+
+from calibrant._numbers import percent, rows
+from calibrant._text import render
+from calibrant.cli import _options as option
+from calibrant.cli._input import labelled
+from calibrant.cli._output import paragraph, print_json
+from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._words import in_options
+
+_FIELDS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "alarm_time", "change_after",
+           "change_time", "before", "after")  # fmt: skip
+
+
+@option.command("Are rows drawn alike?")
+@option.data
+@option.score
+@option.label
+@option.column("time", "Column of times: numbers, dates, or ISO 8601 text. Default: the rows are in order.")
+@option.column("group", "Column that rows which belong together share: one row of each group is tested.")
+@option.skip_missing
+@option.confidence(0.95)
+@click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be drawn alike.")
+@option.seed
+@option.classes
+@option.reading
+@option.common
+def command(**options: Any) -> int:
+    """Test whether rows are drawn alike, as every guarantee assumes, and look for rows that belong together.
+
+    DATA are files, folders or globs, or - for standard input. The test is valid for every distribution of the data. It
+    tells scores that moved from rates that moved, and says when. The look names a column that seems to be an id.
+
+    Examples
+    --------
+    calibrant check scores.csv --score p --label y --time day
+    calibrant check scores.csv --score p --label y                  # in the order of the file
+    calibrant check visits.parquet --score p --label y --time day --group patient
+    calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are not
+    """
+    from calibrant import check_exchangeable
+
+    with labelled(options) as (_, data, labels):
+        found = check_exchangeable(
+            data,
+            time=options["time"],
+            groups=options["group"],
+            confidence_level=options["confidence"],
+            random_state=options["seed"],
+            **labels,
+        )
+        signs = signs_of(data, labels, options)
+    if options["as_json"]:
+        print_json({"command": "check", **check_json(found), "signs_of_groups": signs})
+    else:
+        basis = f"with {percent(found.confidence_level)} confidence, from {rows(found.n_rows)}"
+        paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}, {basis}.", bold=True)
+        for test in found.tests:
+            paragraph(str(test), indent="  ")
+        for text in found.advice:
+            paragraph(f"What to do: {render(text, in_options)}.")
+        show_signs(signs, quiet=options["quiet"])
+    return 1 if options["check"] and found.alarm else 0
+
+
+def check_json(found: Any) -> dict[str, Any]:
+    """The result as plain values; documented in the guide."""
+    return {
+        "verdict": found.verdict,
+        "alarm": found.alarm,
+        "causes": found.causes,
+        "p_value": found.p_value,
+        "confidence_level": found.confidence_level,
+        "rows": found.n_rows,
+        "skipped_rows": found.n_skipped,
+        "tests": [{name: getattr(test, name) for name in _FIELDS} for test in found.tests],
+        "advice": [render(text, in_options) for text in found.advice],
+    }

@@ -1,0 +1,103 @@
+"""`calibrant check`, and signs of groups in `fit` and `audit`."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant import check_exchangeable
+
+COLUMNS = ("--score", "p", "--label", "y")
+
+
+@pytest.fixture
+def drift(tmp_path: Path) -> Path:
+    """Rows in random order whose rate moves on a day; several rows of each customer."""
+    rng = np.random.default_rng([3, 1])
+    day = np.repeat(np.arange("2024-01-01", "2024-02-10", dtype="datetime64[D]"), 75)
+    scores = rng.random(day.size)
+    y = rng.random(day.size) < np.where(day < np.datetime64("2024-01-21"), scores, scores**3)
+    order = rng.permutation(day.size)
+    table = pa.table(
+        {"customer_id": rng.integers(0, 500, day.size), "day": day[order], "p": scores[order], "y": y[order]}
+    )
+    pq.write_table(table, tmp_path / "drift.parquet")
+    return tmp_path / "drift.parquet"
+
+
+def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibrant: Any) -> None:
+    answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--json").json
+    table = pq.read_table(drift)
+    expected = check_exchangeable(
+        table["p"].to_numpy(), table["y"].to_numpy(zero_copy_only=False), time=table["day"].to_numpy()
+    )
+    assert answer["causes"] == list(expected.causes) == ["labels"]
+    assert [test["log_evidence"] for test in answer["tests"]] == [test.log_evidence for test in expected.tests]
+    assert answer["tests"][1]["change_time"] == "2024-01-21"
+    assert answer["signs_of_groups"][0]["column"] == "customer_id"
+    text = calibrant("check", drift, *COLUMNS, "--time", "day")
+    assert text.out.startswith("The rate at a given score has moved, with 95% confidence, from 3,000 rows.")
+    assert "recent rows" in text.out
+    assert "--group customer_id" in " ".join(text.err.split())
+
+
+def test_exit_codes(drift: Path, calibrant: Any) -> None:
+    assert calibrant("check", drift, *COLUMNS, "--check").code == 0  # in file order nothing moves
+    assert calibrant("check", drift, *COLUMNS, "--time", "day", "--check").code == 1
+    assert calibrant("check", drift, *COLUMNS, "--time", "day").code == 0
+    wrong = calibrant("check", drift, *COLUMNS, "--time", "days")
+    assert wrong.code == 2
+    assert "did you mean 'day'?" in wrong.err
+
+
+def test_groups_are_tested_by_one_row_each(drift: Path, calibrant: Any) -> None:
+    answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--group", "customer_id", "--json").json
+    assert answer["rows"] < 501
+    assert answer["signs_of_groups"] == []
+
+
+@pytest.mark.parametrize("command", ["fit", "audit"])
+def test_signs_are_warnings_on_standard_error_and_change_nothing(command: str, drift: Path, calibrant: Any) -> None:
+    answer = calibrant(command, drift, *COLUMNS)
+    assert answer.code == 0
+    assert "warning: column 'customer_id' looks like an id" in " ".join(answer.err.split())
+    assert "customer_id" not in answer.out
+    assert "customer_id" not in calibrant(command, drift, *COLUMNS, "--quiet").err
+    plain = drift.with_name("plain.parquet")
+    pq.write_table(pq.read_table(drift).drop_columns(["customer_id"]), plain)
+    silent = calibrant(command, plain, *COLUMNS)
+    assert silent.out == answer.out
+    assert "warning" not in silent.err
+    assert calibrant(command, drift, *COLUMNS, "--json").json["signs_of_groups"][0]["kind"] == "repeated id"
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([None, "2024-01-01"], "no missing values"),
+        (["1/2/2024", "2/2/2024"], "ISO 8601"),
+        ([True, False], "numbers, dates"),
+    ],
+)
+def test_times_without_an_order_are_refused(times: list[Any], words: str, tmp_path: Path, calibrant: Any) -> None:
+    path = tmp_path / "few.parquet"
+    pq.write_table(pa.table({"p": [0.1, 0.2], "y": [0, 1], "t": times}), path)
+    answer = calibrant("check", path, *COLUMNS, "--time", "t")
+    if times == [True, False]:
+        assert answer.code == 0  # false comes before true
+        return
+    assert answer.code == 2
+    assert words in answer.err
+
+
+def test_one_class_few_rows_and_pending_labels(tmp_path: Path, calibrant: Any) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("p,y\n" + "".join(f"0.{digit},0\n" for digit in range(9)) + "0.5,\n")
+    one = calibrant("check", path, *COLUMNS, "--skip-missing")
+    assert one.code == 2
+    assert "--classes 0,1" in one.err
+    answer = calibrant("check", path, *COLUMNS, "--skip-missing", "--classes", "0,1", "--json").json
+    assert (answer["rows"], answer["skipped_rows"], answer["alarm"]) == (9, 1, False)
