@@ -129,8 +129,8 @@ def decide(
     >>> found.break_even, found.action.tolist()
     (0.25, ['do not act', 'cannot tell', 'act'])
     """
-    false_alarm = _COST.check("cost_false_alarm", cost_false_alarm)
-    miss = _COST.check("cost_miss", cost_miss)
+    false_alarm = check_cost("cost_false_alarm", cost_false_alarm)
+    miss = check_cost("cost_miss", cost_miss)
     fitted: Any = getattr(calibrator, "calibrator", calibrator)  # of a Model
     guarantee = getattr(fitted, "guarantee_", None)
     if not isinstance(guarantee, Guarantee) or not hasattr(fitted, "predict_rate_interval"):
@@ -144,13 +144,33 @@ def decide(
         raise InvalidTypeError("scores", "be an array", got=type(scores).__name__, advice="decide on one batch a time")
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
-    predicted = np.clip(np.asarray(fitted.predict(scores, **where)), lower, upper)
-    even = false_alarm / (false_alarm + miss)
-    acts = (lower + upper) / 2.0 >= even  # one decision for a region, whose rate alone is known
-    costs = np.array([np.where(acts, false_alarm * (1.0 - rate), miss * rate) for rate in (predicted, lower, upper)])
-    mean = [float(part.mean()) if part.size else np.nan for part in (costs[0], costs.min(0), costs.max(0))]
-    action = np.where(lower > even, ACT, np.where(upper < even, DO_NOT, UNKNOWN))
+    predicted = np.asarray(fitted.predict(scores, **where))
+    action, costs = weighed(predicted, lower, upper, false_alarm, miss)
+    mean = costs.mean(axis=1).tolist() if costs.size else [np.nan] * 3
+    even = break_even(false_alarm, miss)
     return Decisions(action, lower, upper, even, *mean, guarantee.confidence_level, false_alarm, miss)
+
+
+def check_cost(name: str, cost: Any) -> float:
+    """A cost as a plain float, or an error for one that is not positive."""
+    return _COST.check(name, cost)
+
+
+def break_even(false_alarm: float, miss: float) -> float:
+    """The rate at which acting and not acting cost the same."""
+    return false_alarm / (false_alarm + miss)
+
+
+def weighed(
+    rate: FloatArray, lower: FloatArray, upper: FloatArray, false_alarm: float, miss: float
+) -> tuple[NDArray[np.str_], FloatArray]:
+    """The action for each rate, and three rows of costs: as estimated, at least and at most."""
+    even = break_even(false_alarm, miss)
+    acts = (lower + upper) / 2.0 >= even  # one decision for a region, whose rate alone is known
+    rates = np.clip(rate, lower, upper), lower, upper
+    costs = np.array([np.where(acts, false_alarm * (1.0 - part), miss * part) for part in rates])
+    action = np.where(lower > even, ACT, np.where(upper < even, DO_NOT, UNKNOWN))
+    return action, np.stack([costs[0], costs[1:].min(axis=0), costs[1:].max(axis=0)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

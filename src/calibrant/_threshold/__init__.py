@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 
 from calibrant._numbers import rows as rows_text
-from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Only, RandomState, error_budget
-from calibrant._threshold.result import Cut, Measured, Threshold, measured_at_fixed, measured_at_rank
+from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Number, Only, RandomState, error_budget
+from calibrant._threshold.result import (
+    Cut,
+    Measured,
+    Threshold,
+    measured_anywhere,
+    measured_at_fixed,
+    measured_at_rank,
+)
 from calibrant._threshold.search import Confusion, Ladder, candidates, labels_that_would_do, misses_allowed, rows_needed
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -38,6 +45,7 @@ def threshold(
     confidence_level: float = 0.9,
     segments: ArrayLike | None = None,
     method: str = "look",
+    start: float | None = None,
     split: float | str = "auto",
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
@@ -71,6 +79,10 @@ def threshold(
         "ranks" tests every score of the rows themselves, from the end of the scale, and draws none. That is proved only
         for scores without ties, and if precision(t) is at the target or above it exactly from some score on, for
         example if the rate never falls as the score rises.
+    start : float, optional
+        For precision or npv: a threshold that was fixed before the rows were looked at. The tests begin there and go on
+        over every score, and no row is drawn. That proves more where the start is a good guess, such as 0.9 for a
+        precision of 0.8 of a calibrated score.
     split : float, int or "auto", default="auto"
         The share or the number of rows to draw; "auto" is 15 % of them, and at most a million.
     pos_label, classes
@@ -88,7 +100,10 @@ def threshold(
     Precision: thresholds t_1 > t_2 > ... are fixed by the drawn rows, labels included. Given these, the positives among
     the N_j counted rows with score >= t_j are Bin(N_j, precision(t_j)). They are tested in this order by exact binomial
     tails at alpha, until the first test fails. If any threshold that fails the target is passed, then so is the first
-    one, with probability at most alpha. So the last one passed is proved, whatever the curve.
+    one, with probability at most alpha. So the last one passed is proved, whatever the curve. With `start`, all
+    thresholds below it are tested, which are the scores of the rows: of the selected sets that fail the target, the
+    first one is a limit of such sets. So it fails the target or just meets it, and passes with probability at most
+    alpha.
 
     Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The threshold is the
     r-th smallest score of a positive. This is exact, with or without ties.
@@ -115,6 +130,10 @@ def threshold(
     Choice(METHODS).check("method", method)
     (FRACTION_OR_COUNT | Only("auto")).check("split", split)
     RandomState().check("random_state", random_state)
+    if start is not None:
+        Number().check("start", start)
+        if len(targets) > 1 or method != "look" or not set(targets) <= {"precision", "npv"}:
+            raise InvalidTypeError("start", "go with one target, precision or npv, and method='look'", got=repr(start))
     if scores is None:
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments)
@@ -128,8 +147,11 @@ def threshold(
     if "recall" in targets or "specificity" in targets:
         cuts = search.by_order_statistic()
     elif method == "ranks":
-        cuts = search.by_ranks()
+        cuts = search.by_every_score(None)
         assumed += ["no two rows share a score", _SHAPE]
+    elif start is not None:
+        method, cuts = "start", search.by_every_score(float(start))
+        assumed.append("the start was fixed before the rows were looked at")
     else:
         cuts = search.by_look()
     if search.n_drawn:
@@ -221,7 +243,9 @@ class _Search:
             for (name, edges), here in zip(cuts.items(), regions, strict=True)
         }
 
-    def _decided(self, name: Any, counted: _Counted, ladders: Mapping[str, FloatArray]) -> list[Cut]:
+    def _decided(
+        self, name: Any, counted: _Counted, ladders: Mapping[str, FloatArray], *, anywhere: bool = False
+    ) -> list[Cut]:
         """The thresholds of one segment: of one target, or of both sides."""
         tested = {target: counted.tested(target, found[0]) for target, found in ladders.items() if found.size}
         proved = {
@@ -241,7 +265,11 @@ class _Search:
         for target, level in self.targets.items():
             if target in chosen:
                 seen = counted.confusion(chosen[target])
-                parts = measured_at_fixed(seen, target, level, tail)
+                parts = (
+                    measured_anywhere(seen, target, level, self.alpha)
+                    if anywhere
+                    else measured_at_fixed(seen, target, level, tail)
+                )
                 cuts.append(Cut(name, target, level, chosen[target], counted=seen.n, **parts))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=counted.n))
@@ -261,21 +289,29 @@ class _Search:
         needed = labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         return Cut(name, target, level, None, reason, needed, counted=n)
 
-    def by_ranks(self) -> tuple[Cut, ...]:
-        """Every score of the rows themselves, from the end of the scale; see `threshold` for what that assumes."""
+    def by_every_score(self, start: float | None) -> tuple[Cut, ...]:
+        """Every score of the rows themselves, from a start or from the end of the scale; see `threshold`."""
         rows = self.data.collect()
         found = []
         for name, (scores, codes) in _by_segment(rows, self.names).items():
             values = np.unique(scores)
-            cuts = np.nextafter(values[:-1], np.inf)  # rows strictly above an order statistic
-            counts = np.bincount(np.searchsorted(values, scores), minlength=values.size)
-            positives = np.bincount(np.searchsorted(values, scores), weights=codes, minlength=values.size)
-            counted = _Counted(cuts, counts, positives.astype(np.int64))
             ladders = {}
             for target, level in self.targets.items():
-                steps = counted.tested(target, np.inf if target == "precision" else -np.inf)
-                ladders[target] = steps.cuts[steps.n >= rows_needed(level, self.alpha)]
-            found += self._decided(name, counted, ladders)
+                after = np.nextafter(values, np.inf)
+                if start is None:  # rows strictly above an order statistic
+                    cuts = after[:-1]
+                    n = scores.size - np.searchsorted(np.sort(scores), cuts)
+                    enough = (n if target == "precision" else scores.size - n) >= rows_needed(level, self.alpha)
+                    ladders[target] = cuts[enough]
+                else:
+                    cuts = values[values < start] if target == "precision" else after[after > start]
+                    ladders[target] = np.append(cuts, start)
+                ladders[target] = np.sort(ladders[target])[:: -1 if target == "precision" else 1]
+            cuts = np.unique(np.concatenate([*ladders.values()]))
+            cells = np.searchsorted(cuts, scores, side="right")
+            counts = np.bincount(cells, minlength=cuts.size + 1)
+            positives = np.bincount(cells[codes == 1], minlength=cuts.size + 1)
+            found += self._decided(name, _Counted(cuts, counts, positives), ladders, anywhere=True)
         return tuple(found)
 
     def by_order_statistic(self) -> tuple[Cut, ...]:
@@ -312,7 +348,7 @@ class _Search:
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
             seen = counted.confusion(cut)
-            parts = measured_at_rank(seen, target, level, self.alpha / 4)
+            parts = measured_at_rank(seen, target, level, self.alpha)
             return Cut(name, target, level, cut, counted=seen.n, **parts)
         kind = "positive" if target == "recall" else "negative"
         needed = rows_needed(level, self.alpha)

@@ -17,6 +17,7 @@ from calibrant._threshold.search import Confusion
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import lower_limit, upper_limit
+from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.partition.segments import segment_kinds
 
 _SCHEMA = "calibrant.threshold/1"
@@ -84,12 +85,12 @@ class Cut:
 
     def sentence(self) -> str:
         """What is proved, in words."""
-        where = "" if self.segment is None else f"in segment {self.segment!r} "
+        where = "" if self.segment is None else f"in segment {self.segment!r}, "
         if self.threshold is None:
-            more = "" if self.labels_needed is None else f" About {self.labels_needed:,} labels would probably do."
-            return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}.{more}"
+            more = "" if self.labels_needed is None else f"; about {self.labels_needed:,} labels would probably do"
+            return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
         text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", threshold=repr(self.threshold))
-        return f"{where}{text}."
+        return f"{where}{text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Threshold:
         the only one.
     confidence_level : float
         All targets of all cuts hold together with this probability, over the draw of the rows.
-    method : {"look", "ranks"}
+    method : {"look", "start", "ranks"}
         How the thresholds were found.
     n_rows, n_drawn : int
         Rows in all, and those that only chose where to look.
@@ -171,15 +172,15 @@ class Threshold:
     def sentence(self) -> str:
         """What is proved, and how sure it is."""
         together = ", all at once" if len(self.cuts) > 1 else ""
-        said = " ".join(cut.sentence() for cut in self.cuts)
-        return f"With {percent(self.confidence_level)} confidence{together}: {said}"
+        said = "; ".join(cut.sentence() for cut in self.cuts)
+        return f"With {percent(self.confidence_level)} confidence{together}: {said}."
 
     def __str__(self) -> str:
         lines = [self.sentence()]
         for cut in self.cuts:
             if cut.threshold is not None:
                 name = cut.target if cut.segment is None else f"{cut.target}, segment {cut.segment!r}"
-                lines.append(f"{name}: threshold {cut.threshold:.6g}, from {rows(cut.counted)}")
+                lines.append(f"{name}: threshold {cut.threshold!r}, from {rows(cut.counted)}")
                 shown_names = ("selected", "precision", "recall", "false_alarms")
                 lines += [f"  {part.replace('_', ' ')} {getattr(cut, part)}" for part in shown_names]
         if any(cut.threshold is not None for cut in self.cuts):
@@ -235,7 +236,12 @@ def _read_cut(state: Any) -> Cut:
     if state["target"] not in TARGETS:
         raise InvalidValueError("target", f"be one of {', '.join(TARGETS)}", got=shown(state["target"]))
     values = {name: state[name] for name in names}
-    return Cut(**{name: Measured(**value) if isinstance(value, Mapping) else value for name, value in values.items()})
+    return Cut(**{name: _read_share(value) if isinstance(value, Mapping) else value for name, value in values.items()})
+
+
+def _read_share(state: Mapping[str, Any]) -> Measured:
+    check_state(state, ("value", "lower", "upper"))
+    return Measured(*(math.nan if state[name] is None else float(state[name]) for name in ("value", "lower", "upper")))
 
 
 def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any]:
@@ -264,17 +270,37 @@ def measured_at_fixed(seen: Confusion, target: str, level: float, tail: float) -
     return _finished(dict(zip(parts, shares, strict=True)), target, level)
 
 
-def measured_at_rank(seen: Confusion, target: str, level: float, tail: float) -> dict[str, Measured]:
+def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
     """Limits at an order statistic of one class: rows of the other class are independent of it.
 
     So their share on each side has exact limits, and so has the share of positives among all rows. The share of the own
     class is only known by its target. The rest follows from these three.
     """
     tp, fp, fn, tn = seen
-    base = _exact(tp + fn, seen.n, tail)
     own = Measured(_share(tp, tp + fn) if target == "recall" else _share(tn, tn + fp), level, 1.0)
-    other = _exact(tn, tn + fp, tail) if target == "recall" else _exact(tp, tp + fn, tail)
-    recall, specificity = (own, other) if target == "recall" else (other, own)
+    other = _exact(tn, tn + fp, alpha / 4) if target == "recall" else _exact(tp, tp + fn, alpha / 4)
+    shares = (own, other) if target == "recall" else (other, own)
+    return _composed(seen, _exact(tp + fn, seen.n, alpha / 4), *shares, target, level)
+
+
+def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
+    """Limits at any threshold, however it was found: Kolmogorov's distance within each class holds at all of them."""
+    tp, fp, fn, tn = seen
+    reach = kolmogorov_distance(np.array([tp + fn, tn + fp]), 0.75 * alpha)
+    recall, specificity = (
+        Measured(_share(k, n), max(_share(k, n) - far, 0.0), min(_share(k, n) + far, 1.0))
+        if n
+        else Measured(math.nan, *_EVERYTHING)
+        for (k, n), far in zip(((tp, tp + fn), (tn, tn + fp)), reach.tolist(), strict=True)
+    )
+    return _composed(seen, _exact(tp + fn, seen.n, alpha / 8), recall, specificity, target, level)
+
+
+def _composed(
+    seen: Confusion, base: Measured, recall: Measured, specificity: Measured, target: str, level: float
+) -> dict[str, Measured]:
+    """All shares, from the share of positives and from those of both classes on each side."""
+    tp, fp, fn, tn = seen
     return _finished(
         {
             "selected": Measured(

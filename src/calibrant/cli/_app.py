@@ -25,6 +25,8 @@ _COMMANDS = (
     "export",
     "compare",
     "compare-models",
+    "threshold",
+    "decide",
     "plan",
     "completion",
 )

@@ -7,6 +7,7 @@ a plain noun where no option stands behind it. Nothing else of a message is touc
 from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
+    "cost_false_alarm", "cost_miss", "npv", "precision", "recall", "specificity", "start",
     "base_rate", "classes", "clip", "coverage", "dialect", "epsilon", "format", "group", "id", "interval", "label",
     "method", "outputs", "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous",
     "skip_missing", "sampling_rates", "split", "table", "time", "tolerance", "value", "weight", "weight_bound",

@@ -1,0 +1,121 @@
+"""`calibrant decide`: act, do not act, or cannot tell, from a model file and what errors cost."""
+
+from contextlib import ExitStack
+from typing import Any
+
+import click
+import numpy as np
+
+from calibrant._numbers import limits, nearest, percent, rows
+from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
+from calibrant.cli._input import files
+from calibrant.cli._model import read_model, role_of, text_types
+from calibrant.cli._output import note, paragraph, print_json, say, shortened, table
+from calibrant.cli._target import check_target, kind_of
+
+_COLUMNS = ("action", "rate_lower", "rate_upper")
+_REGION = "calibrant region"
+
+
+@option.command("Act or not? By what errors cost, and what is proved.")
+@option.model
+@option.data
+@click.option("--cost-false-alarm", type=float, required=True, metavar="COST", help="Cost of acting on a negative.")
+@click.option("--cost-miss", type=float, required=True, metavar="COST", help="Cost of not acting on a positive.")
+@option.model_score
+@option.model_segment
+@option.output("Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow.")
+@option.overwrite
+@option.reading
+@option.common
+def command(**options: Any) -> None:
+    """Decide for the rows of DATA whether to act, from the proved rates of a MODEL that fit has made.
+
+    A row is acted on if the rate of its region is proved to be above the break-even rate, and not acted on if it is
+    proved to be below. Otherwise the data cannot tell yet.
+
+    Examples
+    --------
+    calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5
+    calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
+    """
+    from calibrant._decide import ACT, DO_NOT, UNKNOWN, break_even, check_cost, weighed
+    from calibrant.guarantee import Guarantee
+    from calibrant.rows.added_columns import LookUp
+
+    costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
+    if options["output"] is not None:
+        if options["output"] == "-":
+            raise RefusedError("-o", "name a file", got="-")
+        kind_of(options["output"])
+        check_target(options)
+    model = read_model(options["model"])
+    calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
+    if not isinstance(guarantee, Guarantee) or hasattr(calibrator, "base_"):
+        got, advice = type(calibrator).__name__, "fit with --method anchored or binning"
+        raise RefusedError("the model", "have proved rates for bins of the score", got=got, advice=advice)
+    rates = guarantee.value, guarantee.lower, guarantee.upper
+    action, of_region = weighed(*rates, *costs)
+    with files(options) as source:
+        columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
+        types = text_types(model, segment=columns["segment"])
+        data = source.scored(columns, types=types)
+        added: dict[str, Any] = dict(zip(_COLUMNS, (tuple(action.tolist()), *rates[1:]), strict=True))
+        bins = calibrator.partition_.as_bins()
+        places = {_REGION: np.arange(action.size)}
+        reader = data.apply(LookUp(calibrator._columns_in(data), bins, {**added, **places}))
+        counts = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
+    known = int(counts.sum())
+    shares = (of_region @ counts / known).tolist() if known else [None] * 3
+    even, tallied = break_even(*costs), {name: int(counts[action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
+    if options["as_json"]:
+        regions = [
+            {"region": region, "rows": int(n), "action": str(act), "lower": float(low), "upper": float(high)}
+            for region, n, act, low, high in zip(
+                guarantee.regions, counts, action, guarantee.lower, guarantee.upper, strict=True
+            )
+        ]
+        cost = dict(zip(("cost", "cost_lower", "cost_upper"), shares, strict=True))
+        found = {"break_even": even, "rows": known, "actions": tallied, **cost, "regions": regions}
+        found |= {"confidence_level": guarantee.confidence_level, "output": options["output"]}
+        print_json({"command": "decide", **found, "model": model.fingerprint})
+        return
+    said = ", ".join(f"{name}: {count:,}" for name, count in tallied.items())
+    paragraph(f"Of {rows(known)}, {said}.", bold=True)
+    if known:
+        paragraph(
+            f"The break-even rate is {even:.4g}. The expected cost per row is {nearest(shares[0])} "
+            f"({limits(*shares[1:])}), if regions that cannot be told are decided by the middle of their interval."
+        )
+    say()
+    cells = [
+        (region, f"{int(n):,}", limits(low, high), str(act))
+        for region, n, low, high, act in zip(
+            guarantee.regions, counts, guarantee.lower, guarantee.upper, action, strict=True
+        )
+    ]
+    table(("region", "rows", "true rate lies in", "action"), shortened(list(cells)))
+    note(f"all regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row")
+    if options["output"] is not None:
+        say(f"\nRows: {options['output']}")
+
+
+def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> Any:
+    """Write the rows where they are asked for, and count them by region."""
+    from calibrant._file import draft_of
+    from calibrant.cli._writer import opened
+
+    output, counts = options["output"], np.zeros(n_regions, dtype=np.int64)
+    with ExitStack() as stack:
+        write = None
+        if output is not None:
+            kind, packing = kind_of(output)
+            place = stack.enter_context(draft_of(output, overwrite=options["overwrite"]))
+            schema = reader.schema.remove(reader.schema.get_field_index(_REGION))
+            write = stack.enter_context(opened(place, schema, kind, packing, "\t" if ".tsv" in output else mark))
+        for batch in reader:
+            counts += np.bincount(batch.column(_REGION).drop_null().to_numpy(), minlength=n_regions)
+            if write is not None:
+                write(batch.drop_columns([_REGION]))
+    return counts

@@ -1,0 +1,110 @@
+"""`calibrant threshold`: the threshold with a proved precision, recall, npv or specificity."""
+
+import json
+from typing import Any
+
+import click
+
+from calibrant._numbers import percent, rows
+from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
+from calibrant.cli._input import labelled
+from calibrant.cli._output import note, paragraph, plain, print_json, say, table
+from calibrant.cli._target import check_target
+
+_TARGETS = {
+    "precision": "Share of positives among selected rows.",
+    "recall": "Share of positives that are selected.",
+    "npv": "Share of negatives among rows that are not selected.",
+    "specificity": "Share of negatives that are not selected.",
+}
+_SHOWN = ("selected", "precision", "recall", "false_alarms")
+_targets = option.together(
+    *(click.option(f"--{name}", type=float, metavar="SHARE", help=text) for name, text in _TARGETS.items())
+)
+
+
+@option.command("Which threshold has 90 % precision, or recall? What is proved.")
+@option.data
+@option.columns
+@_targets
+@option.skip_missing
+@option.confidence(0.9)
+@click.option("--method", type=click.Choice(("look", "ranks")), default="look", show_default=True,
+              help="ranks draws no rows, and assumes scores without ties and a rate that does not fall.")  # fmt: skip
+@click.option("--start", type=float, metavar="SCORE", help="For --precision or --npv: a threshold fixed before the "
+              "rows were looked at; no rows are drawn.")  # fmt: skip
+@click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
+              help="Fraction or number of rows that only choose where to look.")  # fmt: skip
+@option.row_id
+@option.seed
+@option.output("Write the thresholds to a JSON file, which Threshold.from_dict reads.")
+@click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
+@option.classes
+@option.overwrite
+@option.reading
+@option.common
+def command(**options: Any) -> int:
+    """Find the threshold at which a target is proved: rows with score >= threshold are selected.
+
+    For precision and specificity it is the lowest threshold, for recall and npv the highest. Give one target, or
+    --precision and --npv, which leave a middle to refer to a person.
+
+    Examples
+    --------
+    calibrant threshold scores.csv --score p --label y --precision 0.9
+    calibrant threshold scores.parquet --score p --label y --recall 0.95 --segment region
+    calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
+    """
+    from calibrant import threshold
+    from calibrant._file import write_file
+
+    output = options["output"]
+    if output is not None:
+        if not output.lower().endswith(".json"):
+            raise RefusedError("-o", "end in .json", got=repr(output))
+        check_target(options)
+    with labelled(options, "segment", "id") as (_, data, labels):
+        found = threshold(
+            scores=data,
+            **{name: options[name] for name in _TARGETS},
+            confidence_level=options["confidence"],
+            method=options["method"],
+            start=options["start"],
+            split=options["split"],
+            random_state=options["seed"],
+            **labels,
+        )
+        facts = data.facts(drawn=False)
+    if output is not None:
+        text = json.dumps(plain(found.to_dict()), indent=2, allow_nan=False) + "\n"
+        write_file(text.encode(), output, overwrite=options["overwrite"])
+    proved = all(cut.threshold is not None for cut in found.cuts)
+    if options["as_json"]:
+        state = {name: value for name, value in found.to_dict().items() if name not in ("schema", "n_rows", "n_drawn")}
+        counts = {"rows": found.n_rows, "drawn_rows": found.n_drawn, "skipped_rows": facts.skipped}
+        level = {"limits_confidence_level": found.limits_confidence_level}
+        print_json({"command": "threshold", "proved": proved, "output": output, **counts, **state, **level})
+    else:
+        _show(found, facts.notes)
+        if output is not None:
+            say(f"\nThresholds: {output}")
+    return 1 if options["check"] and not proved else 0
+
+
+def _show(found: Any, notes: tuple[str, ...]) -> None:
+    paragraph(found.sentence(), bold=True)
+    kept = [cut for cut in found.cuts if cut.threshold is not None]
+    if kept:
+        heads = ("target", "threshold", *(name.replace("_", " ") for name in _SHOWN))
+        segmented = kept[0].segment is not None
+        names = [f"{cut.target}, {cut.segment}" if segmented else cut.target for cut in kept]
+        say()
+        cells = [[str(getattr(cut, part)) for part in _SHOWN] for cut in kept]
+        table(heads, [(name, repr(cut.threshold), *row) for name, cut, row in zip(names, kept, cells, strict=True)])
+        together = percent(found.limits_confidence_level)
+        note(f"limits in brackets; they and the targets hold together with {together} confidence")
+    drawn = f", of which {found.n_drawn:,} only chose where to look" if found.n_drawn else ""
+    note(f"{rows(found.n_rows)}{drawn}; false alarms are for each true one")
+    for text in notes:
+        note(text)

@@ -1,0 +1,97 @@
+"""`calibrant threshold` and `calibrant decide`: the numbers of Python, files, exit codes, and clear errors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant import Threshold, decide, load_model, threshold
+
+COLUMNS = ("--score", "p", "--label", "y")
+
+
+@pytest.fixture
+def rows(folder: Path) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=3_000)
+    found = {"p": scores, "y": (rng.uniform(size=3_000) < scores).astype(int), "g": np.arange(3_000) % 2}
+    pq.write_table(pa.table(found), folder / "rows.parquet")
+    return found
+
+
+def test_thresholds_are_those_of_python(rows: dict[str, np.ndarray], folder: Path, calibrant: Any) -> None:
+    found = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8", "-o", "t.json", "--json").json
+    expected = threshold(rows["y"], rows["p"], precision=0.8)
+    assert found["cuts"][0]["threshold"] == expected.threshold
+    assert found["sentence"] == expected.sentence()
+    assert Threshold.from_dict(json.loads((folder / "t.json").read_text())) == expected
+    told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8").out
+    assert f"score >= {expected.threshold!r}" in told.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("rows")
+def test_segments_and_two_sides(calibrant: Any) -> None:
+    found = calibrant(
+        "threshold", "rows.parquet", *COLUMNS, "--precision", "0.7", "--npv", "0.7", "--segment", "g", "--json"
+    ).json
+    assert [(cut["segment"], cut["target"]) for cut in found["cuts"]] == [
+        (0, "precision"), (0, "npv"), (1, "precision"), (1, "npv"),
+    ]  # fmt: skip
+    told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.7", "--npv", "0.7", "--segment", "g").out
+    assert "precision, 0" in told
+
+
+@pytest.mark.usefixtures("rows")
+def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
+    arguments = ("threshold", "rows.parquet", *COLUMNS, "--precision", "0.9999")
+    assert calibrant(*arguments).code == 0
+    answer = calibrant(*arguments, "--check")
+    assert answer.code == 1
+    assert "cannot be proved" in answer.out
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "the target must be one of precision, recall, npv and specificity"),
+        (("--precision", "2"), "--precision must be a number strictly between 0 and 1; got 2.0"),
+        (("--precision", "0.9", "-o", "t.txt"), "-o must end in .json"),
+        (("--precision", "0.9", "--split", "none"), "--split must be a fraction"),
+    ],
+)
+def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibrant: Any) -> None:
+    answer = calibrant("threshold", "rows.parquet", *COLUMNS, *options)
+    assert answer.code == 2
+    assert message in answer.err
+
+
+def test_decisions_are_those_of_python(rows: dict[str, np.ndarray], folder: Path, calibrant: Any) -> None:
+    calibrant("fit", "rows.parquet", *COLUMNS, "-o", "m.json", "--method", "binning")
+    costs = ("--cost-false-alarm", "1", "--cost-miss", "3")
+    found = calibrant("decide", "m.json", "rows.parquet", *costs, "-o", "out.parquet", "--json").json
+    expected = decide(load_model(folder / "m.json").calibrator, rows["p"], cost_false_alarm=1, cost_miss=3)
+    assert found["actions"] == expected.counts
+    assert (found["cost"], found["cost_lower"], found["cost_upper"]) == pytest.approx(
+        (expected.cost, expected.cost_lower, expected.cost_upper)
+    )
+    written = pq.read_table(folder / "out.parquet")
+    assert written.column_names == ["p", "y", "g", "action", "rate_lower", "rate_upper"]
+    assert written["action"].to_pylist() == expected.action.tolist()
+    told = calibrant("decide", "m.json", "rows.parquet", *costs, "-o", "out.csv").out
+    assert "The break-even rate is 0.25" in told
+    assert (folder / "out.csv").read_text().startswith("p,y,g,action,")
+
+
+@pytest.mark.usefixtures("rows")
+def test_decide_refuses_costs_and_models_that_prove_nothing(calibrant: Any) -> None:
+    calibrant("fit", "rows.parquet", *COLUMNS, "-o", "platt.json", "--method", "platt")
+    answer = calibrant("decide", "platt.json", "rows.parquet", "--cost-false-alarm", "1", "--cost-miss", "3")
+    assert answer.code == 2
+    assert "the model must have proved rates" in answer.err
+    answer = calibrant("decide", "platt.json", "rows.parquet", "--cost-false-alarm", "0", "--cost-miss", "3")
+    assert "--cost-false-alarm must be a number > 0; got 0.0" in answer.err
