@@ -4,14 +4,16 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
-from calibrant import audit, render_report, validate
+from calibrant import MonotoneBand, audit, render_report, scored, validate
 from calibrant._validation import _kuiper_test, _ratio
+from calibrant.metrics import auc
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +162,13 @@ def test_report_shows_the_table_and_the_grades(rows) -> None:
     assert "The table of validators" not in render_report(audit(y, scores))
     with pytest.raises(TypeError, match="validation must be a Validation"):
         render_report(audit(y, scores), validation=1)
+
+
+def test_rows_that_belong_together_are_refused(rows) -> None:
+    y, scores = rows
+    frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
+    for beside in ({"group": "who"}, {"weight": "w"}):
+        data = scored(frame, score="p", label="y", **beside)
+        for use in (validate, auc, MonotoneBand().fit):
+            with pytest.raises(TypeError, match="the data must have no"):
+                use(data)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from calibrant.drift import DriftMonitor as DriftMonitor
     from calibrant.guarantee import Guarantee as Guarantee
     from calibrant.intervals import Interval as Interval
+    from calibrant.monotone import MonotoneBand as MonotoneBand
     from calibrant.multiclass import ClassWiseCalibrator as ClassWiseCalibrator
     from calibrant.multiclass import TopLabelCalibrator as TopLabelCalibrator
     from calibrant.partition import Partition as Partition
@@ -89,6 +90,7 @@ _NAMES = {
     "drift": ("DriftMonitor",),
     "guarantee": ("Guarantee",),
     "intervals": ("Interval",),
+    "monotone": ("MonotoneBand",),
     "multiclass": ("ClassWiseCalibrator", "TopLabelCalibrator"),
     "partition": ("Partition",),
     "rows": ("ScoredData", "scored"),

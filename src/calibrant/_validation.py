@@ -15,7 +15,7 @@ from calibrant import _numbers
 from calibrant._input import shown
 from calibrant._optional import pandas
 from calibrant._params import Integer, Only, as_generator, error_budget
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray, Seed
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.calibrators.logistic import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
@@ -23,6 +23,7 @@ from calibrant.intervals.non_identical import non_identical
 from calibrant.metrics import brier_score
 from calibrant.metrics.auc import delong, normal_limits
 from calibrant.metrics.bins import read_forecasts
+from calibrant.metrics.units import check_alone
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 
@@ -274,6 +275,7 @@ def validate(
     alpha = error_budget(confidence_level)
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
     rows = read_forecasts(y, scores, pos_label, classes, grades)
+    check_alone(rows)
     codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
         draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
@@ -292,7 +294,7 @@ def validate(
         measures=measures,
         p_value=p_value,
         n_draws=draws,
-        grades=None if rows.segment is None else _grades(rows, assigned, alpha),
+        grades=None if rows.segment is None else _grades(rows, rows.segment, assigned, alpha),
         confidence_level=float(confidence_level),
         n_rows=codes.size,
         n_clipped=int(np.count_nonzero((probabilities < _CLIP) | (probabilities > 1.0 - _CLIP))),
@@ -358,8 +360,8 @@ def _kuiper_test(codes: CodeArray, scores: FloatArray, draws: int, rng: np.rando
         if few:
             sums = np.cumsum(rng.binomial(counts, values))
         else:
-            drawn = np.cumsum(rng.random(n) < ordered)
-            sums = drawn if single else drawn[ends]
+            sums = np.cumsum(rng.random(n) < ordered, dtype=np.int64)
+            sums = sums if single else sums[ends]
         larger += _range(sums - expected, n) >= seen - _ROUNDING
     return seen, (1 + larger) / (1 + draws)
 
@@ -392,8 +394,8 @@ def _auc(codes: CodeArray, scores: FloatArray, alpha: float) -> Measure:
     return Measure("AUC", float(value[0]), max(lower, 0.0), min(upper, 1.0), math.nan, ASYMPTOTIC)
 
 
-def _grades(rows: MemoryRows, assigned: Mapping[Hashable, float] | None, alpha: float) -> GradeTable:
-    names, index = rows.segment_names, rows.segment
+def _grades(rows: MemoryRows, index: IndexArray, assigned: Mapping[Hashable, float] | None, alpha: float) -> GradeTable:
+    names = rows.segment_names
     counts = np.bincount(index, minlength=len(names))
     positives = np.bincount(index, rows.codes, minlength=len(names)).astype(np.int64)
     limits = non_identical(counts, positives, sidak_level(alpha, len(names)) / 2.0)
@@ -404,8 +406,15 @@ def _grades(rows: MemoryRows, assigned: Mapping[Hashable, float] | None, alpha: 
     order = np.argsort(given, kind="stable")
     grade = np.empty(len(names), dtype=object)
     grade[:] = names
-    columns = (grade, counts, positives, positives / counts, given, limits.lower, limits.upper)
-    return GradeTable(*(column[order] for column in columns))
+    return GradeTable(
+        grade=grade[order],
+        counts=counts[order].astype(np.int64),
+        positives=positives[order],
+        rate=(positives / counts)[order],
+        assigned=given[order],
+        lower=limits.lower[order],
+        upper=limits.upper[order],
+    )
 
 
 def _assigned(assigned: Any, names: tuple[Hashable, ...]) -> FloatArray:

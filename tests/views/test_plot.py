@@ -1,5 +1,7 @@
 """Reliability diagrams: what is drawn is what was computed, and what cannot be drawn is said."""
 
+import warnings
+
 import matplotlib
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from calibrant import (
     ReliabilityDisplay,
     ScalingBinningCalibrator,
 )
+from calibrant.errors import CalibrantWarning
 from calibrant.metrics import reliability_table
 
 RNG = np.random.default_rng(0)
@@ -69,3 +72,16 @@ def test_drawing_leaves_the_style_as_it_was(ax) -> None:
     before = dict(matplotlib.rcParams)
     ReliabilityDisplay.from_predictions(Y, SCORES, ax=ax)
     assert dict(matplotlib.rcParams) == before
+
+
+def test_the_band_of_a_rate_that_does_not_fall_is_drawn() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=2_000)
+    rates = {"rising": scores**2, "falling": np.where(scores < 0.7, scores, 0.1)}
+    for name, rate in rates.items():
+        y = (rng.uniform(size=2_000) < rate).astype(int)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrantWarning)
+            display = ReliabilityDisplay.from_predictions(y, scores, monotone=True, ax=Figure().add_subplot())
+        told = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert any("if the rate does not fall" in text for text in told) == (name == "rising")

@@ -11,11 +11,14 @@ from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._audit.units import NO_UPPER_BOUND, resolve_units
 from calibrant._input import shown
+from calibrant._labels import Classes
 from calibrant._numbers import counted
-from calibrant._params import Integer, Number, Only, error_budget
+from calibrant._params import Flag, Integer, Number, Only, error_budget
 from calibrant._typing import ArrayLike
+from calibrant.errors import InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, read_forecasts
+from calibrant.monotone import MonotoneBand
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
@@ -42,6 +45,7 @@ def audit(
     weight_bound: float | None = None,
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
+    monotone: bool = False,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Audit:
@@ -78,6 +82,9 @@ def audit(
     groups, max_group_size : array-like of shape (n,), int, optional
         Which rows belong together, such as those of one customer, and as how many rows a group counts at most, which
         is needed. What is proved is then about rows of new groups, however rows of a group depend on each other.
+    monotone : bool, default=False
+        Whether to say too what is known about the rate at single scores, under the assumption that the rate does not
+        fall as the score rises: see `Audit.monotone`. This holds at `confidence_level` by itself.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -149,10 +156,13 @@ def audit(
     alpha = error_budget(confidence_level)
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
     tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
+    monotone = Flag().check("monotone", monotone)
     n_skipped = 0
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     in_columns = isinstance(y, ScoredData) and (y.columns.weight is not None or y.columns.group is not None)
     if in_columns or any(value is not None for value in (*beside.values(), weight_bound, max_group_size)):
+        if monotone:
+            raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
         rows = read_forecasts(y, scores, pos_label, classes, segments, **beside)
         return _audit_units(rows, weight_bound, max_group_size, n_bins, tolerance, confidence_level)
     if isinstance(y, ScoredData):
@@ -161,6 +171,7 @@ def audit(
         members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     else:
         members = _members(read_forecasts(y, scores, pos_label, classes, segments))
+    band = _band(members[0][1], confidence_level) if monotone else None
     share = alpha * _INTERVALS / len(members)
     parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
     table = AuditTable.joined([part.table for part in parts])
@@ -180,7 +191,14 @@ def audit(
         n_rows=parts[0].n_rows,
         assumptions=("the rows are independent draws from one distribution", *_assumed(n_skipped)),
         n_skipped=n_skipped,
+        monotone=band,
     )
+
+
+def _band(cells: Cells, confidence_level: float) -> MonotoneBand:
+    """The band of all rows; nothing that is said of it names a class."""
+    counts = (cells.low, cells.high, cells.counts, cells.positives)
+    return MonotoneBand.from_cells(*counts, Classes(np.array([0, 1]), 1), confidence_level=confidence_level)
 
 
 def _assumed(n_skipped: int) -> tuple[str, ...]:

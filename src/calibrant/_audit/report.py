@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from calibrant import _numbers
 from calibrant._optional import pandas
 from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant.monotone import MonotoneBand
 from calibrant.rows.facts import RowFacts
 
 TOO_LOW, TOO_HIGH, NO_EVIDENCE = "scores too low", "scores too high", "no evidence"
@@ -230,6 +231,9 @@ class Audit(Bounds):
         What must be true for all this to hold.
     n_skipped : int
         Rows that were skipped because their label is missing.
+    monotone : MonotoneBand or None
+        Limits of the rate at every single score, if it does not fall as the score rises; None unless asked for. It
+        holds at `confidence_level` by itself, not at once with the rest.
     """
 
     within_segments: Bounds | None
@@ -239,11 +243,24 @@ class Audit(Bounds):
     n_rows: int
     assumptions: tuple[str, ...]
     n_skipped: int = 0
+    monotone: MonotoneBand | None = None
 
     @property
     def by_segment(self) -> bool:
         """Whether calibration within segments, E[Y | score, segment], was audited too."""
         return self.within_segments is not None
+
+    @property
+    def at_single_scores(self) -> str | None:
+        """What `monotone` says about single scores, in words."""
+        band = self.monotone
+        if band is None:
+            return None
+        alone = f"{_numbers.percent(band.confidence_level)} confidence by itself"
+        if band.refutation_ is not None:
+            return f"the rate falls somewhere as the score rises ({alone}): {band.refutation_}"
+        found = band.largest_error() or "no single score is proved off"
+        return f"if the rate does not fall as the score rises ({alone}): {found}"
 
     @property
     def worst(self) -> Finding | None:
@@ -267,5 +284,7 @@ class Audit(Bounds):
         lines += self._lines("", "score value")
         if self.within_segments is not None:
             lines += self.within_segments._lines(" within segments", "score value of a segment")
+        if self.at_single_scores is not None:
+            lines.append(f"  {self.at_single_scores}")
         lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]
         return "\n".join(lines)

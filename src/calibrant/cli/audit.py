@@ -37,7 +37,8 @@ _MOST_ROWS = 1_000_000
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
               "all rows or within a segment.")  # fmt: skip
 @click.option("--full", is_flag=True, help="Add the table of validators: slope, intercept, expected / observed, "
-              "an exact test, the parts of the Brier score, AUC.")  # fmt: skip
+              "an exact test, the parts of the Brier score, AUC; and what is known about single scores if the rate "
+              "does not fall as the score rises.")  # fmt: skip
 @click.option("--grade", metavar="COLUMN", help="Column of rating grades, for --full: each grade's mean score against "
               "its rate.")  # fmt: skip
 @option.classes
@@ -104,7 +105,7 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
 
     try:
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
-        return audit(data, tolerance=options["tolerance"], **settings, **labels)
+        return audit(data, tolerance=options["tolerance"], monotone=options["full"], **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
@@ -187,6 +188,7 @@ def audit_json(found: Any) -> dict[str, Any]:
         "findings": [asdict(finding) for finding in found.findings],
         "confidence_level": found.confidence_level,
         "assumptions": found.assumptions,
+        "at_single_scores": found.at_single_scores,
     }
 
 

@@ -38,8 +38,8 @@ def non_identical(counts: ArrayLike, positives: ArrayLike, tail: ArrayLike, iden
 
         upper = max(u(k), (k + 1) / N),    lower = min(l(k), (k - 1) / N),
 
-    within [0, 1]: a miss then implies k < N p - 1. For tails under 1/e this differs from Clopper-Pearson only at
-    k = N - 1 and k = 1.
+    within [0, 1]: a miss then implies k < N p - 1. For tails up to 1/4 the upper limit differs from
+    Clopper-Pearson's only at k = N - 1, and the lower only at k = 1.
 
     References
     ----------

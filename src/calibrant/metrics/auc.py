@@ -8,9 +8,11 @@ from scipy.special import ndtri
 
 from calibrant._params import error_budget
 from calibrant._typing import ArrayLike, CodeArray, FloatArray
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics.estimate import Estimate
+from calibrant.metrics.units import check_alone
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.reader import check_nothing_beside
 
 DELONG = "DeLong's normal approximation (1988)"
 
@@ -57,9 +59,14 @@ def auc(
     0.75
     """
     alpha = error_budget(confidence_level)
-    given = y if isinstance(y, ScoredData) else scores
-    labels = None if isinstance(y, ScoredData) else y
-    rows = read_rows(given, labels, pos_label=pos_label, classes=classes).collect()
+    if isinstance(y, ScoredData):
+        check_nothing_beside(scores=scores)
+        rows = y.with_classes(classes, pos_label).collect()
+    elif scores is None:
+        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
+    else:
+        rows = read_rows(scores, y, pos_label=pos_label, classes=classes).collect()
+    check_alone(rows)
     value, covariance = delong(rows.codes, [np.asarray(rows.scores, dtype=np.float64)])
     lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)
     return Estimate(

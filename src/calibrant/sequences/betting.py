@@ -101,8 +101,8 @@ class Gamblers:
 
         too_low, too_high = self.too_low.copy(), self.too_high.copy()
         lows, highs = np.empty((2, labels.size), dtype=np.int64)
-        labels = np.ascontiguousarray(labels)
-        _compiled.bet(labels, bets, *self._alive(), threshold, too_low, too_high, lows, highs)
+        outcomes: Any = np.ascontiguousarray(labels)  # compiled for labels, and for other outcomes
+        _compiled.bet(outcomes, bets, *self._alive(), threshold, too_low, too_high, lows, highs)
         return self._settle(lows, highs, too_low, too_high)
 
     def _settle(
@@ -138,8 +138,10 @@ class Gamblers:
         low, high = read_count(state, "low"), read_count(state, "high")
         if not low <= high <= grid.size:
             raise InvalidValueError("low and high", f"increase to {grid.size:,} at most", got=f"{low:,} and {high:,}")
-        capitals = (read_numbers(state[name], name, size=high - low, low=0.0) for name in ("too_low", "too_high"))
-        return cls(n, k, squares, low, high, *capitals, grid)
+        too_low, too_high = (
+            read_numbers(state[name], name, size=high - low, low=0.0) for name in ("too_low", "too_high")
+        )
+        return cls(n, k, squares, low, high, too_low, too_high, grid)
 
 
 class Betting(Sequence):

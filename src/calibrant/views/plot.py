@@ -13,6 +13,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable, reliability_table
+from calibrant.monotone import MonotoneBand
 from calibrant.partition import ScorePartition
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 # Blue and vermilion of the Okabe-Ito palette: they differ for every kind of colour vision, and in grey.
 _PROMISED = "#0072B2"
 _OBSERVED = "#D55E00"
+_BAND = "#009E73"  # bluish green of the same palette
 _QUIET = "0.55"
 _STRIP = 0.18  # height of the histogram strip, as a share of the range of rates
 _MARGIN = 0.02
@@ -57,6 +59,8 @@ class ReliabilityDisplay:
         Where each region of `promised` begins and ends.
     name : str, default=None
         Name of the model, for the legend.
+    band : MonotoneBand, default=None
+        Fitted; its limits for the rate at every score are drawn as a band.
 
     Attributes
     ----------
@@ -90,6 +94,7 @@ class ReliabilityDisplay:
         bounds: FloatArray | None = None,
         *,
         name: str | None = None,
+        band: MonotoneBand | None = None,
     ) -> None:
         if observed is None and promised is None:
             raise InvalidTypeError("ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither")
@@ -99,6 +104,7 @@ class ReliabilityDisplay:
         self.promised = promised
         self.bounds = bounds
         self.name = name
+        self.band = band
 
     @classmethod
     def from_predictions(
@@ -113,6 +119,7 @@ class ReliabilityDisplay:
         importance_weight: ArrayLike | None = None,
         weight_bound: float | None = None,
         pos_label: Hashable | None = None,
+        monotone: bool = False,
         name: str | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
@@ -122,6 +129,9 @@ class ReliabilityDisplay:
         ----------
         y, scores, n_bins, strategy, confidence_level, interval, importance_weight, weight_bound, pos_label
             As in `calibrant.metrics.reliability_table`.
+        monotone : bool, default=False
+            Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which assume that the rate
+            does not fall. They hold at `confidence_level` by themselves. A band that the data refute is not drawn.
         name : str, default=None
             Name of the model, for the legend.
         ax : matplotlib Axes, default=None
@@ -142,7 +152,10 @@ class ReliabilityDisplay:
             weight_bound=weight_bound,
             pos_label=pos_label,
         )
-        return cls(table, name=name).plot(ax)
+        band = None
+        if monotone:
+            band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(scores, y)
+        return cls(table, name=name, band=band).plot(ax)
 
     @classmethod
     def from_calibrator(
@@ -218,6 +231,8 @@ class ReliabilityDisplay:
         left, right = self._score_limits()
         top = self._highest_rate()
         _draw_diagonal(self.ax_, left, right)
+        if self.band is not None and not self.band.is_refuted_:
+            _draw_band(self.ax_, self.band, left, right)
         if self.promised is not None and self.bounds is not None:
             _draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
         if self.observed is not None:
@@ -270,6 +285,17 @@ def _bins(fitted: ScoreCalibrator) -> ScorePartition | None:
 def _draw_diagonal(ax: "Axes", left: float, right: float) -> None:
     if left >= 0.0 and right <= 1.0:
         ax.plot([0, 1], [0, 1], color=_QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
+
+
+def _draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None:
+    """Limits at every score: a knot counts for its own score, so that both sides of it are drawn."""
+    knots = np.clip(band.knots_, left, right)
+    scores = np.unique(np.concatenate([[left, right], knots, np.nextafter(knots, left), np.nextafter(knots, right)]))
+    lower, upper = band.predict_interval(scores).T
+    label = f"if the rate does not fall: limits at every score, {percent(band.confidence_level)}"
+    ax.fill_between(scores, lower, upper, color=_BAND, alpha=0.18, linewidth=0, label=label)
+    for limit in (lower, upper):
+        ax.plot(scores, limit, color=_BAND, linewidth=0.9, linestyle=(0, (1, 1)))
 
 
 def _draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:

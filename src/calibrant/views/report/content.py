@@ -77,6 +77,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "confidence": percent(audit.confidence_level),
         "promise_confidence": percent(guarantee.confidence_level) if isinstance(guarantee, Guarantee) else "",
         "segments": segments_section(audit, most_rows=sizes.segments, most_figures=sizes.small_figures),
+        "at_single_scores": None if audit.at_single_scores is None else wording.sentence(audit.at_single_scores),
         "validation": None if inputs.validation is None else _validation_texts(inputs.validation, sizes.segments),
         "proved": wording.proved(audit, guarantee, after),
         "assumed": wording.assumed(audit, guarantee),

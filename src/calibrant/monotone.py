@@ -1,0 +1,370 @@
+"""The rate at one score, under one assumption: that it does not fall as the score rises."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant import _numbers
+from calibrant._frames import FrameOutput
+from calibrant._input import as_scores
+from calibrant._labels import Classes
+from calibrant._params import OPEN_UNIT, CheckedParameters, Integer, Only, Rules
+from calibrant._state import check_schema, read_classes, read_count, read_numbers
+from calibrant._text import shown
+from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant.errors import InvalidValueError, warn_caller
+from calibrant.intervals.non_identical import non_identical
+from calibrant.kernels.device import predicts_in_own_library
+from calibrant.metrics.bins import equal_mass
+from calibrant.metrics.units import check_alone
+from calibrant.rows import ScoredData, read_rows
+
+_SCHEMA = "calibrant.monotone/1"
+_ASSUMED = (
+    "the rate does not fall as the score rises",
+    "labels are independent given the scores",
+    "the scores come from a model that was not trained on these rows",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refutation:
+    """Two ranges of scores that prove that the rate falls somewhere.
+
+    Attributes
+    ----------
+    low, high : float
+        The lower range of scores.
+    at_least : float
+        Its mean rate is at least this.
+    other_low, other_high : float
+        The higher range of scores.
+    at_most : float
+        Its mean rate is at most this.
+    """
+
+    low: float
+    high: float
+    at_least: float
+    other_low: float
+    other_high: float
+    at_most: float
+
+    def __str__(self) -> str:
+        least, most = _numbers.lower(self.at_least), _numbers.upper(self.at_most)
+        return (
+            f"the rate is at least {least} among scores from {self.low:.4g} to {self.high:.4g}, "
+            f"and at most {most} among scores from {self.other_low:.4g} to {self.other_high:.4g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFinding:
+    """One score whose rate is proved to differ from it.
+
+    Attributes
+    ----------
+    score : float
+        The score.
+    limit : float
+        The rate there is at least, or at most, this.
+    is_too_low : bool
+        Whether the score is too low, so that the limit is a lower one.
+    """
+
+    score: float
+    limit: float
+    is_too_low: bool
+
+    @property
+    def error(self) -> float:
+        """Proved distance between score and rate."""
+        return abs(self.limit - self.score)
+
+    def __str__(self) -> str:
+        limit = f"least {_numbers.lower(self.limit)}" if self.is_too_low else f"most {_numbers.upper(self.limit)}"
+        return f"at scores near {self.score:.3g} the rate is at {limit}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """Limits at every score: both never fall, and change only at their knots."""
+
+    lower_knots: FloatArray
+    lower: FloatArray
+    upper_knots: FloatArray
+    upper: FloatArray
+
+    def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Lower limit: of the last knot at or below a score. Upper limit: of the first knot at or above it."""
+        below = np.searchsorted(self.lower_knots, scores, side="right")
+        above = np.searchsorted(self.upper_knots, scores, side="left")
+        return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
+
+
+@dataclass(eq=False)
+class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+    """An interval for the rate at every single score, if the rate does not fall as the score rises.
+
+    Claimed: with probability at least `confidence_level`, E[Y | score = s] lies in its interval for all s at once.
+    Assumed: the rate does not fall as the score rises, and labels are independent given the scores. Nothing is assumed
+    about how scores are drawn, so the band still holds where the mix of scores changes and the rates do not. The data
+    can refute the first assumption; then `is_refuted_` is True, `refutation_` says where, and the intervals are [0, 1].
+
+    Parameters
+    ----------
+    confidence_level : float, default=0.9
+        Confidence that all intervals hold at once.
+    n_cells : int or "auto", default="auto"
+        Cells of about equal mass of which runs are made; "auto" is about ten times the cube root of the number of rows.
+    pos_label : object, default=None
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may have only one of them.
+
+    Attributes
+    ----------
+    is_refuted_ : bool
+        Whether the data refute that the rate does not fall, at `confidence_level`.
+    refutation_ : Refutation or None
+        Where they refute it.
+    n_rows_, n_runs_ : int
+        Rows, and runs of neighbouring rows whose limits hold at once.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    n_features_in_ : int
+        Always 1.
+
+    Notes
+    -----
+    Rows are sorted by score and cut into cells; equal scores share a cell. A run is a number of neighbouring cells: the
+    lengths grow by sqrt(2), and a run starts at every quarter of its length. The mean rate of a run that ends at or
+    before s is at most the rate at s; that of a run that begins at or after s is at least the rate at s. The mean
+    rate of each run lies in limits for sums of unlike labels (`calibrant.intervals.non_identical`), each at
+    the tail alpha / (2 runs). The best run counts. Where the limits cross, the rate must fall somewhere. It takes
+    O(n log n).
+
+    References
+    ----------
+    Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), "Honest calibration assessment for binary outcome predictions",
+    Biometrika 110.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import MonotoneBand
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.uniform(size=10_000)
+    >>> band = MonotoneBand().fit(scores, rng.uniform(size=10_000) < scores**2)
+    >>> band.predict_interval([0.5, 0.9]).round(3)
+    array([[0.184, 0.341],
+           [0.668, 0.884]])
+    >>> band.is_refuted_
+    False
+    """
+
+    _: KW_ONLY
+    confidence_level: float = 0.9
+    n_cells: int | str = "auto"
+    pos_label: Hashable | None = None
+    classes: ArrayLike | None = None
+
+    _parameter_rules: ClassVar[Rules] = {"confidence_level": OPEN_UNIT, "n_cells": Integer(1) | Only("auto")}
+    __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
+    __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
+
+    def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None) -> Self:
+        """Find the band.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
+        y : array-like of shape (n,)
+            Labels of two classes.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
+        check_alone(rows)
+        values, inverse, counts = np.unique(
+            np.asarray(rows.scores, dtype=np.float64), return_inverse=True, return_counts=True
+        )
+        positives = np.bincount(inverse, rows.codes).astype(np.int64)
+        self._learn(values, values, counts.astype(np.int64), positives, rows.known)
+        if self.is_refuted_:
+            warn_caller(f"the rate falls somewhere as the score rises, so that no band holds: {self.refutation_}")
+        return self
+
+    @classmethod
+    def from_cells(
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        counts: IntArray,
+        positives: IntArray,
+        classes: Classes,
+        **parameters: Any,
+    ) -> Self:
+        """The band of rows that are only known by their counts between scores, in increasing order."""
+        band = cls(**parameters)
+        band._check_parameters()
+        band._learn(low, high, counts, positives, classes)
+        return band
+
+    def _learn(
+        self, low: FloatArray, high: FloatArray, counts: IntArray, positives: IntArray, classes: Classes
+    ) -> None:
+        n_rows = int(counts.sum())
+        n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(self.n_cells, str) else self.n_cells
+        cell = equal_mass(counts, n_cells)
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        last = np.append(first[1:], counts.size) - 1
+        rows_before, hits_before = (
+            np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))]) for sums in (counts, positives)
+        )
+        start, stop = _runs(first.size)
+        low, high = low[first][start], high[last][stop - 1]
+        tail = (1.0 - self.confidence_level) / (2.0 * start.size)
+        limits = non_identical(
+            rows_before[stop] - rows_before[start], hits_before[stop] - hits_before[start], tail, low == high
+        )
+        upper = _best(-low, -limits.upper, -1.0)  # mirrored: the smallest limit of all runs that begin later
+        steps = _Steps(*_best(high, limits.lower, 0.0), *(-side[::-1] for side in upper))
+        self._set(steps, classes, n_rows, start.size, _refutation(low, high, limits.lower, limits.upper))
+
+    def _set(self, steps: _Steps, classes: Classes, n_rows: int, n_runs: int, refutation: Refutation | None) -> None:
+        self._steps, self.n_rows_, self.n_runs_ = steps, n_rows, n_runs
+        self.refutation_, self.is_refuted_ = refutation, refutation is not None
+        self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
+
+    def predict_interval(self, scores: ArrayLike) -> FloatArray:
+        """Return limits for the rate at each score, shape (n, 2); [0, 1] where the assumption is refuted.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+            Any scores.
+        """
+        check_is_fitted(self)
+        checked = np.asarray(as_scores(scores, positive_column=self._positive_index), dtype=np.float64)
+        if self.is_refuted_:
+            return np.column_stack([np.zeros(checked.size), np.ones(checked.size)])
+        return np.column_stack(self._steps.at(checked))
+
+    @property
+    def knots_(self) -> FloatArray:
+        """Scores at which a limit changes, in increasing order."""
+        check_is_fitted(self)
+        return np.union1d(self._steps.lower_knots, self._steps.upper_knots)
+
+    def largest_error(self) -> ScoreFinding | None:
+        """Return the score that is proved off by most, for scores that are probabilities; None where none is."""
+        if self.is_refuted_:
+            return None
+        # between two knots a limit is constant, so that the distance is largest at one of them
+        knots = self.knots_
+        lower, upper = self._steps.at(knots)
+        gap = np.maximum(lower - knots, knots - upper)
+        place = int(gap.argmax())
+        if gap[place] <= 0.0:
+            return None
+        too_low = bool(lower[place] > knots[place])
+        return ScoreFinding(float(knots[place]), float((lower if too_low else upper)[place]), too_low)
+
+    def sentence(self) -> str:
+        """What is claimed, in words."""
+        check_is_fitted(self)
+        basis = f"With {_numbers.percent(self.confidence_level)} confidence, from {_numbers.rows(self.n_rows_)}"
+        if self.refutation_ is not None:
+            return f"{basis}, the rate falls somewhere as the score rises: {self.refutation_}."
+        claim = "the rate at every score lies in its interval, at all scores at once"
+        return f"{basis}, {claim}. Assumed: {'; '.join(_ASSUMED)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted band as plain JSON values; `from_dict` reads it back."""
+        check_is_fitted(self)
+        steps, refutation = self._steps, self.refutation_
+        return {
+            "schema": _SCHEMA,
+            "confidence_level": float(self.confidence_level),
+            "classes": self.classes_.tolist(),
+            "positive_index": self._positive_index,
+            "rows": self.n_rows_,
+            "runs": self.n_runs_,
+            "lower_knots": steps.lower_knots.tolist(),
+            "lower": steps.lower.tolist(),
+            "upper_knots": steps.upper_knots.tolist(),
+            "upper": steps.upper.tolist(),
+            "refutation": None
+            if refutation is None
+            else [getattr(refutation, name) for name in Refutation.__dataclass_fields__],
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Read back what `to_dict` wrote."""
+        sides = ("lower_knots", "lower", "upper_knots", "upper")
+        keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *sides)
+        check_schema(state, _SCHEMA, keys)
+        band = cls(confidence_level=state["confidence_level"])
+        band._check_parameters()
+        arrays = []
+        for name in sides:
+            ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)
+            found = read_numbers(state[name], name, low=ends[0], high=ends[1])
+            if (np.diff(found) <= 0.0).any():
+                raise InvalidValueError(name, "increase", got=shown(state[name]))
+            arrays.append(found)
+        if arrays[0].size != arrays[1].size or arrays[2].size != arrays[3].size:
+            raise InvalidValueError("lower and upper", "have one limit for each knot", got="another number")
+        saved = state["refutation"]
+        refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
+        classes = read_classes(state["classes"], state["positive_index"])
+        band._set(_Steps(*arrays), classes, read_count(state, "rows"), read_count(state, "runs"), refutation)
+        return band
+
+
+predicts_in_own_library(MonotoneBand)
+
+
+def _runs(n_cells: int) -> tuple[IntArray, IntArray]:
+    """First cell of each run, and the cell after its last: lengths grow by sqrt(2), starts are a quarter apart."""
+    lengths = np.unique(np.round(2.0 ** (np.arange(2.0 * np.log2(n_cells) + 1.0) / 2.0)).astype(np.int64))
+    starts = [np.arange(0, n_cells - length + 1, max(1, length // 4)) for length in lengths if length <= n_cells]
+    counts = [start.size for start in starts]
+    start = np.concatenate(starts)
+    return start, start + np.repeat(lengths[: len(starts)], counts)
+
+
+def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArray, FloatArray]:
+    """Knots and values of the largest limit of all runs that end at or before a score; `worst` says nothing."""
+    order = np.lexsort([limits, ends])
+    best = np.maximum.accumulate(limits[order])
+    # of several runs with one end the last has the best limit; a knot that improves nothing is none
+    final = np.append(np.diff(ends[order]) != 0.0, True)
+    knots, best = ends[order][final], best[final]
+    rises = np.diff(best, prepend=worst) > 0.0
+    return knots[rises], best[rises]
+
+
+def _refutation(low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray) -> Refutation | None:
+    """The two runs whose limits cross by most; None where none do."""
+    order = np.argsort(high, kind="stable")
+    best = np.maximum.accumulate(lower[order])
+    before = np.searchsorted(high[order], low, side="right") - 1  # runs that end at or before each run begins
+    gap = np.where(before >= 0, best[before] - upper, -1.0)
+    other = int(gap.argmax())
+    if gap[other] <= 0.0:
+        return None
+    one = int(order[: before[other] + 1][lower[order[: before[other] + 1]].argmax()])
+    ends = (low[one], high[one], lower[one], low[other], high[other], upper[other])
+    return Refutation(*map(float, ends))
