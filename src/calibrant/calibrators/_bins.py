@@ -27,7 +27,7 @@ from calibrant._params import (
 )
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, Seed
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import VALUES
 from calibrant.intervals import METHODS
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
@@ -116,6 +116,7 @@ class CutParameters(BinParameters):
         segments: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> ScoredData:
         """Check what `fit` was given."""
         return read_rows(
@@ -126,6 +127,7 @@ class CutParameters(BinParameters):
             segments=segments,
             sample_weight=sample_weight,
             importance_weight=importance_weight,
+            groups=groups,
             partition=self.partition,
             threads=thread_count(self.n_jobs),
         )
@@ -166,6 +168,7 @@ class _Segments(NamedTuple):
 
 def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
+    refuse_groups(data, type(settings).__name__)
     if settings.partition is not None:
         return _counted(settings.partition, data, data, weighted, data.facts(drawn=False))
     seed = seed_of(settings.random_state)
@@ -196,6 +199,13 @@ def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *
         return binned
     drawn_by = binned.facts.drawn_by or (data.facts(drawn=True).drawn_by if drawn else None)
     return binned._replace(facts=replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled), whole=whole)
+
+
+def refuse_groups(data: ScoredData, name: str) -> None:
+    """Refuse rows with groups, for a calibrator whose promise needs independent rows."""
+    if data.columns.group is not None:
+        advice = "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group"
+        raise InvalidTypeError("groups", f"be None for {name}, whose rows must be independent", advice=advice)
 
 
 def _chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> _Segments | None:

@@ -17,6 +17,14 @@ from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
+from calibrant.calibrators._groups import (
+    GroupParameters,
+    cut_and_count_groups,
+    read_groups,
+    said_of_groups,
+    saved_design,
+    without_groups,
+)
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
 from calibrant.calibrators._weighted import (
     WeightedLimits,
@@ -33,6 +41,7 @@ from calibrant.guarantee import Guarantee, check_tally
 from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
 from calibrant.guarantee.statement import Claim, Statement
 from calibrant.intervals import Interval, get_method
+from calibrant.intervals.groups import GroupDesign, group_distance, group_limits
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.mass import budgets, mass_limits
 from calibrant.partition import Partition
@@ -56,7 +65,7 @@ class _CurveParameter:
 
 
 @dataclass(eq=False, repr=False)
-class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, RegionCalibrator):
+class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupParameters, RegionCalibrator):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -155,6 +164,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
         **CutParameters._parameter_rules,
         **WeightParameter._parameter_rules,
+        **GroupParameters._parameter_rules,
     }
 
     def fit(
@@ -165,6 +175,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Cut the regions, count the rows, fit the curve, and anchor it where the data refute it.
 
@@ -182,6 +193,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional
             As in `BinningCalibrator.fit`; set `weight_bound` too.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
+            about rows of new groups, however rows of a group depend on each other.
 
         Returns
         -------
@@ -198,23 +212,28 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
             segments=segments,
             sample_weight=sample_weight,
             importance_weight=importance_weight,
+            groups=groups,
             threads=thread_count(self.n_jobs),
         )
+        data, is_grouped = read_groups(data, self)
+        if is_grouped:
+            return self.fit_binned(*cut_and_count_groups(data, self))
         if not has_weights(data):
             return self.fit_binned(cut_and_count(data, self))
         self._check_interval()
         return self.fit_binned(cut_and_count(data.collect(), self, weighted=True))
 
-    def fit_binned(self, binned: Binned) -> Self:
-        """Fit the curve to rows whose regions are cut and counted already."""
+    def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
+        """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
         partition, tally, classes, reach, rows, facts, data = binned
+        data, rows = without_groups(data), without_groups(rows)
         regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
         sizes = _sizes(regions, tally)
         if tally.weights is None:
-            limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+            limits = self._limits(partition, tally, design)
         else:
             weighted = WeightedLimits.of(
-                data.collect(), binned, self.weight_bound, self.random_state, self._budgets(weighted=True)[0]
+                data.collect(), binned, self.weight_bound, self.random_state, self._budgets(plain=False)[0]
             )
             limits, counted = weighted.limits, rows.collect()
             seen = kept_rows(counted, weighted.bound, self.random_state)
@@ -231,7 +250,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_moved = np.unique(curve.regions(regions)[shifted]).size
-        self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted)
+        self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted, design)
         self.score_range_seen_ = reach.seen
         self._warn_if_weak()
         return self
@@ -260,10 +279,15 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         """Whether the curve never falls but for rounding."""
         return isinstance(self.curve, str)
 
-    def _budgets(self, *, weighted: bool = False) -> tuple[float, float, float]:
-        """What the rates, the distribution within regions, and the limits on mass may miss."""
+    def _limits(self, partition: Partition, tally: Tally, design: GroupDesign | None) -> Interval:
+        if design is not None:
+            return group_limits(tally, design, self._budgets(plain=False)[0])
+        return region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+
+    def _budgets(self, *, plain: bool = True) -> tuple[float, float, float]:
+        """What the rates, the distribution within regions, and limits on mass (only of plain rows) may miss."""
         alpha = error_budget(self.confidence_level)
-        for_rates, for_mass = (alpha, 0.0) if weighted else budgets(alpha)
+        for_rates, for_mass = budgets(alpha) if plain else (alpha, 0.0)
         return for_rates * (1.0 - CURVE_SHARE), for_rates * CURVE_SHARE, for_mass
 
     def _set_curve(
@@ -278,13 +302,17 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         classes: Classes,
         facts: RowFacts,
         weighted: WeightedLimits | None,
+        design: GroupDesign | None,
     ) -> None:
         """Derive the guarantee from the curve as it is, however it came about."""
-        for_rates, for_curve, for_mass = self._budgets(weighted=weighted is not None)
+        plain = weighted is None and design is None
+        for_rates, for_curve, for_mass = self._budgets(plain=plain)
         method = get_method(self.interval)
         regions = partition.as_bins()
         average, unknown = averages
-        if weighted is not None and weighted.kept is not None:
+        if design is not None:
+            distance = group_distance(tally, design, for_curve)
+        elif weighted is not None and weighted.kept is not None:
             distance = kolmogorov_distance(weighted.kept, for_curve)
         else:
             between = rows_between(partition, tally).counts
@@ -295,20 +323,23 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         spread = curve.variation(regions) * distance
         asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
         said = Statement.about(partition, split=self.split not in (None, "auto"), n_bins=asked, theorem=method.theorem)
+        if design is not None:
+            said = said_of_groups(said, tally, design, cut=self._cuts())
         guarantee = Guarantee.from_limits(
             partition,
             tally,
             limits,
             confidence_level=self.confidence_level,
-            method=method.name if weighted is None else "betting",
+            method=method.name if plain else "betting",
             value=average,
             positive_label=classes.positive,
             statement=replace(said if weighted is None else weighted.said(said), claim=Claim.AVERAGE),
         )
-        mass = None if weighted is not None else mass_limits(partition, tally, for_mass)
+        mass = mass_limits(partition, tally, for_mass) if plain else None
         guarantee = replace(guarantee, mass_limits=mass, margin=spread + unknown)
         self._weighted = weighted
         self._set_fitted(partition, tally, guarantee, classes, facts)
+        self._design = design
         self.curve_, self.n_anchored_, self._curve, self._unknown = name, n_anchored, curve, unknown
         margin = spread + unknown
         offsets = np.column_stack([self.guarantee_.lower - average - margin, self.guarantee_.upper - average + margin])
@@ -374,15 +405,15 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, Region
         if ((average < low - unknown) | (average > high + unknown)).any():
             raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
         moved = Integer(0).check("anchored", saved["anchored"])
-        weighted = saved_limits(state, tally, self.weight_bound)
+        weighted, design = saved_limits(state, tally, self.weight_bound), saved_design(state, tally)
         if weighted is None:
-            limits = region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+            limits = self._limits(partition, tally, design)
         elif weighted.kept is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
         else:
             limits = weighted.limits
-        facts, averages = RowFacts.from_dict(state), (average, unknown)
-        self._set_curve(saved["name"], curve, averages, moved, partition, tally, limits, classes, facts, weighted)
+        facts, averages, name = RowFacts.from_dict(state), (average, unknown), saved["name"]
+        self._set_curve(name, curve, averages, moved, partition, tally, limits, classes, facts, weighted, design)
 
 
 def automatic_regions(n_rows: int) -> int:

@@ -9,19 +9,28 @@ from calibrant._labels import Classes, name_classes
 from calibrant._params import Rules, check_state, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import RegionParameters, cut_and_count
+from calibrant.calibrators._groups import (
+    GroupParameters,
+    cut_and_count_groups,
+    read_groups,
+    said_of_groups,
+    saved_design,
+)
 from calibrant.calibrators._weighted import WeightedLimits, WeightParameter, has_weights, saved_limits
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.guarantee import Guarantee, Statement, check_tally
+from calibrant.intervals.groups import GroupDesign, GroupSums, group_limits
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.device import on_gpu
+from calibrant.rows.draw import seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
 
 @dataclass(eq=False, repr=False)
-class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
+class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, RegionCalibrator):
     """Turn scores into probabilities, intervals and sets that come with a proof, by histogram binning.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -124,7 +133,11 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
     0.042
     """
 
-    _parameter_rules: ClassVar[Rules] = {**RegionParameters._parameter_rules, **WeightParameter._parameter_rules}
+    _parameter_rules: ClassVar[Rules] = {
+        **RegionParameters._parameter_rules,
+        **WeightParameter._parameter_rules,
+        **GroupParameters._parameter_rules,
+    }
 
     def fit(
         self,
@@ -134,6 +147,7 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and derive the guarantee.
 
@@ -151,28 +165,34 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         importance_weight : array-like of shape (n,), optional
             Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
             about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
+            about rows of new groups, however rows of a group depend on each other.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        plain = all(extra is None for extra in (segments, sample_weight, importance_weight))
+        plain = all(extra is None for extra in (segments, sample_weight, importance_weight, groups))
         if plain and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
-        return self._fit_rows(self._read(scores, y, segments, sample_weight, importance_weight))
+        return self._fit_rows(self._read(scores, y, segments, sample_weight, importance_weight, groups))
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        weighted = None
-        if has_weights(data):
+        weighted, design = None, None
+        data, is_grouped = read_groups(data, self)
+        if is_grouped:
+            binned, design = cut_and_count_groups(data, self)
+        elif has_weights(data):
             self._check_interval()
             alpha = error_budget(self.confidence_level)
             binned = cut_and_count(data.collect(), self, weighted=True)
             weighted = WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, alpha)
         else:
             binned = cut_and_count(data, self)
-        self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted)
+        self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted, design)
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
@@ -193,7 +213,14 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         if tally.weights is not None:
             advice = "use ShiftCalibrator.from_tally, whose interval needs sums of weights only"
             raise InvalidValueError("tally", "have no importance weights", got="weights", advice=advice)
-        calibrator._conclude(partition, tally, name_classes(classes, calibrator.pos_label))
+        design = None
+        if tally.groups is not None:
+            if calibrator.max_group_size is None and calibrator.group_target == "rows":
+                rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
+                raise InvalidValueError("max_group_size", rule, got="None")
+            largest = calibrator.max_group_size or 1
+            design = GroupDesign(largest, calibrator.group_target, seed_of(calibrator.random_state))
+        calibrator._conclude(partition, tally, name_classes(classes, calibrator.pos_label), design=design)
         return calibrator
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
@@ -201,7 +228,8 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         check_state(state, ("partition", "tally"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         weighted = saved_limits(state, tally, self.weight_bound)
-        self._conclude(partition, tally, classes, RowFacts.from_dict(state), weighted)
+        design = saved_design(state, tally)
+        self._conclude(partition, tally, classes, RowFacts.from_dict(state), weighted, design)
 
     def _conclude(
         self,
@@ -210,6 +238,7 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         classes: Classes,
         facts: RowFacts | None = None,
         weighted: WeightedLimits | None = None,
+        design: GroupDesign | None = None,
     ) -> None:
         """Derive the guarantee, and set everything that was learned at once."""
         asked: dict[str, Any] = {
@@ -219,7 +248,18 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
         }
         split = self.split not in (None, "auto")
         n_bins = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
-        if weighted is None:
+        if design is not None:
+            sums = GroupSums.of(tally, design)
+            guarantee = Guarantee.from_limits(
+                partition,
+                tally,
+                group_limits(tally, design, error_budget(self.confidence_level)),
+                method="betting",
+                statement=said_of_groups(Statement.about(partition, n_bins=n_bins), tally, design, cut=self._cuts()),
+                rows=sums.telling,
+                **asked,
+            )
+        elif weighted is None:
             guarantee = Guarantee.from_tally(
                 partition, tally, interval=self.interval, split=split, n_bins=n_bins, **asked
             )
@@ -228,5 +268,5 @@ class BinningCalibrator(RegionParameters, WeightParameter, RegionCalibrator):
             guarantee = Guarantee.from_limits(
                 partition, tally, weighted.limits, method="betting", statement=said, **asked
             )
-        self._weighted = weighted
+        self._weighted, self._design = weighted, design
         self._set_fitted(partition, tally, guarantee, classes, facts)

@@ -15,6 +15,7 @@ from calibrant.calibrators._weighted import WeightedLimits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
+from calibrant.intervals.groups import GroupDesign
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
@@ -32,6 +33,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     n_jobs: Any
     _facts: RowFacts = RowFacts()
     _weighted: WeightedLimits | None = None
+    _design: GroupDesign | None = None
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
@@ -153,9 +155,11 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     def _state(self) -> dict[str, Any]:
         weighted = {} if self._weighted is None else {"weighted": self._weighted.to_dict()}
+        groups = {} if self._design is None else {"groups": self._design.to_dict()}
         return {
             "partition": self.partition_.to_dict(),
             "tally": self.tally_.to_dict(),
             **self._facts.to_dict(),
             **weighted,
+            **groups,
         }

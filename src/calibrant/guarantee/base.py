@@ -122,6 +122,9 @@ class Guarantee:
         `split` says that the edges were cut from other rows of the same sample, `n_bins` how many bins were asked for.
         """
         check_tally(partition, tally)
+        if tally.groups is not None:
+            advice = "use BinningCalibrator.from_tally with max_group_size"
+            raise InvalidValueError("tally", "be of independent rows", got="one of groups", advice=advice)
         method = get_method(interval)
         for_rates, for_mass = budgets(error_budget(confidence_level))
         guarantee = cls.from_limits(
@@ -148,13 +151,16 @@ class Guarantee:
         value: str | FloatArray = "mean",
         positive_label: Any = 1,
         statement: Statement,
+        rows: tuple[FloatArray, FloatArray] | None = None,
     ) -> Self:
         """Derive the guarantee from limits that hold for all regions at once, whatever method made them.
+
+        `rows` are the rows and positives of each region that tell as much as the tally, where that is not plain counts.
 
         `value` may also be the predicted values themselves, one per region.
         """
         check_tally(partition, tally)
-        values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
+        values = region_values(value, partition, tally, limits, rows) if isinstance(value, str) else value
         return cls(
             confidence_level=float(confidence_level),
             method=method,
@@ -206,6 +212,11 @@ class Guarantee:
     def is_proved(self) -> bool:
         """Whether the guarantee follows from the stated assumptions alone."""
         return not self.statement.caveats
+
+    @property
+    def design_effect(self) -> float | None:
+        """How many times larger variances were than those of as many independent rows; None without groups."""
+        return None if self.statement.groups is None else self.statement.groups.design_effect
 
     @property
     def draws_rows(self) -> bool:

@@ -90,6 +90,29 @@ class ImportanceWeights:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """What is to be said where rows have groups.
+
+    Attributes
+    ----------
+    counted, aside : int
+        Groups that were counted, and groups that were set aside.
+    max_size : int
+        As how many rows a group counts in a region, at most.
+    target : str
+        "rows" or "groups": what counts the same.
+    design_effect : float
+        How many times larger variances were than those of as many independent rows; NaN where that is not known.
+    """
+
+    counted: int
+    aside: int
+    max_size: int
+    target: str
+    design_effect: float
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """The facts that belong to the numbers of a guarantee.
 
@@ -118,6 +141,8 @@ class Statement:
         Why nothing is proved, where that is so.
     assumed, notes : tuple of Text
         Further assumptions, and further remarks.
+    groups : GroupFacts or None
+        What is to be said of groups, where rows have them.
     """
 
     theorem: str = ""
@@ -136,6 +161,7 @@ class Statement:
     assumed: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
     claim: Claim = Claim.RATE
+    groups: GroupFacts | None = None
 
     @property
     def has_ties(self) -> bool:
@@ -232,6 +258,8 @@ def _made_of(guarantee: "Guarantee") -> str:
 def _scope(guarantee: "Guarantee") -> str:
     statement, n_rows = guarantee.statement, guarantee.n_rows
     rows = f"the {counted(n_rows, 'calibration row')}{_set_aside(statement)}"
+    if statement.groups is not None:
+        return _group_scope(statement.groups, n_rows)
     if statement.population is Population.SAME:
         return f"This holds for every distribution of the data, if future rows are drawn like {rows}."
     if statement.population is Population.STREAM:
@@ -254,6 +282,20 @@ def _scope(guarantee: "Guarantee") -> str:
     )
 
 
+def _group_scope(groups: GroupFacts, n_rows: int) -> str:
+    aside = f" (and {counted(groups.aside, 'group')} set aside, not counted)" if groups.aside else ""
+    said = (
+        "This holds for rows of new groups, for every distribution of the data, if new groups are drawn like the "
+        f"{counted(groups.counted, 'group')} of the {counted(n_rows, 'calibration row')}{aside}. "
+    )
+    if groups.target == "groups":
+        said += "The rate is that of a random row of a random group: every group counts the same."
+    else:
+        said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region."
+    effect = groups.design_effect
+    return said if np.isnan(effect) else f"{said} Observed design effect: {effect:.2f}."
+
+
 def _set_aside(statement: Statement) -> str:
     """What was done with rows that are not counted, after a look for ties."""
     looked = f"{counted(statement.looked, 'row')} looked at for ties, not counted" if statement.looked else ""
@@ -273,9 +315,10 @@ def advice(guarantee: "Guarantee") -> Text:
     statement = guarantee.statement
     if statement.has_ties:
         return ("Scores are tied: use ", Setting("split", "auto"), " or fewer bins")
+    more = "more rows" if statement.groups is None else "more groups"
     if len(guarantee.regions) == max(1, statement.n_segments):
-        return "Use more rows"
-    return "Use fewer bins or more rows"
+        return f"Use {more}"
+    return f"Use fewer bins or {more}"
 
 
 def caveat(statement: Statement) -> Text:
@@ -294,9 +337,13 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     stated.append("the model that made the scores was not trained on the calibration rows")
     if statement.edges is Edges.FUNCTION:
         stated.append("the regions were fixed before the calibration labels were seen")
+    elif statement.groups is not None and statement.groups.aside:
+        stated.append(
+            "which groups were set aside depends on their labels alone, which say nothing of scores and labels"
+        )
     elif statement.edges is Edges.OTHER_ROWS:
         stated.append("the bins were cut from a random part of the rows, which counts in no bin")
-    if statement.looked or statement.cutting or statement.edges is Edges.OTHER_ROWS:
+    if statement.groups is None and (statement.looked or statement.cutting or statement.edges is Edges.OTHER_ROWS):
         stated.append("the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)")
     if statement.n_uncounted:
         edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"
@@ -305,6 +352,8 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
 
 
 def _on_population(statement: Statement) -> tuple[str, ...]:
+    if statement.groups is not None:
+        return ("calibration groups and future groups are independent draws from one distribution of whole groups",)
     if statement.population is Population.SAME:
         return ("calibration rows and future rows are independent draws from one distribution",)
     if statement.population is Population.STREAM:

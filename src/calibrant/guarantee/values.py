@@ -16,7 +16,13 @@ from calibrant.tally import Tally
 VALUES = ("jeffreys", "mean", "midpoint", "monotone")
 
 
-def region_values(value: str, partition: Partition, tally: Tally, limits: Interval) -> FloatArray:
+def region_values(
+    value: str,
+    partition: Partition,
+    tally: Tally,
+    limits: Interval,
+    rows: tuple[FloatArray, FloatArray] | None = None,
+) -> FloatArray:
     """Return the predicted value of each region, of N rows with k positives; for weighted rows see `effective_rows`.
 
     "jeffreys" is (k + 1/2) / (N + 1), the mean of Jeffreys' posterior: never exactly 0 or 1. "mean" is k / N, and the
@@ -35,7 +41,7 @@ def region_values(value: str, partition: Partition, tally: Tally, limits: Interv
     middle = limits.midpoint  # 1/2 where nothing was seen
     if value == "midpoint":
         return middle
-    counts, positives = effective_rows(tally)
+    counts, positives = effective_rows(tally) if rows is None else rows
     if value == "mean":
         return np.divide(positives, counts, out=middle, where=counts > 0)
     values = (positives + 0.5) / (counts + 1.0)

@@ -25,7 +25,7 @@ from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import GroupCounts
-from calibrant.partition import Partition
+from calibrant.partition import Partition, ScorePartition
 from calibrant.partition.bins import OTHER, Bins
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, Result, Work, missing_column
@@ -321,6 +321,10 @@ class ScoredData(ABC):
                 if passes == MOST_PASSES:
                     raise
                 passes *= 4
+
+    def n_groups(self) -> int:
+        """How many groups there are, where rows have groups."""
+        return self.group_counts(ScorePartition(np.empty(0)), None).n_groups
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""

@@ -13,6 +13,7 @@ from calibrant._labels import Classes, settle_classes
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidValueError
+from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
 from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
@@ -200,6 +201,18 @@ class MemoryRows(ScoredData):
 
     def _without(self, draw: Draw, seal: Seal) -> "MemoryRows":
         return self.take(~self.chosen(draw))
+
+    def n_groups(self) -> int:
+        """How many groups have rows."""
+        return 0 if self.groups is None else len(self.groups.present_keys)
+
+    def group_counts(
+        self, partition: Partition, positive: Any = None, *, draw: Draw | None = None, aside: bool = False
+    ) -> GroupCounts:
+        """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
+        rows = self if draw is None else self.take(self.chosen(draw) == aside)
+        groups = np.arange(len(rows)) if rows.groups is None else rows.groups.codes
+        return GroupCounts.of(partition.membership(rows.prepared, threads=self.threads), rows.codes, groups)
 
     def _checked_sizes(self, found: Sizes) -> dict[Any, int]:
         return dict(found.rows)

@@ -1,0 +1,342 @@
+"""Limits on rates where rows belong together: bets on the sums of whole groups.
+
+Groups are independent draws from one distribution; rows of one group may depend on each other in any way. In a region a
+group has S rows, T of them positive. It counts there by a weight w, and what is covered is E[w T / S] / E[w] over the
+groups with rows in the region:
+
+- "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
+- "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group drawn at random.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
+from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant.errors import InvalidTypeError
+from calibrant.intervals.base import Interval
+from calibrant.rows.draw import Draw
+from calibrant.tally import Tally
+
+TARGETS = ("rows", "groups")
+_BLOCKS = 48  # in which groups are bet on one after another
+_STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
+_MOST_STAKED = 0.9  # no bet can lose more of the capital
+_ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDesign:
+    """How groups count.
+
+    Attributes
+    ----------
+    max_size : int
+        M: a group counts as at most so many rows in a region. Fixed before the counted groups were seen.
+    target : {"rows", "groups"}
+        Whether every row or every group counts the same.
+    seed : int
+        Of the random order in which groups are bet on.
+    aside : int
+        Groups that were set aside, and are not counted.
+    """
+
+    max_size: int
+    target: str = "rows"
+    seed: int = 0
+    aside: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {"max_size": self.max_size, "target": self.target, "seed": self.seed, "aside": self.aside}
+
+    @classmethod
+    def from_dict(cls, state: Any) -> Self:
+        """Read back what `to_dict` wrote."""
+        check_state(state, ("max_size", "target", "seed", "aside"))
+        seed, aside = (Integer(0).check(name, state[name]) for name in ("seed", "aside"))
+        target = Choice(TARGETS).check("target", state["target"])
+        return cls(Integer(1).check("max_size", state["max_size"]), target, seed, aside)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupSums:
+    """Weights and rates of groups in regions, from a tally; equal ones are one entry.
+
+    Attributes
+    ----------
+    region : int array
+        Region of each entry.
+    weight : float array
+        Weight of each of its groups, at most `bound`.
+    rate : float array
+        Share of positives of each of its groups.
+    number : int array
+        Groups.
+    row_weight : float array
+        Weight of each row of its groups.
+    n_regions : int
+        How many regions there are.
+    bound : float
+        What no weight exceeds.
+    """
+
+    region: IndexArray
+    weight: FloatArray
+    rate: FloatArray
+    number: IntArray
+    row_weight: FloatArray
+    n_regions: int
+    bound: float
+
+    @classmethod
+    def of(cls, tally: Tally, design: GroupDesign) -> Self:
+        """The weights that the target asks for."""
+        table = tally.groups
+        if table is None:
+            raise InvalidTypeError("tally", "count groups", got="rows only")
+        rows = table.rows.astype(np.float64)
+        if design.target == "rows":
+            weight, bound = np.minimum(rows, design.max_size), float(design.max_size)
+        elif table.size is None:
+            raise InvalidTypeError("tally", "know the sizes of groups", got="rows and positives only")
+        else:
+            weight, bound = rows / table.size, 1.0
+        rate = table.positives / rows
+        return cls(table.region, weight, rate, table.number, weight / rows, tally.n_regions, bound)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the groups of each region."""
+        return np.bincount(self.region, self.number * values, minlength=self.n_regions)
+
+    @property
+    def n_groups(self) -> IntArray:
+        """Groups with rows in each region."""
+        return np.bincount(self.region, self.number, minlength=self.n_regions).astype(np.int64)
+
+    @property
+    def rates(self) -> FloatArray:
+        """The weighted rate of each region; NaN where no row was seen."""
+        total, rates = self.sums(self.weight), np.full(self.n_regions, np.nan)
+        np.divide(self.sums(self.weight * self.rate), total, out=rates, where=total > 0.0)
+        return rates
+
+    @property
+    def _variances(self) -> FloatArray:
+        """Sums of w² (y - rate)² over groups: what the variance of a region's weighted sum is estimated by."""
+        return self.sums(np.square(self.weight * (self.rate - self.rates[self.region])))
+
+    @property
+    def design_effect(self) -> float:
+        """How many times larger variances are than those of as many independent rows; NaN where none can be told.
+
+        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N rows that count as
+        much as these.
+        """
+        rates = np.nan_to_num(self.rates)
+        rows = np.bincount(self.region, self.number * self.weight * self.row_weight, minlength=self.n_regions)
+        alone = float((rows * rates * (1.0 - rates)).sum())
+        return float(self._variances.sum()) / alone if alone > 0.0 else float("nan")
+
+    @property
+    def effective_rows(self) -> FloatArray:
+        """As many independent rows as would tell each region's rate as precisely; at most those that there are."""
+        total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
+        rows = np.bincount(self.region, self.number * self.weight * self.row_weight, minlength=self.n_regions)
+        alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
+        spread = total**2 * rates * (1.0 - rates)
+        variances = self._variances
+        told = np.divide(spread, variances, out=alike.copy(), where=variances > 0.0)
+        return np.minimum(told, alike)
+
+    @property
+    def telling(self) -> tuple[FloatArray, FloatArray]:
+        """These rows, and the positives among them."""
+        rows = self.effective_rows
+        return rows, rows * np.nan_to_num(self.rates)
+
+
+def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
+    """Limits for the rate of every region at once: the rates against which no bet has won enough.
+
+    Parameters
+    ----------
+    tally : Tally
+        Counts of whole groups, which are independent draws from one distribution.
+    design : GroupDesign
+        How groups count.
+    alpha : float in (0, 1)
+        The probability with which some region's interval may miss.
+
+    Returns
+    -------
+    Interval
+        Within [0, 1]; [0, 1] for a region without rows.
+
+    Notes
+    -----
+    Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
+    depend on each other does not matter, nor does it matter if sizes tell something about labels. The groups with rows
+    in a region, put in a random order, are independent draws. The bets are those of
+    `calibrant.intervals.shift.betting`, made on 48 blocks of groups one after another: the stake in a block,
+    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more
+    than 0.9 of the capital. A block has the same bet for all of its groups, so that equal ones are counted and not
+    told apart: the work grows with the table and not with the rows. Which block a group falls into is decided by a
+    keyed hash of its place in the sorted table, so that the order of rows changes nothing.
+
+    Groups with rows in several regions make the regions dependent: delta is alpha over the number of regions
+    (Bonferroni).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.group_counts import GroupCounts
+    >>> rng = np.random.default_rng(0)
+    >>> groups = np.repeat(np.arange(1000), 10)
+    >>> codes = (rng.uniform(size=10_000) < rng.beta(2, 2, size=1000)[groups]).astype(int)
+    >>> table = GroupCounts.of(np.zeros(10_000, int), codes, groups)
+    >>> tally = Tally(*table.totals(1), groups=table)
+    >>> group_limits(tally, GroupDesign(max_size=10), 0.1).radius.round(3)
+    array([0.019])
+    """
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    sums = GroupSums.of(tally, design)
+    lower, upper = np.zeros(sums.n_regions), np.ones(sums.n_regions)
+    if sums.number.size:
+        game = _Game.of(sums, design.seed, float(np.log(2.0 * sums.n_regions / alpha)))
+        seen = sums.n_groups > 0
+        lower[seen] = game.last_rejected(+1.0)[seen]
+        upper[seen] = 1.0 - game.last_rejected(-1.0)[seen]
+    return Interval(lower, upper)
+
+
+def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArray:
+    """Limits on the Kolmogorov distance between the rows of each region and the population, all at once.
+
+    With probability at least 1 - alpha, in no region does the share of rows below any score, each row counting the
+    same, differ by more from the share in the population, each row counting by the target. At most 1.
+
+    Notes
+    -----
+    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with what is left. The
+    picks are independent draws, so the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant holds for them:
+    sup |F_N - F| exceeds u with probability at most 2 exp(-2 N u^2). Given the groups, the mean of F_N is the weighted
+    share of their rows, and by Jensen's inequality its largest distance D has E (D - a)+ <= 2 exp(-2 N a^2) / (4 N a).
+    By Markov's, D exceeds a + 1 / (4 N a) with probability at most 2 exp(-2 N a^2). That is spent twice, for shares
+    below scores and above scores, because shares of a random total are divided by the mean weight: the weighted share
+    then differs by at most D M / mean weight. What is left is the difference between rows that count the same and rows
+    that count by their weight, at most their distance in total variation, which the table tells.
+    """
+    sums = GroupSums.of(tally, design)
+    n_groups, total = sums.n_groups, sums.sums(sums.weight)
+    seen = np.maximum(n_groups, 1)
+    point = np.sqrt(np.log(4.0 * sums.n_regions / alpha) / (2.0 * seen))
+    distance = (point + 1.0 / (4.0 * seen * point)) * sums.bound * seen / np.where(total > 0.0, total, 1.0)
+    rows = sums.weight / sums.row_weight
+    n_rows = np.maximum(sums.sums(rows), 1.0)
+    uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
+    distance += sums.sums(rows * uneven) / 2.0
+    return np.where(n_groups > 0, np.minimum(distance, 1.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Game:
+    """Groups by region and block, equal ones as one entry, and the stakes.
+
+    Attributes
+    ----------
+    starts, regions : int arrays
+        Where each block of a region begins among the entries, and its region.
+    length : int array
+        Entries of each block.
+    first : int array
+        The first block of each region that has any, and which regions these are (`places`).
+    stake : float array
+        Of each block.
+    """
+
+    weight: FloatArray
+    rate: FloatArray
+    number: IntArray
+    starts: IndexArray
+    length: IntArray
+    regions: IndexArray
+    first: IndexArray
+    places: IndexArray
+    stake: FloatArray
+    n_regions: int
+    goal: float
+
+    @classmethod
+    def of(cls, sums: GroupSums, seed: int, goal: float) -> Self:
+        entry, block, number = _blocks(sums.number, seed)
+        order = np.lexsort((entry, block, sums.region[entry]))
+        entry, block, number = entry[order], block[order], number[order]
+        region = sums.region[entry]
+        weight, rate = sums.weight[entry] / sums.bound, sums.rate[entry]
+        starts = np.flatnonzero(np.diff(region * _BLOCKS + block, prepend=-1))
+        regions = region[starts]
+        first = np.flatnonzero(np.diff(regions, prepend=-1))
+        length = np.diff(starts, append=entry.size)
+
+        def before(values: FloatArray) -> FloatArray:
+            """Sums over the groups of earlier blocks of the same region."""
+            inside = np.add.reduceat(number * values, starts)
+            running = np.cumsum(inside) - inside
+            earlier: FloatArray = running - np.repeat(running[first], np.diff(first, append=starts.size))
+            return np.maximum(earlier, 0.0)
+
+        # a rate of 1/2 and its variance, as if one group of weight 1 had been seen
+        mean = (0.5 + before(weight * rate)) / (1.0 + before(weight))
+        squares = [before(np.square(weight) * values) for values in (np.ones(rate.size), rate, rate * rate)]
+        variance = np.maximum(squares[2] - 2.0 * mean * squares[1] + mean * mean * squares[0], 0.0)
+        variance = (0.25 + variance) / (1.0 + before(np.ones(rate.size)))
+        stake = np.sqrt(2.0 * goal / (sums.n_groups[regions] * variance))
+        places = regions[first]
+        return cls(weight, rate, number, starts, length, regions, first, places, stake, sums.n_regions, goal)
+
+    def best_capital(self, rates: FloatArray, side: float) -> FloatArray:
+        """Largest logarithm of capital after any block, in each region, of bets that the rate differs from `rates`."""
+        q = rates[self.regions]
+        stake = np.minimum(self.stake, _MOST_STAKED / np.where(side > 0, q, 1.0 - q))
+        stake, q = np.repeat(side * stake, self.length), np.repeat(q, self.length)
+        growth = self.number * np.log1p(stake * self.weight * (self.rate - q))
+        capital = np.cumsum(np.add.reduceat(growth, self.starts))
+        before = np.concatenate([[0.0], capital])[self.first]
+        best = np.zeros(self.n_regions)
+        best[self.places] = np.maximum.reduceat(
+            capital - np.repeat(before, np.diff(self.first, append=self.starts.size)), self.first
+        )
+        return best
+
+    def last_rejected(self, side: float) -> FloatArray:
+        """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
+        ruled_out, kept = np.zeros(self.n_regions), np.ones(self.n_regions)
+        for _ in range(_STEPS):
+            middle = 0.5 * (ruled_out + kept)
+            rates = middle if side > 0 else 1.0 - middle
+            lost = self.best_capital(rates, side) >= self.goal + _ROUNDING
+            ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
+        return ruled_out
+
+
+def _blocks(number: IntArray, seed: int) -> tuple[IndexArray, IndexArray, IntArray]:
+    """Put each group into a block at random: pairs of entry and block, and how many groups each has.
+
+    Block j, counted from 0, ends at the share ((j + 1) / 48)² of the groups: stakes are settled early on.
+    """
+    limits = np.square(np.arange(1, _BLOCKS) / _BLOCKS)
+    hashes = Draw(seed).hashes(np.arange(number.sum(), dtype=np.uint64))
+    coarse = (hashes >> np.uint64(48)).astype(np.intp)  # 16 bits are enough to tell 48 blocks apart
+    block = np.searchsorted(limits, np.arange(2**16) / 2**16, side="right")[coarse]
+    code = np.repeat(np.arange(number.size), number) * _BLOCKS + block
+    if number.size * _BLOCKS <= 4 * code.size + 10**6:
+        counts = np.bincount(code)
+        found = np.flatnonzero(counts)
+        counts = counts[found]
+    else:
+        found, counts = np.unique(code, return_counts=True)
+    entry, block = np.divmod(found, _BLOCKS)
+    return entry, block, counts
