@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, WeakGuaranteeWarning
 
 
 def data(n=3000, seed=0):
@@ -21,13 +21,31 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     scores, y = data()
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4, method="binning").fit(scores, y)
-    plain = BinningCalibrator(n_bins=4, split=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    plain = BinningCalibrator(n_bins=4, min_rows=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
     np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
     np.testing.assert_array_equal(
         ours.predict_interval(scores), plain.predict_interval(scores.max(axis=1), segments=top)
     )
     np.testing.assert_array_equal(ours.predict(scores), top)
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.2
+
+
+@pytest.mark.parametrize("method", ["anchored", "binning"])
+def test_tied_scores_are_served(method):
+    scores, y = data(6000)
+    rounded = np.round(20 * scores) / 20
+    tied, untied = (TopLabelCalibrator(method=method).fit(given, y).guarantee_ for given in (rounded, scores))
+    assert tied.epsilon < 2 * untied.epsilon < 0.3
+    assert tied.statement.cutting > 0
+    assert "because scores are tied" in str(tied)
+
+
+@pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
+def test_a_promise_that_says_little_is_a_warning(kind):
+    scores, y = data(60)
+    with pytest.warns(WeakGuaranteeWarning, match="says almost nothing yet") as found:
+        kind(n_bins=5).fit(scores, y)
+    assert [warning.filename for warning in found] == [__file__]
 
 
 @pytest.mark.parametrize("method", ["anchored", "binning"])
@@ -65,7 +83,7 @@ def test_default_is_a_curve_for_each_class():
     scores, y = data()
     top = scores.argmax(axis=1)
     ours = TopLabelCalibrator(n_bins=4).fit(scores, y)
-    plain = AnchoredCalibrator(n_bins=4, split=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
+    plain = AnchoredCalibrator(n_bins=4, min_rows=None).fit(scores.max(axis=1), (top == y).astype(int), segments=top)
     np.testing.assert_array_equal(ours.predict_confidence(scores), plain.predict(scores.max(axis=1), segments=top))
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.3
     each = ClassWiseCalibrator(n_bins=4, confidence_level=0.94).fit(scores, y)

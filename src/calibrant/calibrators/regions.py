@@ -27,6 +27,19 @@ from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
 
+def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
+    """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
+    if guarantee.weakness is None:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_locals.get("self", frame.f_locals.get("fitted")) is fitted:
+        frame = frame.f_back
+    module = "" if frame is None else str(frame.f_globals.get("__name__"))
+    if module.partition(".")[0] != "calibrant" or module == "calibrant.classifier":
+        said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {upper(guarantee.stated.epsilon)}"
+        warn_caller(said, WeakGuaranteeWarning)
+
+
 class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
 
@@ -59,15 +72,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     def _warn_if_weak(self) -> None:
         """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
-        if self.guarantee_.weakness is None:
-            return
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_locals.get("self") is self:
-            frame = frame.f_back
-        module = "" if frame is None else str(frame.f_globals.get("__name__"))
-        if module.partition(".")[0] != "calibrant" or module == "calibrant.classifier":
-            said = f"the guarantee says {self.guarantee_.weakness}; epsilon is {upper(self.guarantee_.stated.epsilon)}"
-            warn_caller(said, WeakGuaranteeWarning)
+        warn_if_weak(self, self.guarantee_)
 
     def _look_up(
         self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None

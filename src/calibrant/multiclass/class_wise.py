@@ -12,6 +12,7 @@ from calibrant._numbers import percent, upper
 from calibrant._params import check_state, error_budget
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Claim, Guarantee
 from calibrant.kernels.device import predicts_in_own_library
@@ -132,6 +133,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8)) for k in range(classes.size)
         ]
         self._set_calibrators(tuple(fitted), classes)
+        name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)
+        warn_if_weak(self, weakest, of=f" of class {name!r}")
         return self
 
     def _level(self, n_classes: int) -> float:

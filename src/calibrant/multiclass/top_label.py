@@ -10,16 +10,30 @@ from calibrant._labels import Classes
 from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import Binned, automatic_bins
+from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators.anchored import AnchoredCalibrator, automatic_regions
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import read_rows
+from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
+
+
+class _ClassBins(CutParameters):
+    """How bins are cut in each predicted class: no more of them than rows."""
+
+    def __init__(self, settings: ColumnsCalibrator) -> None:
+        super().__init__(min_rows=None)
+        self._automatic = automatic_regions if settings.method == "anchored" else automatic_bins
+        self._wanted = settings.n_bins
+
+    def _automatic_bins(self, n_rows: int) -> int:
+        return self._automatic(n_rows) if isinstance(self._wanted, str) else int(self._wanted)
 
 
 @predicts_in_own_library
@@ -61,8 +75,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
     -----
     The reduction to binary: the score is the largest column, the label is whether the class of that column is the true
     one, the segment is that class. Given how often each class was predicted, the rows of a class are independent draws,
-    so bins cut at their own order statistics are exact, and one Sidak level over all regions pays for all classes. A
-    class that was never predicted in calibration gets one region with the interval [0, 1].
+    so a look for ties in each class is exact, as in `BinningCalibrator`, and one Sidak level over all regions pays for
+    all classes. A class that was never predicted in calibration gets one region with the interval [0, 1].
 
     References
     ----------
@@ -106,34 +120,31 @@ class TopLabelCalibrator(ColumnsCalibrator):
         self
         """
         columns, label, classes = self._checked(scores, y)
-        top = columns.argmax(axis=1)
-        hits = (top == label).astype(np.uint8)
-        largest = columns.max(axis=1)
-        parts = {name: self._bins_of(largest[top == number]) for number, name in enumerate(classes.tolist())}
-        whole = SegmentedPartition(parts)
-        rows = read_rows(largest, hits, classes=(0, 1)).collect().in_segments(classes.tolist(), top)
-        tally, known, reach = rows.tally_and_reach(whole)
+        top, names = columns.argmax(axis=1), classes.tolist()
+        rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), classes=(0, 1)).collect()
+        predicted, number = np.unique(top, return_inverse=True)
+        cut = cut_and_count(rows.in_segments([names[k] for k in predicted], number), _ClassBins(self))
+        bins, counted = cut.partition.bins_by_segment, cut.rows.collect()
+        whole = SegmentedPartition({name: bins.get(name, ScorePartition(np.empty(0))) for name in names})
+        counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
+        tally, known, reach = counted.tally_and_reach(whole)
         if self.method == "anchored":
-            curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level, split=None)
-            curves.fit_binned(Binned(whole, tally, known, reach, rows, rows.facts(drawn=False), rows))
+            curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level)
+            every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
+            curves.fit_binned(Binned(whole, tally, known, reach, counted, cut.facts, every))
             self._set_calibrator(curves)
         else:
-            self._set_bins(whole, tally)
+            self._set_bins(whole, tally, cut.facts)
         self._set_classes(classes)
+        warn_if_weak(self, self.guarantee_)
         return self
 
-    def _bins_of(self, scores: FloatArray) -> ScorePartition:
-        """Quantile bins of the scores of one predicted class; no more of them than rows, and one without rows."""
-        if not scores.size:
-            return ScorePartition(np.empty(0))
-        automatic = automatic_regions if self.method == "anchored" else automatic_bins
-        wanted = automatic(scores.size) if self.n_bins == "auto" else int(self.n_bins)
-        return ScorePartition.uniform_mass(scores, min(wanted, scores.size))
-
-    def _set_bins(self, partition: Partition, tally: Tally) -> None:
+    def _set_bins(self, partition: Partition, tally: Tally, facts: RowFacts) -> None:
         names = ("confidence_level", "interval", "value")
         parameters = {name: getattr(self, name) for name in names}
-        self._set_calibrator(BinningCalibrator.from_tally(partition, tally, **parameters))
+        fitted = BinningCalibrator.from_tally(partition, tally, **parameters)
+        fitted._set_fitted(partition, tally, fitted.guarantee_, Classes(fitted.classes_, 1), facts)
+        self._set_calibrator(fitted)
 
     def _set_calibrator(self, calibrator: OneClass) -> None:
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
@@ -167,8 +178,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
         if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
         if self.method == "binning":
-            self._set_bins(partition, Tally.from_dict(saved["tally"]))
+            self._set_bins(partition, Tally.from_dict(saved["tally"]), RowFacts.from_dict(saved))
             return
-        curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level, split=None)
+        curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level)
         curves._restore(saved, Classes(np.array([0, 1]), 1))
         self._set_calibrator(curves)
