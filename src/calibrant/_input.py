@@ -225,7 +225,7 @@ def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
     weights = _one_per_score(sample_weight, "sample_weight", n_rows)
     rule = "be whole numbers >= 0, the number of identical rows that each row stands for"
     whole = np.isfinite(weights) & (weights >= 0) & (weights == np.floor(weights))
-    check_rows(~whole, weights, "sample_weight", rule, "use ShiftCalibrator for weights that are not counts")
+    check_rows(~whole, weights, "sample_weight", rule, "pass weights that are not counts as importance_weight")
     total = weights.sum(dtype=np.float64)
     if not 0 < total <= EXACT_INTEGERS:
         raise InvalidValueError("sample_weight", "add up to between 1 and 2**53 rows", got=f"{total:g}")

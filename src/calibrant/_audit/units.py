@@ -114,7 +114,7 @@ def _gaps(
     n_places = int(place.max()) + 1
     unit = np.arange(len(rows)) if units.unit is None else units.unit
     pairs, member = np.unique(unit * n_places + place, return_inverse=True)
-    total = np.bincount(member, weights)
+    total = np.bincount(member, weights).astype(np.float64)
     mean = np.bincount(member, weights * (rows.codes - rows.scores)) / total
     order = np.argsort(Draw(0, 0).hashes(position_keys(0, pairs.size)))
     where = (pairs % n_places)[order]

@@ -83,7 +83,7 @@ def chosen(rows: DistinctScores, smooth: str) -> Candidate:
         losses[score] = 0.0
     used = 1 if rows.n_rows >= _MANY_ROWS else _FOLDS
     for counts, positives in list(zip(*_folds(rows), strict=True))[:used]:
-        others = _present(rows.scores, rows.counts - counts, rows.positives - positives)
+        others = _present(rows.scores, rows.whole[0] - counts, rows.whole[1] - positives)
         if others.scores.size < 2:
             return candidates[0]
         with np.errstate(all="ignore"):
@@ -111,7 +111,8 @@ def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
     The classes are drawn in the order of their sizes, so that exchanged labels give exchanged folds.
     """
     generator = np.random.Generator(np.random.PCG64(_SEED))
-    labels = [rows.positives, rows.counts - rows.positives]
+    counts, hits = rows.whole
+    labels = [hits, counts - hits]
     swapped = labels[0].sum() > labels[1].sum()
     drawn = [_shared(label, generator) for label in (labels[::-1] if swapped else labels)]
     positives, negatives = drawn[::-1] if swapped else drawn
@@ -144,8 +145,9 @@ def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
         low, high = -np.inf, np.inf
         if rows.n_rows > COLLECT_LIMIT:
             raise InvalidValueError("curve", f"be named for more than {COLLECT_LIMIT:,} rows", got=repr(calibrator))
-        positives = np.repeat(rows.scores, rows.positives)
-        scores = np.concatenate([positives, np.repeat(rows.scores, rows.counts - rows.positives)])
+        counts, hits = rows.whole
+        positives = np.repeat(rows.scores, hits)
+        scores = np.concatenate([positives, np.repeat(rows.scores, counts - hits)])
         calibrator.fit(scores, (np.arange(scores.size) < positives.size).astype(np.uint8))
 
     def curve(scores: FloatArray) -> FloatArray:

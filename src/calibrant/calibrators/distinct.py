@@ -31,6 +31,11 @@ class DistinctScores:
         """How many of them are positive."""
         return float(self.positives.sum())
 
+    @property
+    def whole(self) -> tuple[IntArray, IntArray]:
+        """Rows and positive rows at each score, of rows without weights."""
+        return self.counts.astype(np.int64), self.positives.astype(np.int64)
+
     @classmethod
     def of(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray | None = None) -> Self:
         """Group checked scores and labels coded as 0 and 1."""

@@ -102,7 +102,7 @@ class VennAbersCalibrator(CurveCalibrator):
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores
-        at_p0, at_p1 = multiprobabilities(rows.counts, rows.positives)
+        at_p0, at_p1 = multiprobabilities(*rows.whole)
         # p0 is constant on [z_j, z_j+1) and 0 below all scores; p1 is constant on (z_j, z_j+1] and 1 above all
         p0, p1 = np.concatenate([[0.0], at_p0]), np.append(at_p1, 1.0)
         cuts = np.unique(np.concatenate([z[p0[1:] != p0[:-1]], np.nextafter(z[p1[1:] != p1[:-1]], np.inf)]))

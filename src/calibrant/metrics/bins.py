@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def read_forecasts(
 
     Rows without weight are left out.
     """
-    beside = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
+    beside: dict[str, Any] = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, **beside)
         rows = y.with_classes(classes, pos_label).collect()
@@ -82,10 +83,12 @@ class Bins:
         used, index = np.unique(cell, return_inverse=True)
         weights, squares = rows.weights, None
         counts: IntArray | FloatArray = np.bincount(index)
-        positives = np.bincount(index, rows.codes).astype(np.int64)
+        positives: IntArray | FloatArray = np.bincount(index, rows.codes).astype(np.int64)
         scores = rows.scores
         if weights is not None:
-            counts, positives, squares = (np.bincount(index, w) for w in (weights, weights * rows.codes, weights**2))
+            counts, positives, squares = (
+                np.bincount(index, values).astype(np.float64) for values in (weights, weights * rows.codes, weights**2)
+            )
             scores = weights * scores
         lowest, highest = np.full(used.size, np.inf), np.full(used.size, -np.inf)
         np.minimum.at(lowest, index, rows.scores)

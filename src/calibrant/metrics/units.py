@@ -72,7 +72,8 @@ class Units:
     def sums(self, values: FloatArray) -> FloatArray:
         """Weighted sums over the rows of each unit."""
         weighted = values if self.row_weights is None else values * self.row_weights
-        return weighted if self.unit is None else np.bincount(self.unit, weighted)
+        sums: FloatArray = weighted if self.unit is None else np.bincount(self.unit, weighted).astype(np.float64)
+        return sums
 
     def limits(self, outcomes: FloatArray, alpha: float) -> tuple[float, float]:
         """Limits for the mean of outcomes in [0, 1], by bets on the units in an order that is drawn by position."""

@@ -168,8 +168,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             advice = ("or set ", Setting("target_prior"))
             raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
         if self.sampling_rates is not None and (self.source_prior is not None or self.target_prior is not None):
-            rule = ("be None where ", Setting("target_prior"), " or ", Setting("source_prior"), " is set")
-            raise InvalidTypeError("sampling_rates", rule, got="both")
+            raise InvalidTypeError("sampling_rates", "be None where a prior is set", got="both")
         if given and target_scores is not None:
             rule = ("be None where ", Setting(given[0]), " is set")
             raise InvalidTypeError("target_scores", rule, got="both")
@@ -215,14 +214,16 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             positive_label=classes.positive,
             statement=Statement.about(partition, split=self.split not in (None, "auto"), theorem=method.theorem),
         )
-        guarantee = replace(
-            plain,
-            **{name: moved_odds(getattr(plain, name), factor) for name, factor in self._factors(priors).items()},
-        ).with_facts(
+        moved: dict[str, Any] = {
+            name: moved_odds(getattr(plain, name), factor) for name, factor in self._factors(priors).items()
+        }
+        guarantee = replace(plain, **moved).with_facts(
             theorem=f"{plain.theorem}; odds moved by Bayes' rule, outside the paper",
             population=Population.LABEL_SHIFT,
             assumed=self._assumed(),
         )
+        self.source_prior_: Prior | None
+        self.target_prior_: Prior | None
         self.source_prior_, self.target_prior_ = (None, None) if priors is None else priors
         self._set_fitted(partition, tally, guarantee, classes, facts)
 
