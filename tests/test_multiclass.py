@@ -142,12 +142,15 @@ def test_frames_lists_and_clones(kind):
         (lambda s, y: (np.where(s == s.max(), np.nan, s), y), ValueError, "scores must be finite"),
         (lambda s, y: (s.astype(str), y), TypeError, "scores must be real numbers"),
         (lambda s, y: (s[:0], y[:0]), ValueError, "at least one row"),
-        (lambda s, y: (s, np.where(y == 2, np.nan, y)), ValueError, "y must have no missing values"),
+        (lambda s, y: (s, np.where(y == 2, np.nan, y)), ValueError, "y must have no missing values.*: fix or remove"),
+        (lambda s, y: (s, np.array(["a", "b", None])[y]), ValueError, "y must have no missing values; got None at row"),
+        (lambda s, y: (s, np.array(["a", "b", 3], dtype=object)[y]), TypeError, "y must hold one kind of entry"),
     ],
 )
 def test_bad_data_are_refused(kind, change, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         kind().fit(*change(*data(200)))
+    assert "skip" not in str(caught.value)  # which only data with one score per row can do
 
 
 @pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])

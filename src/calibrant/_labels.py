@@ -51,7 +51,7 @@ def encode_labels(
     labels = as_column(y, "y")
     if labels.size == 0:
         raise InvalidValueError("y", "have at least one row", "an empty array")
-    labels = _of_one_kind(labels, "y")
+    labels = of_one_kind(labels, "y")
     seen, rows = _kinds(labels)
     known = _two_classes(seen, classes, rows)
     if labels.dtype.kind in "biuf" and known.dtype.kind in "biuf":
@@ -72,7 +72,7 @@ def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_la
     kinds = np.array(list(seen), dtype=object) if mixed else np.unique(np.array(list(seen)))
     if len(kinds) > 2:
         raise _too_many(kinds, seen)
-    kinds = _of_one_kind(kinds, "y")
+    kinds = of_one_kind(kinds, "y")
     known = _two_classes(kinds, classes, seen)
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
 
@@ -104,7 +104,7 @@ def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Any, int]]:
     return kinds, rows
 
 
-def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
+def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Return labels, none missing, that can be compared with each other."""
     if labels.dtype.kind == "f":
         missing = np.flatnonzero(np.isnan(labels))
@@ -120,7 +120,7 @@ def _of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     if all(isinstance(entry, str) for entry in labels) or all(isinstance(entry, bytes) for entry in labels):
         return labels
     if all(isinstance(entry, bool | int | float | Decimal | np.number | np.bool_) for entry in labels):
-        return _of_one_kind(np.array([plain_number(entry) for entry in labels.tolist()]), name)
+        return of_one_kind(np.array([plain_number(entry) for entry in labels.tolist()]), name)
     names = sorted({type(entry).__name__ for entry in labels})
     raise InvalidTypeError(name, "hold one kind of entry, numbers, bools or text", ", ".join(names))
 
@@ -183,7 +183,7 @@ def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[An
 
 def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     labels = as_array(classes, "classes")
-    if labels.shape != (2,) or (known := np.unique(_of_one_kind(labels, "classes"))).size != 2:
+    if labels.shape != (2,) or (known := np.unique(of_one_kind(labels, "classes"))).size != 2:
         raise InvalidValueError("classes", "be two different labels", shown(classes))
     return known
 

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._frames import FrameOutput
-from calibrant._input import as_array, as_column, check_rows, check_same_length, missing_entry
+from calibrant._input import FIX_ROWS, SKIP_ROWS, as_array, as_column, check_rows, check_same_length
+from calibrant._labels import of_one_kind
 from calibrant._params import CheckedParameters, Choice, Rules, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
@@ -61,9 +62,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         """Scores as columns, each row's class as its column, and the classes."""
         self._check_parameters()
         columns = _as_columns(scores)
-        labels = as_column(y, "y")
-        if labels.dtype.kind == "f" and (missing := np.flatnonzero(np.isnan(labels))).size:
-            raise missing_entry("y", int(missing[0]), missing.size, "NaN")
+        labels = _as_labels(y)
         check_same_length(columns, labels)
         if not len(columns):
             raise InvalidValueError("y", "have at least one row", got="an empty array")
@@ -130,6 +129,15 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
     def _set_classes(self, classes: NDArray[Any]) -> None:
         self.classes_ = classes
         self.n_features_in_ = int(classes.size)
+
+
+def _as_labels(y: ArrayLike) -> NDArray[Any]:
+    try:
+        return of_one_kind(as_column(y, "y"), "y")
+    except InvalidValueError as error:
+        if error.advice != SKIP_ROWS:
+            raise
+        raise InvalidValueError(error.parameter, error.rule, error.got, FIX_ROWS) from None  # `scored` has one score
 
 
 def _as_columns(scores: ArrayLike) -> FloatArray:
