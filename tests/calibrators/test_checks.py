@@ -50,8 +50,14 @@ each_calibrator = pytest.mark.parametrize(
 )
 
 
-def each_form(forms):
-    return pytest.mark.parametrize("form", forms.values(), ids=forms.keys())
+def with_each(forms, work):
+    """Do the work with each form of the data; an error names the form it came with."""
+    for name, form in forms.items():
+        try:
+            work(form)
+        except Exception as error:
+            error.add_note(f"form: {name}")
+            raise
 
 
 @pytest.mark.parametrize(("check", "calibrator"), PAIRS)
@@ -95,39 +101,50 @@ def expected_answers(name, on_own_scores=False):
 
 
 @each_calibrator
-@each_form(SCORE_FORMS)
-def test_scores_in_any_container_are_taken_by_position(form, name):
+def test_scores_in_any_container_are_taken_by_position(name):
     scores, y = make_data()
-    model = fitted(INPUT_PATHS[name], form(scores), y)
-    assert_same(answers(model, form(scores)), expected_answers(name, on_own_scores=True))
+
+    def check(form):
+        model = fitted(INPUT_PATHS[name], form(scores), y)
+        assert_same(answers(model, form(scores)), expected_answers(name, on_own_scores=True))
+
+    with_each(SCORE_FORMS, check)
 
 
 @each_calibrator
-@each_form(PROBABILITY_FORMS)
-def test_probabilities_of_both_classes_in_any_container_name_the_positive_class(form, name):
+def test_probabilities_of_both_classes_in_any_container_name_the_positive_class(name):
     scores, y = make_data()
-    columns = form(np.column_stack([1 - scores, scores]))
-    labels = np.where(y == 1, "yes", "no")  # without pos_label: the second column speaks for the second class
-    model = fitted(INPUT_PATHS[name], columns, labels)
-    assert_same(answers(model, columns), expected_answers(name, on_own_scores=True))
+
+    def check(form):
+        columns = form(np.column_stack([1 - scores, scores]))
+        labels = np.where(y == 1, "yes", "no")  # without pos_label: the second column speaks for the second class
+        model = fitted(INPUT_PATHS[name], columns, labels)
+        assert_same(answers(model, columns), expected_answers(name, on_own_scores=True))
+
+    with_each(PROBABILITY_FORMS, check)
 
 
 @each_calibrator
-@each_form(LABEL_FORMS)
-def test_labels_in_any_container_are_taken_by_position(form, name):
+def test_labels_in_any_container_are_taken_by_position(name):
     scores, y = make_data()
-    assert_same(answers(fitted(INPUT_PATHS[name], scores, form(y))), expected_answers(name))
+    with_each(
+        LABEL_FORMS,
+        lambda form: assert_same(answers(fitted(INPUT_PATHS[name], scores, form(y))), expected_answers(name)),
+    )
 
 
 @each_calibrator
-@each_form(NAMED_LABEL_FORMS)
-def test_labels_of_any_two_kinds_are_taken_with_pos_label(form, name):
-    make, pos_label = form
+def test_labels_of_any_two_kinds_are_taken_with_pos_label(name):
     scores, y = make_data()
-    model = fitted(clone(INPUT_PATHS[name]).set_params(pos_label=pos_label), scores, make(y))
     expected = expected_answers(name, on_own_scores=True)["predict"]
-    np.testing.assert_array_equal(model.predict(scores), expected)
-    labels = model.classes_.tolist()
-    assert labels == sorted(labels)
-    positive = labels.index(pos_label)
-    np.testing.assert_array_equal(model.predict_proba(scores)[:, positive], expected)
+
+    def check(form):
+        make, pos_label = form
+        model = fitted(clone(INPUT_PATHS[name]).set_params(pos_label=pos_label), scores, make(y))
+        np.testing.assert_array_equal(model.predict(scores), expected)
+        labels = model.classes_.tolist()
+        assert labels == sorted(labels)
+        positive = labels.index(pos_label)
+        np.testing.assert_array_equal(model.predict_proba(scores)[:, positive], expected)
+
+    with_each(NAMED_LABEL_FORMS, check)

@@ -184,6 +184,7 @@ class TestOddProvenance:
     """Provenance is free text of whoever wrote the file: `verify` answers whatever it holds."""
 
     NAMES = ("rows", "fingerprint", "settings", "id_type", "files")
+    SETTINGS = ("method", "bins", "split", "seed", "draw", "score_range", "weighted")
 
     def check(self, provenance: dict[str, Any], model: Path, calibrant: Any) -> None:
         saved = load_model(model)
@@ -195,11 +196,16 @@ class TestOddProvenance:
         assert answer.json["stands"] is {0: True, 1: False, 3: None}[answer.code]
 
     @pytest.mark.broad
-    @pytest.mark.parametrize("name", ["method", "bins", "split", "seed", "draw", "score_range", "weighted"])
+    @pytest.mark.parametrize("name", SETTINGS)
     @pytest.mark.parametrize("value", [None, "x", *map(broad, [-1, 10**30, 1e300, "", [], [1], {}, True])])
     def test_of_one_setting(self, name: str, value: Any, drawn: Path, calibrant: Any) -> None:
         settings = load_model(drawn).provenance["settings"]
         self.check({"settings": {**settings, name: value}}, drawn, calibrant)
+
+    @pytest.mark.broad
+    @pytest.mark.parametrize("name", SETTINGS)
+    def test_without_one_setting(self, name: str, drawn: Path, calibrant: Any) -> None:
+        settings = load_model(drawn).provenance["settings"]
         self.check({"settings": {entry: settings[entry] for entry in settings if entry != name}}, drawn, calibrant)
 
     @pytest.mark.broad

@@ -1,5 +1,7 @@
 """What holds for every method, whatever the data."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,10 +27,20 @@ def flipped(tally):
     return Tally.from_counts(tally.counts, tally.counts - tally.positives)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
-@settings(deadline=None, derandomize=True)
-@given(tally=tallies(), alpha=alphas)
-def test_limits_lie_in_order_around_the_rate(name, tally, alpha):
+def dense():
+    """All counts of up to 30 rows, and up to 10^15 rows with few, half and nearly all positive."""
+    pairs = [(n, k) for n in range(31) for k in range(n + 1)]
+    for n in (10**3, 10**6, 10**9, 10**15):
+        pairs += [(n, k) for k in (0, 1, 2, 17, n // 1000, n // 2, n - 17, n - 1, n)]
+    return Tally.from_counts(*zip(*pairs, strict=True))
+
+
+DENSE = dense()
+ALPHAS = [1e-300, 1e-9, 0.001, 0.1, 0.5, 0.999]
+few_random = settings(deadline=None, derandomize=True, max_examples=25)
+
+
+def check_order(name, tally, alpha):
     interval = get_method(name)(tally, alpha)
     rate = tally.positives / np.maximum(tally.counts, 1)
     seen = tally.counts > 0
@@ -40,31 +52,64 @@ def test_limits_lie_in_order_around_the_rate(name, tally, alpha):
     assert interval.lower.dtype == interval.upper.dtype == np.float64
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
-@settings(deadline=None, derandomize=True)
-@given(tally=tallies(), alpha=alphas)
-def test_flipping_the_labels_mirrors_the_interval(name, tally, alpha):
+def check_mirror(name, tally, alpha):
     interval, mirrored = get_method(name)(tally, alpha), get_method(name)(flipped(tally), alpha)
     np.testing.assert_allclose(mirrored.lower, 1 - interval.upper, rtol=0, atol=1e-15)
     np.testing.assert_allclose(mirrored.upper, 1 - interval.lower, rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", ANY_COUNTS)
-@settings(deadline=None, derandomize=True)
-@given(tally=tallies(), levels=st.tuples(alphas, alphas).map(sorted))
-def test_a_higher_confidence_contains_a_lower_one(name, tally, levels):
+def check_nested(name, tally, levels):
     wide, narrow = (get_method(name)(tally, alpha) for alpha in levels)
     slack = 1e-10 * (levels[0] == levels[1] or levels[1] / levels[0] < 1 + 1e-9) + 1e-12
     assert np.all(wide.lower <= narrow.lower * (1 + slack))
     assert np.all(wide.upper >= narrow.upper * (1 - slack))
 
 
-@settings(deadline=None, derandomize=True)
-@given(tally=tallies(), alpha=alphas)
-def test_blaker_lies_inside_clopper_pearson(tally, alpha):
+def check_inside(tally, alpha):
     inner, outer = blaker(tally, alpha), clopper_pearson(tally, alpha)
     assert np.all(outer.lower <= inner.lower)
     assert np.all(inner.upper <= outer.upper)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+def test_what_holds_for_all_holds_on_a_dense_grid(name):
+    for alpha in ALPHAS:
+        check_order(name, DENSE, alpha)
+        check_mirror(name, DENSE, alpha)
+    for levels in pairwise(ALPHAS):
+        check_nested(name, DENSE, levels)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@few_random
+@given(tally=tallies(), alpha=alphas)
+def test_limits_lie_in_order_around_the_rate(name, tally, alpha):
+    check_order(name, tally, alpha)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@few_random
+@given(tally=tallies(), alpha=alphas)
+def test_flipping_the_labels_mirrors_the_interval(name, tally, alpha):
+    check_mirror(name, tally, alpha)
+
+
+@pytest.mark.parametrize("name", ANY_COUNTS)
+@few_random
+@given(tally=tallies(), levels=st.tuples(alphas, alphas).map(sorted))
+def test_a_higher_confidence_contains_a_lower_one(name, tally, levels):
+    check_nested(name, tally, levels)
+
+
+@few_random
+@given(tally=tallies(), alpha=alphas)
+def test_blaker_lies_inside_clopper_pearson(tally, alpha):
+    check_inside(tally, alpha)
+
+
+def test_blaker_lies_inside_clopper_pearson_on_a_dense_grid():
+    for alpha in ALPHAS:
+        check_inside(DENSE, alpha)
 
 
 @pytest.mark.parametrize("name", ANY_COUNTS)
