@@ -10,7 +10,7 @@ from scipy import fft, special, stats
 
 from calibrant import Partition, scored
 from calibrant.intervals import Interval
-from calibrant.intervals.bounded_mean import betting_mean, bounded_mean
+from calibrant.intervals.bounded_mean import betting_mean, bounded_mean, lower_mean
 from calibrant.intervals.non_identical import non_identical
 from calibrant.metrics import (
     Estimate,
@@ -394,6 +394,36 @@ def test_limits_of_a_bounded_mean_cover_and_shrink(limits_of, world: str) -> Non
     assert stats.binomtest(missed, 500, ALPHA, alternative="greater").pvalue > LEVEL
     low, high = limits_of(draw(100_000), ALPHA)
     assert high - low < 0.0125
+
+
+@pytest.mark.parametrize(("mean", "n", "tail"), [(0.05, 1000, 0.05), (0.7, 30, 1e-6), (0.999, 5, 0.3)])
+def test_lower_limit_of_a_mean_solves_its_equation(mean: float, n: int, tail: float) -> None:
+    limit = lower_mean(mean, n, tail)
+    entropy = special.rel_entr(mean, limit) + special.rel_entr(1 - mean, 1 - limit)
+    assert n * entropy == pytest.approx(-math.log(tail), rel=1e-9)
+    assert limit < mean
+
+
+def largest_capital(outcomes: list[float], mean: float, alpha: float) -> float:
+    """The largest capital of the bets on larger outcomes than `mean`, as the docstring of `betting_mean` has it."""
+    capital = largest = 1.0
+    total, squares = 0.5, 0.25
+    for i, outcome in enumerate(outcomes, start=1):
+        bet = math.sqrt(2 * math.log(2 / alpha) / (len(outcomes) * squares / i))
+        capital *= 1 + min(bet, 0.5 / mean) * (outcome - mean)
+        largest = max(largest, capital)
+        total += outcome
+        squares += (outcome - total / (i + 1)) ** 2
+    return largest
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5])
+def test_limits_of_a_betting_mean_are_where_the_capital_reaches_two_over_alpha(alpha: float) -> None:
+    outcomes = np.random.default_rng(21).beta(2, 3, size=400)
+    low, high = betting_mean(outcomes, alpha)
+    for bets, limit in ((outcomes, low), (1 - outcomes, 1 - high)):
+        inside = limit + 2e-3 * (bets.mean() - limit)
+        assert largest_capital(bets.tolist(), limit, alpha) >= 2 / alpha > largest_capital(bets.tolist(), inside, alpha)
 
 
 def test_betting_is_narrower_and_mirrors() -> None:

@@ -1,20 +1,34 @@
 """The tools of developers refer to what is there."""
 
-import ast
+import importlib.util
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
 
-def test_mutants_are_made_of_modules_that_exist_and_tried_with_tests_that_exist() -> None:
-    tree = ast.parse((ROOT / "tools" / "mutants.py").read_text())
-    (core,) = (
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CORE"
-    )
-    for module, tests in core.items():
+@pytest.fixture(scope="module")
+def mutants():
+    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
+    sys.modules["mutants"] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["mutants"]
+
+
+def test_mutants_are_made_of_modules_that_exist_and_tried_with_tests_that_exist(mutants) -> None:
+    for module, tests in mutants.CORE.items():
         place = ROOT / "src" / "calibrant" / module
         assert place.is_dir() or place.with_suffix(".py").is_file(), module
         for test in tests.split():
             assert (ROOT / test).exists(), test
+
+
+@pytest.mark.broad
+def test_changes_said_to_make_no_difference_are_judged_anew_when_their_line_changes(mutants, monkeypatch) -> None:
+    assert mutants.stale() == []
+    strange = ("drift", "_CANDIDATES_PER_OCTAVE = 64", "64 -> 65")
+    monkeypatch.setitem(mutants.EQUIVALENT, strange, "of a line that is no more")
+    assert mutants.stale() == [strange]

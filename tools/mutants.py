@@ -29,12 +29,8 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numba  # the tests need these libraries, and a fork of this process has them
-import pandas  # noqa: F401
-import pyarrow.parquet  # noqa: F401
-import pytest
-import scipy.stats  # noqa: F401
-import sklearn.calibration  # noqa: F401
+HEAVY = ("numba", "pandas", "pyarrow.parquet", "pytest", "scipy.stats", "sklearn.calibration")
+"""Libraries that the tests need: they are loaded once, and a fork of this process has them."""
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "calibrant"
@@ -75,44 +71,99 @@ CORE = {
 """Modules and packages of the core, and the tests that belong to them beside their doctests. The first entry that fits
 a file is its own."""
 
-EQUIVALENT: dict[tuple[str, str], str] = {
+EQUIVALENT = {
     (
         "_audit/report",
+        "direction = np.where(self.mean_score < self.lower, TOO_LOW, TOO_HIGH)",
         "self.mean_score < self.lower -> self.mean_score <= self.lower",
     ): "where both are equal no error is proved, and the direction is not shown",
-    ("partition/segments", "1 -> 2"): "a number of threads, which changes no result",
-    ("intervals/_deviance", "1.0 -> 1.1"): "a divisor of steps that are not taken",
+    (
+        "partition/segments",
+        "def regions_of(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:",
+        "1 -> 2",
+    ): "a number of threads, which changes no result",
+    (
+        "partition/segments",
+        "def membership(self, prepared: SegmentedScores, *, threads: int = 1) -> IndexArray:",
+        "1 -> 2",
+    ): "a number of threads, which changes no result",
+    (
+        "intervals/_deviance",
+        "step = np.where(moving, 2.0 * root * (target - root) / np.where(moving, slope, 1.0), 0.0)",
+        "1.0 -> 1.1",
+    ): "a divisor of steps that are not taken",
     (
         "partition/scores",
+        "if self.first_rank is None or self.last_rank is None:",
         "self.first_rank is None or self.last_rank is None -> self.first_rank is None and self.last_rank is None",
     ): "both are given, or neither",
-    ("intervals/blaker", "1e-15 -> 1.1000000000000001e-15"): "a slack for rounding, many times what is needed",
-    ("intervals/blaker", "q - p -> q + p"): "a first guess of Newton's iteration",
-    ("intervals/blaker", "newton - x -> newton + x"): "Newton's iteration ends by its bracket too",
     (
         "intervals/blaker",
+        "slack = 1e-13 + 1e-15 * abs(log_delta)",
+        "1e-15 -> 1.1000000000000001e-15",
+    ): "a slack for rounding, many times what is needed",
+    (
+        "intervals/blaker",
+        "guess = np.floor(n * p + normal * deviation + (q - p) * (normal * normal - 1.0) / 6.0)",
+        "q - p -> q + p",
+    ): "a first guess of Newton's iteration",
+    (
+        "intervals/blaker",
+        "settled = inside & ((np.abs(value) < 1e-8) | (np.abs(newton - x) <= _ROUNDING * x))",
+        "newton - x -> newton + x",
+    ): "Newton's iteration ends by its bracket too",
+    (
+        "intervals/blaker",
+        "inside = falling & (newton >= left) & (newton <= right)",
         "falling & (newton >= left) -> falling | (newton >= left)",
     ): "a guard against rounding: the steps stay in the bracket",
     (
+        "intervals/blaker",
+        "falling = slope < 0.0",
+        "slope < 0.0 -> slope <= 0.0",
+    ): "a step of Newton at slope 0 is infinite, and refused as well",
+    (
         "sequences/_compiled",
+        "slope = k / q - (n - k) / (1.0 - q)",
         "(n - k) / (1.0 - q) -> (n - k) * (1.0 - q)",
     ): "a slope of Newton's iteration, which goes on until it has converged",
-    ("sequences/betting", "too_low[1:] >= threshold -> too_low[1:] > threshold"): "capital that equals the threshold",
+    (
+        "sequences/betting",
+        "lows = np.maximum.accumulate((too_low[1:] >= threshold).sum(axis=1))",
+        "too_low[1:] >= threshold -> too_low[1:] > threshold",
+    ): "capital that equals the threshold",
     (
         "conformal",
+        "return (whole.astype(np.float64) + 0.5) / 2.0**53",
         "whole.astype(np.float64) + 0.5 -> whole.astype(np.float64) - 0.5",
     ): "numbers that differ by 2**-53",
-    ("_plan", "-20.0 / log_rest -> -20.0 * log_rest"): "counts tried in one call: the radii are the same",
-    ("drift", "128 -> 129"): "how many starts are kept decides memory; the weights of any number add up to less than 1",
-    ("_exact", "1074 -> 1075"): "every double is a whole multiple of 2**-1075 too",
-    ("intervals/blaker", "slope < 0.0 -> slope <= 0.0"): "a step of Newton at slope 0 is infinite, and refused as well",
-    ("sequences/centred", "0.0001 -> 0.00011000000000000002"): "what is left of the error is far below the rounding",
+    (
+        "_plan",
+        "most = int(self.n_bins * (-20.0 / log_rest if method.exact else 0.9 / alpha))",
+        "-20.0 / log_rest -> -20.0 * log_rest",
+    ): "counts tried in one call: the radii are the same",
+    (
+        "drift",
+        "_CANDIDATES_PER_OCTAVE = 128",
+        "128 -> 129",
+    ): "how many starts are kept decides memory; the weights of any number add up to less than 1",
+    (
+        "_exact",
+        "_UNIT_EXPONENT = 1074  # every finite double is a whole multiple of 2**-1074",
+        "1074 -> 1075",
+    ): "every double is a whole multiple of 2**-1075 too",
+    (
+        "sequences/centred",
+        "_CONVERGED = 1e-4  # of the distance from the observed rate: the error left is about its square",
+        "0.0001 -> 0.00011000000000000002",
+    ): "what is left of the error is far below the rounding",
     (
         "tally",
+        "None if self.weights is None or other.weights is None else self.weights + other.weights,",
         "self.weights is None or other.weights is None -> self.weights is None and other.weights is None",
     ): "a sum of one tally with weights and one without was refused above",
 }
-"""Changes that make no difference, by module and change as printed, and why."""
+"""Changes that make no difference, and why: by module, line as it stands in the file, and change as printed."""
 
 _SWAPPED = {
     "min": "max",
@@ -147,6 +198,7 @@ class Mutant:
 
     module: str
     line: int
+    text: str
     before: str
     after: str
     source: str
@@ -161,12 +213,17 @@ class Mutant:
         """A name for it that stays the same as long as the file does."""
         return sha256(f"{self.module} {self.source}".encode()).hexdigest()[:16]
 
+    @property
+    def why_equivalent(self) -> str | None:
+        """Why the change makes no difference; None where nobody has shown it."""
+        return EQUIVALENT.get((self.module, self.text, self.change))
+
     def __str__(self) -> str:
         return f"src/calibrant/{self.module}.py:{self.line}: {self.change}"
 
 
-def mutants_of(module: str) -> Iterator[Mutant]:
-    """Every mutant of one module."""
+def mutants_of(module: str, lines: frozenset[str] | None = None) -> Iterator[Mutant]:
+    """Every mutant of one module, or of these lines of it."""
     text = (PACKAGE / f"{module}.py").read_bytes()
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -174,6 +231,10 @@ def mutants_of(module: str) -> Iterator[Mutant]:
     for node in _code(ast.parse(text)):
         start = starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         end = starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+        line = node.lineno  # type: ignore[attr-defined]
+        shown = text[starts[line - 1] : starts[line]].decode().strip()
+        if lines is not None and shown not in lines:
+            continue
         for changed in _changes(node):
             after = "pass" if isinstance(changed, ast.Pass) else f"({ast.unparse(changed)})"
             source = text[:start] + after.encode() + text[end:]
@@ -181,7 +242,15 @@ def mutants_of(module: str) -> Iterator[Mutant]:
                 ast.parse(source)
             except SyntaxError:
                 continue
-            yield Mutant(module, node.lineno, ast.unparse(node), ast.unparse(changed), source.decode())  # type: ignore[attr-defined]
+            yield Mutant(module, line, shown, ast.unparse(node), ast.unparse(changed), source.decode())
+
+
+def stale() -> list[tuple[str, str, str]]:
+    """Entries of `EQUIVALENT` that no mutant has: their line was changed, and they must be judged anew."""
+    lines = frozenset(line for _, line, _ in EQUIVALENT)
+    modules = {module for module, _, _ in EQUIVALENT}
+    known = {(one.module, one.text, one.change) for module in modules for one in mutants_of(module, lines)}
+    return [entry for entry in EQUIVALENT if entry not in known]
 
 
 def _code(node: ast.AST) -> Iterator[ast.AST]:
@@ -300,6 +369,9 @@ def _one_fails(tests: list[str], marks: str, mutant: Mutant | None) -> bool:
         os.dup2(null, 1)
         os.dup2(null, 2)
         signal.alarm(LONGEST)
+        import numba
+        import pytest
+
         with TemporaryDirectory() as folder:
             numba.config.CACHE_DIR = folder  # what was compiled from the true file must not be used
             try:
@@ -333,6 +405,11 @@ def main() -> int:
     parser.add_argument("--trust", action="store_true", help="do not run the tests without any change first")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     arguments = parser.parse_args()
+    if old := stale():
+        print(*old, sep="\n")
+        sys.exit("these lines have changed; judge anew whether the change makes a difference")
+    for name in HEAVY:
+        importlib.import_module(name)
     os.chdir(ROOT)
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     drawn = sample(arguments.count, arguments.seed, arguments.only)
@@ -354,10 +431,10 @@ def main() -> int:
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         survived = [mutant for (mutant, _), alive in zip(drawn, pool.map(tried, drawn), strict=True) if alive]
-    real = [mutant for mutant in survived if (mutant.module, mutant.change) not in EQUIVALENT]
+    real = [mutant for mutant in survived if mutant.why_equivalent is None]
     print()
     for mutant in survived:
-        why = EQUIVALENT.get((mutant.module, mutant.change))
+        why = mutant.why_equivalent
         print(f"{'SURVIVED ' if why is None else 'equivalent'}  {mutant}{'' if why is None else f': {why}'}")
     share = 1 - len(real) / len(drawn)
     equal = f", {len(survived) - len(real)} are equivalent" if len(survived) > len(real) else ""

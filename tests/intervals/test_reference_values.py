@@ -135,6 +135,16 @@ def test_blaker_agrees_with_published_values(k, n, lower, upper):
     assert interval.upper[0] == pytest.approx(upper, abs=digits)
 
 
+def test_blaker_below_the_smallest_normal_double_is_the_tail_of_k_alone():
+    limits = METHODS["blaker"].function
+    counts, positives = np.array([10**15, 50]), np.array([1, 25])
+    both = limits(SimpleNamespace(counts=counts, positives=positives, n_regions=1), 1e-300)
+    assert both.lower[0] == pytest.approx(1e-315, rel=1e-6)  # n p = alpha, where a double has few digits left
+    for region in range(2):
+        one = SimpleNamespace(counts=counts[[region]], positives=positives[[region]], n_regions=1)
+        assert limits(one, 1e-300).lower[0] == both.lower[region]
+
+
 def acceptability(k, n, q):
     """Blaker's acceptability function from its definition, for all q at once."""
     j = np.arange(n + 1)[:, None]
