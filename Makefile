@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE  # compiled once, and not in each process that a test starts
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test oldest lint docs paper mutants bench dist clean
