@@ -1,7 +1,9 @@
 """`threshold`: proved precision, recall, npv and specificity, in worlds whose truth is known."""
 
+import contextlib
 import json
 import math
+import sqlite3
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy.stats import binom, binomtest
 from calibrant import Threshold, scored, threshold
 from calibrant._threshold.search import Ladder, candidates, misses_allowed
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.export import to_python, to_sql
 
 GRID = np.linspace(0.0, 1.0, 20_001)
 MIDS = (GRID[:-1] + GRID[1:]) / 2
@@ -231,15 +234,44 @@ def test_scored_data_agree_with_arrays(target, segments):
             assert one.threshold == pytest.approx(other.threshold, abs=0.05)
 
 
-def test_saved_and_read_back():
+def test_saved_and_read_back(tmp_path):
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
     for found in (threshold(y, scores, precision=0.8), threshold(y, scores, precision=0.999, npv=0.8)):
         state = json.loads(json.dumps(found.to_dict()))
         assert Threshold.from_dict(state) == found
+        found.save(tmp_path / "t.json", overwrite=True)
+        assert Threshold.load(tmp_path / "t.json") == found
+    with pytest.raises(FileExistsError):
+        found.save(tmp_path / "t.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(InvalidValueError, match="the file must be JSON"):
+        Threshold.load(tmp_path / "bad.json")
     with pytest.raises(InvalidValueError, match="schema"):
         Threshold.from_dict({"schema": "other"})
     with pytest.raises(InvalidValueError, match="target must be one of"):
         Threshold.from_dict({**state, "cuts": [{**state["cuts"][0], "target": "luck"}]})
+
+
+@pytest.mark.parametrize("arguments", [{"precision": 0.8}, {"precision": 0.9, "npv": 0.9}, {"precision": 0.9999}])
+@pytest.mark.parametrize("segments", [False, True])
+def test_exports_agree_with_predict_and_refer(arguments, segments):
+    _, scores, y = next(draws(lambda s: s, 4_000, 1))
+    group = np.array(["a", "b"])[np.arange(4_000) % 2] if segments else None
+    found = threshold(y, scores, segments=group, **arguments)
+    edges = [cut.threshold for cut in found.cuts if cut.threshold is not None]
+    tried = np.array([0.0, 0.5, 1.0, *edges, *np.nextafter(edges, -1)])
+    where = None if group is None else np.array(["a"] * tried.size)
+    selected, referred = found.predict(tried, where), found.refer(tried, where)
+    expected = [None if refer else float(select) for select, refer in zip(selected, referred, strict=True)]
+    namespace = {}
+    exec(to_python(found, name="choose"), namespace)
+    given = [(score,) if group is None else (score, "a") for score in tried.tolist()]
+    assert [namespace["choose"](*row)["selected"] for row in given] == expected
+    text = to_sql(found, dialect="sqlite", table="t", segment=None if group is None else "g")
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE t (score REAL, g TEXT)")
+        database.executemany("INSERT INTO t VALUES (?, 'a')", [(score,) for score in tried.tolist()])
+        assert [row[-1] for row in database.execute(text)] == expected
 
 
 def test_ranks_say_what_they_assume():

@@ -1,13 +1,16 @@
 """What `threshold` returns: numbers, the sentence, and the decisions that follow."""
 
+import json
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, fields
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._file import write_file
 from calibrant._input import as_scores
 from calibrant._numbers import limits, nearest, percent, rows
 from calibrant._params import check_state
@@ -15,7 +18,7 @@ from calibrant._state import check_schema
 from calibrant._text import shown
 from calibrant._threshold.search import Confusion
 from calibrant._typing import ArrayLike, BoolArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import lower_limit, upper_limit
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.partition.segments import segment_kinds
@@ -193,9 +196,25 @@ class Threshold:
         return self._sides(scores, segments)[0]
 
     def refer(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
-        """Return which rows no target covers: with precision and npv both asked for, those for a person to decide."""
+        """Return which rows are for a person to decide: with precision and npv both asked for, those in between."""
         selected, below = self._sides(scores, segments)
         return ~selected & ~below
+
+    @property
+    def ends(self) -> dict[Hashable, tuple[float, float]]:
+        """Of each segment, below which score rows are not selected, and from which score on they are.
+
+        They differ where rows between them are referred to a person. Where nothing is proved they are infinite.
+        """
+        single = len({cut.target for cut in self.cuts}) == 1
+        found: dict[Hashable, tuple[float, float]] = {}
+        for cut in self.cuts:
+            low, high = found.get(cut.segment, (math.inf, math.inf) if single else (-math.inf, math.inf))
+            if cut.threshold is not None:
+                low = cut.threshold if single or cut.target == "npv" else low
+                high = cut.threshold if single or cut.target == "precision" else high
+            found[cut.segment] = (low, high)
+        return found
 
     def _sides(self, scores: ArrayLike, segments: ArrayLike | None) -> tuple[BoolArray, BoolArray]:
         """Rows that are selected, and rows that are decided to be negative."""
@@ -204,21 +223,32 @@ class Threshold:
         if segmented == (segments is None):
             rule = "be given: thresholds differ by segment" if segmented else "be None: there is one threshold for all"
             raise InvalidTypeError("segments", rule, got=shown(segments))
-        high, low = np.full(values.size, np.inf), np.full(values.size, -np.inf)
-        single = len({cut.target for cut in self.cuts}) == 1
-        for cut in self.cuts:
-            if cut.threshold is None:
-                continue
-            here = _where(segments, cut.segment, values.size)
-            if single or cut.target == "precision":
-                high[here] = cut.threshold
-            if single or cut.target == "npv":
-                low[here] = cut.threshold
+        low, high = np.full(values.size, -np.inf), np.full(values.size, np.inf)
+        for segment, ends in self.ends.items():
+            here = _where(segments, segment, values.size)
+            low[here], high[here] = ends
         return values >= high, values < low
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values; `from_dict` reads them back."""
-        return {"schema": _SCHEMA, **asdict(self), "sentence": self.sentence()}
+        """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
+        return {"schema": _SCHEMA, **_plain(asdict(self)), "sentence": self.sentence()}
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a JSON file, whole or not at all; `load` reads it."""
+        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+        write_file(text.encode(), path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a file that `save` or `calibrant threshold -o` wrote."""
+        with open(path, "rb") as file:
+            content = file.read()
+        try:
+            return cls.from_dict(json.loads(content))
+        except ValueError as error:
+            if isinstance(error, CalibrantError):
+                raise
+            raise InvalidValueError("the file", "be JSON, as save writes it", got=str(error)) from None
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
@@ -237,6 +267,17 @@ def _read_cut(state: Any) -> Cut:
         raise InvalidValueError("target", f"be one of {', '.join(TARGETS)}", got=shown(state["target"]))
     values = {name: state[name] for name in names}
     return Cut(**{name: _read_share(value) if isinstance(value, Mapping) else value for name, value in values.items()})
+
+
+def _plain(value: Any) -> Any:
+    """A copy in which numbers that JSON does not have are None."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read_share(state: Mapping[str, Any]) -> Measured:

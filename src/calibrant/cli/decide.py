@@ -63,11 +63,11 @@ def command(**options: Any) -> None:
         data = source.scored(columns, types=types)
         added: dict[str, Any] = dict(zip(_COLUMNS, (tuple(action.tolist()), *rates[1:]), strict=True))
         bins = calibrator.partition_.as_bins()
-        places = {_REGION: np.arange(action.size)}
+        places: dict[str, Any] = {_REGION: np.arange(action.size)}
         reader = data.apply(LookUp(calibrator._columns_in(data), bins, {**added, **places}))
         counts = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
     known = int(counts.sum())
-    shares = (of_region @ counts / known).tolist() if known else [None] * 3
+    shares: list[Any] = (of_region @ counts / known).tolist() if known else [None] * 3
     even, tallied = break_even(*costs), {name: int(counts[action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
     if options["as_json"]:
         regions = [

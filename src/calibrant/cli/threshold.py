@@ -1,6 +1,5 @@
 """`calibrant threshold`: the threshold with a proved precision, recall, npv or specificity."""
 
-import json
 from typing import Any
 
 import click
@@ -9,7 +8,7 @@ from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled
-from calibrant.cli._output import note, paragraph, plain, print_json, say, table
+from calibrant.cli._output import note, paragraph, print_json, say, table
 from calibrant.cli._target import check_target
 
 _TARGETS = {
@@ -38,7 +37,7 @@ _targets = option.together(
               help="Fraction or number of rows that only choose where to look.")  # fmt: skip
 @option.row_id
 @option.seed
-@option.output("Write the thresholds to a JSON file, which Threshold.from_dict reads.")
+@option.output("Write the thresholds to a JSON file, which Threshold.load reads.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
 @option.classes
 @option.overwrite
@@ -57,7 +56,6 @@ def command(**options: Any) -> int:
     calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
     """
     from calibrant import threshold
-    from calibrant._file import write_file
 
     output = options["output"]
     if output is not None:
@@ -77,8 +75,7 @@ def command(**options: Any) -> int:
         )
         facts = data.facts(drawn=False)
     if output is not None:
-        text = json.dumps(plain(found.to_dict()), indent=2, allow_nan=False) + "\n"
-        write_file(text.encode(), output, overwrite=options["overwrite"])
+        found.save(output, overwrite=options["overwrite"])
     proved = all(cut.threshold is not None for cut in found.cuts)
     if options["as_json"]:
         state = {name: value for name, value in found.to_dict().items() if name not in ("schema", "n_rows", "n_drawn")}

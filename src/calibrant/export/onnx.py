@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from calibrant._optional import needed
 from calibrant._params import Choice
 from calibrant._sql.tree import balanced
+from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
@@ -32,7 +33,7 @@ _SCORE, _SEGMENT = 0, 1  # the two features of the tree
 
 
 def to_onnx(
-    calibrator: ScoreCalibrator,
+    calibrator: ScoreCalibrator | Threshold,
     *,
     outputs: Sequence[str] | Mapping[str, str] | None = None,
     coverage: float = 0.95,
@@ -46,8 +47,8 @@ def to_onnx(
 
     Parameters
     ----------
-    calibrator : calibrator of scores
-        A fitted calibrator whose prediction is a step function of the score; see `export_table`.
+    calibrator : calibrator of scores, or Threshold
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
     outputs : sequence or mapping, optional
         Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region
         by default.

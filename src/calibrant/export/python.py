@@ -9,6 +9,7 @@ from typing import Any
 
 from calibrant._input import shown
 from calibrant._sql.dialects import comment
+from calibrant._threshold import Threshold
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -57,7 +58,7 @@ _LOGISTIC = "1.0 / (1.0 + exp(-min(max({z}, -{most}), {most})))"
 
 
 def to_python(
-    calibrator: ScoreCalibrator,
+    calibrator: ScoreCalibrator | Threshold,
     *,
     name: str = "calibrate",
     outputs: Sequence[str] | Mapping[str, str] | None = None,
@@ -70,8 +71,8 @@ def to_python(
 
     Parameters
     ----------
-    calibrator : calibrator of scores
-        A fitted calibrator whose prediction is a step function of the score; see `export_table`.
+    calibrator : calibrator of scores, or Threshold
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
     name : str, default="calibrate"
         Name of the function. It takes one score, and the segment where the calibrator was fitted with segments, and
         returns a dict.

@@ -7,6 +7,7 @@ from calibrant._params import Choice
 from calibrant._sql import dialects
 from calibrant._sql.dialects import Dialect
 from calibrant._sql.search import as_double, bin_of, by_segment, indented, one_line
+from calibrant._threshold import Threshold
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -19,7 +20,7 @@ _ALIAS = "t"
 
 
 def to_sql(
-    calibrator: ScoreCalibrator,
+    calibrator: ScoreCalibrator | Threshold,
     *,
     dialect: str,
     score: str | Sequence[str] = "score",
@@ -40,8 +41,8 @@ def to_sql(
 
     Parameters
     ----------
-    calibrator : calibrator of scores
-        A fitted calibrator whose prediction is a step function of the score; see `export_table`.
+    calibrator : calibrator of scores, or Threshold
+        A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
     dialect : {"postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"}
         The engine.
     score : str or sequence of str, default="score"

@@ -11,6 +11,7 @@ from calibrant._input import shown
 from calibrant._params import OPEN_UNIT
 from calibrant._sql.search import LARGEST
 from calibrant._text import Setting, Text, joined
+from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
 from calibrant.calibrators._pieces import Pieces
@@ -123,6 +124,8 @@ class ExportTable:
         `lower` and `upper` are added to the prediction and cut off at 0 and 1.
     numbers : int array of shape (n_regions,), or None
         The number of the calibrator's region that each region of this table is part of; None where they are the same.
+    named : mapping of str to str, or None
+        The outputs by default, with their names, where those of a calibrator would mislead.
     """
 
     steps: tuple[Steps, ...]
@@ -135,6 +138,7 @@ class ExportTable:
     notes: tuple[str, str]
     lines: Lines | None = None
     numbers: IntArray | None = None
+    named: Mapping[str, str] | None = None
 
     @property
     def region_numbers(self) -> list[int]:
@@ -177,7 +181,7 @@ class ExportTable:
         alone = ("calibrated",) if self.lines is not None else ("calibrated", "region")
         available = OUTPUTS if self.sets is not None else alone
         if outputs is None:
-            return {name: name for name in _DEFAULT if name in available}
+            return dict(self.named or {name: name for name in _DEFAULT if name in available})
         if isinstance(outputs, str) or not isinstance(outputs, Sequence | Mapping):
             rule = f"be a list of {', '.join(OUTPUTS)}, or a mapping from those to names"
             raise InvalidTypeError("outputs", rule, got=shown(outputs))
@@ -196,7 +200,7 @@ class ExportTable:
         return chosen
 
 
-def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> ExportTable:
+def export_table(calibrator: "ScoreCalibrator | Threshold", *, coverage: float = 0.95) -> ExportTable:
     """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be exported.
 
     A calibrator can be exported if it predicts one of finitely many values, chosen by comparing the score with cuts.
@@ -205,8 +209,10 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
 
     Parameters
     ----------
-    calibrator : calibrator of scores
-        A fitted calibrator on bins of the score, with or without segments, or one that is a curve.
+    calibrator : calibrator of scores, or Threshold
+        A fitted calibrator on bins of the score, with or without segments, or one that is a curve. Of a threshold the
+        output is called selected: 1.0 for rows that are selected, 0.0 for those that are not, and nothing (NULL) for
+        rows that are referred to a person.
     coverage : float, default=0.95
         Coverage of the prediction sets.
 
@@ -220,10 +226,12 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
     (array([0.5]), array([0.1003996, 0.7997003]), ['{0, 1}', '{0, 1}'])
     """
     coverage = OPEN_UNIT.check("coverage", coverage)
+    if isinstance(calibrator, Threshold):
+        return _of_threshold(calibrator, coverage)
     if not isinstance(calibrator, ScoreCalibrator):
         raise InvalidTypeError(
             "calibrator",
-            "be a fitted calibrator of scores",
+            "be a fitted calibrator of scores, or a Threshold",
             got=type(calibrator).__name__,
             advice="export the calibrator_ of a classifier",
         )
@@ -246,6 +254,31 @@ def export_table(calibrator: ScoreCalibrator, *, coverage: float = 0.95) -> Expo
         "predict one value for each bin of the score, or be a curve",
         got=type(calibrator).__name__,
         advice=_ADVICE,
+    )
+
+
+def _of_threshold(found: Threshold, coverage: float) -> ExportTable:
+    """One or two cuts of the score for each segment: not selected, perhaps referred to a person, selected."""
+    ends = found.ends
+    if None not in ends:
+        _check_segments(tuple(ends))
+    steps = []
+    for segment, (low, high) in ends.items():
+        cuts = np.array([cut for cut in sorted({low, high}) if np.isfinite(cut)])
+        middles = [-np.inf, *cuts.tolist()]  # the first score of each step
+        regions = np.array([1 if first >= high else 0 if first < low else -1 for first in middles])
+        steps.append(Steps(segment, -LARGEST, LARGEST, cuts, regions))
+    written = f"Written by calibrant {__version__} from a Threshold."
+    return ExportTable(
+        tuple(steps),
+        np.array([0.0, 1.0]),
+        None,
+        None,
+        None,
+        (),
+        coverage,
+        (written, found.sentence()),
+        named={"calibrated": "selected"},
     )
 
 
