@@ -150,6 +150,17 @@ def anchored_positive_first():
     return AnchoredCalibrator("venn-abers", n_bins=3, pos_label="bad").fit(scores, np.where(y == 1, "bad", "good"))
 
 
+def absorbed():
+    """Scores of a file with four decimals: the look finds no ties, and yet an edge is tied."""
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        scores = np.round(rng.uniform(size=600), 4)
+        fitted = BinningCalibrator(6).fit(scores, (rng.uniform(size=600) < scores).astype(int))
+        if fitted.partition_.has_absorbed:
+            return fitted
+    raise AssertionError("no edge was absorbed")
+
+
 def by_text_and_others():
     parts = {"a": Partition.fixed_width(3), "b'": Partition.from_edges([0.5])}
     return counted(Partition.by_segment(parts, other=Partition.fixed_width(2)))
@@ -172,7 +183,7 @@ def anchored_and_others():
 WORLDS = (
     quantile, fixed_width, tied, atoms, tiny_and_huge, edge_at_the_end, one_region, text_labels, positive_first, online,
     shift, label_shift, venn_binning, scaling_binning, by_text, by_number, by_bool, anchored, anchored_in_segments,
-    anchored_positive_first, by_text_and_others, by_number_and_others, others_alone, anchored_and_others,
+    anchored_positive_first, absorbed, by_text_and_others, by_number_and_others, others_alone, anchored_and_others,
 )  # fmt: skip
 
 

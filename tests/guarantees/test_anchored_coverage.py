@@ -10,6 +10,7 @@ from calibrant import AnchoredCalibrator, Partition, Tally
 from calibrant.calibrators._pieces import Pieces
 from calibrant.intervals import get_method
 from calibrant.intervals.kolmogorov import kolmogorov_distance
+from calibrant.partition.bins import OTHER
 from promises import assert_kept
 from worlds import WORLDS, World
 
@@ -129,3 +130,31 @@ def test_variation_of_a_curve_with_spikes_between_rows_is_seen():
     values = np.where(np.isin(knots, scores), 0.5, 0.9)
     variation = Pieces.through(regions, [knots], [values]).variation(regions)
     assert (variation > 0.4 * 2 * 25).all()
+
+
+def cells(n_scores=60, n_small=20):
+    """Pairs of segment and score with their mass and rate: two large segments, and small ones with unlike rates."""
+    score = np.tile((np.arange(n_scores) + 0.5) / n_scores, 2 + n_small)
+    segment = np.repeat(np.arange(2 + n_small), n_scores)
+    mass = np.repeat([0.5, 0.3, *[0.2 / n_small] * n_small], n_scores) / n_scores
+    bend = np.repeat([0.5, 2.0, *np.linspace(0.2, 4.0, n_small)], n_scores)
+    return segment, score, mass, score**bend
+
+
+@pytest.mark.slow
+def test_promise_holds_within_segments_and_for_the_pooled_ones():
+    segment, score, mass, rate = cells()
+    broken, draws = 0, 40
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        rows = rng.choice(mass.size, size=1_500, p=mass)
+        y = (rng.uniform(size=rows.size) < rate[rows]).astype(int)
+        model = AnchoredCalibrator(n_bins=2, min_rows=250).fit(score[rows], y, segments=segment[rows])
+        assert model.partition_.segments[-1] is OTHER
+        where = model.partition_.membership(model.partition_.prepare(score, segment))
+        predicted = model.predict(score, segments=segment)
+        inside, size = where >= 0, model.partition_.n_regions
+        found = np.bincount(where[inside], (mass * (predicted - rate))[inside], minlength=size)
+        total = np.bincount(where[inside], mass[inside], minlength=size)
+        broken += bool((np.abs(found) > total * (model.guarantee_.radius + 1e-9)).any())
+    assert stats.binomtest(broken, draws, ALPHA, alternative="greater").pvalue > 0.01

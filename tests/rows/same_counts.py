@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from calibrant import BinningCalibrator, Partition, ScoredData, scored
+from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, ScoredData, scored
 from calibrant.errors import InvalidValueError
 from calibrant.rows.batch import Columns
 
@@ -80,6 +80,18 @@ def check_draws_and_weights(make: Make, rows: pd.DataFrame) -> None:
     ranks = np.array([1, 2, len(rows) // 2, len(rows)])
     found = make(rows, PLAIN).order_statistics({None: ranks})
     assert found[None].tolist() == ordered[ranks - 1].tolist()
+
+
+def check_anchored(make: Make, rows: pd.DataFrame) -> None:
+    """A curve, fitted where the rows are, is the one fitted to the same rows as one table."""
+    parts = {"score": "p", "label": "y", "segment": "g", "id": "key"}
+    table = scored(pa.Table.from_pandas(rows, preserve_index=False), **parts, progress=False)
+    scores, segments = np.linspace(0.0, 1.0, 50), rows["g"].to_numpy()[:50]
+    expected, got = (AnchoredCalibrator(n_bins=3).fit(data) for data in (table, make(rows, Columns(**parts))))
+    assert got.partition_ == expected.partition_
+    assert got.tally_ == expected.tally_
+    assert got.curve_ == expected.curve_
+    assert np.array_equal(got.predict(scores, segments=segments), expected.predict(scores, segments=segments))
 
 
 FAULTS = {

@@ -18,7 +18,7 @@ from calibrant.rows.batch import Columns
 from calibrant.rows.dask import DaskData
 from rows.cluster_tests import ClusterTests
 from rows.clusters import DaskCluster, wait_for
-from rows.same_counts import EDGES, PLAIN, check_applied, check_counts, check_draws_and_weights, rows_of
+from rows.same_counts import EDGES, PLAIN, check_anchored, check_applied, check_counts, check_draws_and_weights, rows_of
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,7 @@ def test_counts_are_those_in_memory_however_rows_are_split_up(seed, partitions, 
 
 def test_threads_do_without_a_cluster() -> None:
     check_draws_and_weights(locally_split_into(5), rows_of(2000, 3))
+    check_anchored(locally_split_into(5), rows_of(2000, 3))
 
 
 def test_rows_drawn_by_position_are_the_same_each_time(split_into) -> None:

@@ -10,6 +10,7 @@ import pytest
 from calibrant import BinningCalibrator, Partition, scored
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns
+from rows.same_counts import check_anchored, rows_of
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(3)
@@ -74,6 +75,26 @@ def test_rows_that_change_their_order_are_not_split_without_an_id(connection) ->
     relation = connection.sql("SELECT * FROM held ORDER BY random()")
     with pytest.raises(ValueError, match=r"same rows each time they are read.*name an id column"):
         BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(relation, score="p", label="y"))
+
+
+def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
+    relation = connection.sql("SELECT * FROM held ORDER BY random()")
+    data = scored(relation, score="p", label="y", segment="g")
+    rows = ROWS["p"].to_numpy(), ROWS["y"].to_numpy()
+    fitted = BinningCalibrator(n_bins=4).fit(data)
+    assert fitted.guarantee_.statement.looked == 0
+    expected = BinningCalibrator(n_bins=4, split=None).fit(*rows, segments=ROWS["g"].to_numpy())
+    assert fitted.tally_.n_rows == expected.tally_.n_rows
+    assert fitted.predict([0.2], segments=["north"]) == pytest.approx(expected.predict([0.2], segments=["north"]))
+    with pytest.raises(ValueError, match="same rows each time they are read"):
+        BinningCalibrator(n_bins=4, min_rows=100).fit(data)
+
+
+def test_a_curve_is_that_of_one_table(connection) -> None:
+    def make(rows, columns):
+        return scored(connection.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)), **columns.named)
+
+    check_anchored(make, rows_of(2000, 3))
 
 
 def test_odd_names_are_quoted(connection) -> None:

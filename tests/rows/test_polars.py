@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from calibrant import BinningCalibrator, Partition, scored
+from rows.same_counts import check_anchored, rows_of
 
 EDGES = Partition.from_edges([0.2, 0.5, 0.9])
 RNG = np.random.default_rng(3)
@@ -59,6 +60,10 @@ def test_rows_that_change_their_order_are_not_split_without_an_id() -> None:
         BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(lazy, score="p", label="y"))
     by_id = BinningCalibrator(n_bins=5, split=0.5, random_state=0).fit(scored(lazy, score="p", label="y", id="key"))
     assert 900 < by_id.tally_.counts.sum() < 1_100
+
+
+def test_a_curve_is_that_of_one_table() -> None:
+    check_anchored(lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named), rows_of(2000, 3))
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path) -> None:

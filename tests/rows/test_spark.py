@@ -24,7 +24,7 @@ from calibrant.rows.batch import Columns
 from calibrant.rows.spark import SparkData
 from rows.cluster_tests import KILLS, ClusterTests, check_killed
 from rows.clusters import SparkCluster, end, java, stop_spark, without_our_package
-from rows.same_counts import EDGES, PLAIN, check_applied, check_counts, check_given_edges, rows_of
+from rows.same_counts import EDGES, PLAIN, check_anchored, check_applied, check_counts, check_given_edges, rows_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -111,6 +111,7 @@ class TestOnTheCluster(ClusterTests):
 def test_the_kernel_counts_as_in_memory(split_into) -> None:
     check_counts(split_into(2, native=False), rows_of(2000, 2, single=True))
     check_given_edges(split_into(40, native=False), rows_of(3000, 200))
+    check_anchored(split_into(3), rows_of(2000, 3))
 
 
 def test_labels_without_end_are_told_and_not_fetched(split_into) -> None:
