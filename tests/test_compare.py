@@ -61,7 +61,8 @@ def test_probability_zero_given_to_what_happened_is_an_infinite_log_loss() -> No
     y[0] = 1  # in whichever fold it is tested, the bin around 0.1 has seen no positive
     result = compare({"bins": BinningCalibrator(n_bins=2, strategy="uniform", value="mean")}, scores, y, KFold(5))
     assert np.isinf(result.log_loss[1])
-    assert "inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in str(result)
+    assert " inf " not in str(result)
+    assert "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong" in str(result)
 
 
 def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None:
@@ -102,6 +103,7 @@ def test_table_reads_well_and_becomes_a_frame(rows) -> None:
         "loss",
         "Brier",
         "ECE",
+        "AUC",
         "guaranteed",
         "state",
         "fit",
@@ -119,7 +121,7 @@ def test_text_never_shows_a_guarantee_below_the_true_epsilon(rows) -> None:
     result = compare([BinningCalibrator(10)], *rows)
     for epsilon in (0.05804, 0.0421004, 0.07, 0.00012341):
         shown = replace(result, epsilon=np.array([np.nan, epsilon]))
-        said = float(str(shown).splitlines()[2].split()[4])
+        said = float(str(shown).splitlines()[2].split()[5])
         assert epsilon <= said < 1.1 * epsilon
 
 
@@ -209,3 +211,46 @@ def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:
         assert compare([PlattCalibrator()], *rows, random_state=random_state).brier[1] < 0.2
     one, two = (compare([PlattCalibrator()], *rows, random_state=3).brier for _ in range(2))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.slow
+def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None:
+    values, rates = np.array([0.1, 0.5, 0.8]), np.array([0.02, 0.5, 0.9])
+    methods = {"platt": PlattCalibrator(), "three": BinningCalibrator(3, strategy="uniform")}
+    folds = KFold(5, shuffle=True, random_state=int(np.random.default_rng(0).integers(2**31)))
+    rng = np.random.default_rng(1)
+    missed, draws = 0, 40
+    for _ in range(draws):
+        kind = np.sort(rng.integers(3, size=400))
+        y = (rng.uniform(size=400) < rates[kind]).astype(int)
+        scores = values[kind]
+        found = compare(methods, scores, y, confidence_level=0.8)
+        expected = dict.fromkeys([*methods, "as they are"], np.zeros(2))
+        for train, _ in folds.split(scores[:, None]):
+            fitted = {
+                name: clone(method).fit(scores[train], y[train]).predict(values) for name, method in methods.items()
+            }
+            for name, p in {**fitted, "as they are": values}.items():
+                clipped = np.clip(p, 0.001, 0.999)
+                log_losses = -(rates * np.log(clipped) + (1 - rates) * np.log(1 - clipped))
+                brier = rates * (1 - p) ** 2 + (1 - rates) * p**2
+                expected[name] = expected[name] + np.array([brier.mean(), log_losses.mean()]) / 5
+        assert len(found.differences) == 4
+        missed += any(
+            not one.lower <= (expected[one.first] - expected[one.second])[int(one.measure == "log loss")] <= one.upper
+            for one in found.differences
+        )
+    assert stats.binomtest(missed, draws, 0.2, alternative="greater").pvalue > 1e-3
+
+
+def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
+    scores, y = rows
+    found = compare([PlattCalibrator()], np.repeat(scores, 5), np.tile(y, 1).repeat(5))
+    assert {one.better for one in found.differences} == {"Platt"}
+    assert "proved differences, 95% confidence for all at once:" in str(found)
+    assert found.auc[0] == pytest.approx(found.auc[1], abs=0.01)
+    alike = compare({"a": PlattCalibrator(), "b": PlattCalibrator()}, 10 * scores - 5, y)
+    assert "no loss of another method is proved to differ from that of 'a' (95% confidence)" in str(alike)
+    # folds that were given may depend on the labels, and then nothing is proved
+    assert compare([PlattCalibrator()], scores, y, KFold(3)).differences == ()
+    assert compare([PlattCalibrator()], 10 * scores - 5, y).differences == ()

@@ -11,10 +11,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
+from calibrant._compare_models import (
+    BRIER,
+    LOG_LOSS,
+    PairedDifference,
+    difference_limits,
+    largest_difference,
+    losses_of,
+    number_or_none,
+)
 from calibrant._input import shown
-from calibrant._numbers import counted, rows, upper
+from calibrant._numbers import counted, percent, rows, upper
 from calibrant._optional import pandas
 from calibrant._params import Integer, as_generator, error_budget
 from calibrant._text import Setting, Text, render
@@ -23,13 +32,15 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.guarantee.statement import UNGROUPED
 from calibrant.metrics import ece, log_loss
+from calibrant.metrics.auc import delong
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.draw import Keys, folds_of
 
 UNCALIBRATED = "as they are"
-_COLUMNS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
-_HEADER = ("log loss", "Brier", "ECE", "guaranteed", "state", "fit", "predict")
-_INFINITE = "inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+_COLUMNS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
+_HEADER = ("log loss", "Brier", "ECE", "AUC", "guaranteed", "state", "fit", "predict")
+_INFINITE = "infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+_CLIP = 0.001  # of probabilities, for differences in log loss
 _Folds: TypeAlias = Sequence[tuple[IndexArray, IndexArray]]
 
 
@@ -41,8 +52,8 @@ class Comparison:
     ----------
     methods : tuple of str
         Names. "as they are" means the scores without a calibrator; it is there if they are probabilities.
-    log_loss, brier, ece : float arrays
-        On rows that the calibrator was not fitted on, over all folds. Lower is better.
+    log_loss, brier, ece, auc : float arrays
+        On rows that the calibrator was not fitted on, over all folds. Lower is better, except for AUC.
     epsilon : float array
         Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN where nothing is
         guaranteed. This column is guaranteed; the others are measurements.
@@ -58,12 +69,19 @@ class Comparison:
         Folds.
     simultaneous : bool
         Whether all guarantees hold at once, so that choosing one by its epsilon is covered.
+    differences : tuple of PairedDifference
+        The Brier score and the clipped log loss of each other method minus that of the method with the lowest Brier
+        score, with limits that hold at once. Empty where folds were given, or rows belong together: then there are
+        no limits.
+    difference_level : float
+        Confidence that the limits of all differences hold.
     """
 
     methods: tuple[str, ...]
     log_loss: FloatArray
     brier: FloatArray
     ece: FloatArray
+    auc: FloatArray
     epsilon: FloatArray
     guarantee: tuple[Guarantee | NoGuarantee | None, ...]
     state_bytes: IntArray
@@ -72,6 +90,8 @@ class Comparison:
     n_rows: int
     n_folds: int
     simultaneous: bool
+    differences: tuple[PairedDifference, ...] = ()
+    difference_level: float = 0.95
 
     def to_frame(self) -> Any:
         """Return the comparison as a pandas frame, one row per method."""
@@ -83,14 +103,25 @@ class Comparison:
         lines: list[tuple[str, ...]] = [("method", *_HEADER)]
         for row, method in enumerate(self.methods):
             epsilon = self.epsilon[row]
-            measured = (f"{getattr(self, name)[row]:.4f}" for name in ("log_loss", "brier", "ece"))
+            measured = (number_or_none(getattr(self, name)[row]) for name in ("log_loss", "brier", "ece", "auc"))
             guaranteed = "none" if math.isnan(epsilon) else upper(epsilon)
             times = (_duration(self.fit_seconds[row]), _duration(self.predict_seconds[row]))
             lines.append((method, *measured, guaranteed, f"{self.state_bytes[row]:,} B", *times))
         table = [f"{name:<{width}} " + " ".join(f"{cell:>10}" for cell in cells) for name, *cells in lines]
         size = f"{rows(self.n_rows)}, {counted(self.n_folds, 'fold')}"
         note = f"{size}; only the column 'guaranteed' is guaranteed, the others are measured"
-        return "\n".join([*table, note, *map(render, self.remarks)])
+        return "\n".join([*table, *self.difference_lines, note, *map(render, self.remarks)])
+
+    @property
+    def difference_lines(self) -> list[str]:
+        """Which differences from the best method are proved, as text."""
+        if not self.differences:
+            return []
+        best, level = self.differences[0].second, percent(self.difference_level)
+        proved = [f"  {found}" for found in self.differences if found.better is not None]
+        if not proved:
+            return [f"no loss of another method is proved to differ from that of {best!r} ({level} confidence)"]
+        return [f"proved differences, {level} confidence for all at once:", *proved]
 
     @property
     def remarks(self) -> tuple[Text, ...]:
@@ -114,15 +145,17 @@ def compare(
     groups: ArrayLike | None = None,
     random_state: Seed = 0,
     simultaneous: bool = False,
+    confidence_level: float = 0.95,
 ) -> Comparison:
     """Compare calibrators on the same rows.
 
     Claimed: `epsilon` is each calibrator's own guarantee when fitted on all rows, at its own confidence level. This is
     not a claim about the smallest of them: a method that is chosen because its epsilon came out small may miss far more
     often. With `simultaneous=True` all guarantees hold at once, at the lowest of the confidence levels, so the chosen
-    one holds too. The same is true of splits: to try many seeds and keep the best, compare them in this way. Loss and
-    ECE are measured by cross-validation, and nothing is guaranteed about them; differences between methods smaller than
-    about 1 / sqrt(n) are noise.
+    one holds too. The same is true of splits: to try many seeds and keep the best, compare them in this way. Losses,
+    ECE and AUC are measured by cross-validation. With probability at least `confidence_level` the limits of all
+    `differences` hold at once: they are for the expected difference in loss between the calibrators that were fitted in
+    the folds, averaged over the folds.
 
     Parameters
     ----------
@@ -133,7 +166,7 @@ def compare(
     y : array-like of shape (n,)
         Labels of two classes. The calibrators get them as 0 and 1.
     cv : int or splitter, default=5
-        Number of folds, which are stratified and shuffled; or anything that scikit-learn's `check_cv` takes.
+        Number of folds, which are drawn at random; or anything that scikit-learn's `check_cv` takes.
     pos_label, classes
         As in `BinningCalibrator`.
     groups : array-like of shape (n,), optional
@@ -144,6 +177,8 @@ def compare(
     simultaneous : bool, default=False
         Whether the m calibrators that have a `confidence_level` share the error budget: each is fitted at the level
         1 - alpha / m in place of 1 - alpha. By the union bound, all guarantees then hold with probability 1 - alpha.
+    confidence_level : float, default=0.95
+        Confidence that the limits of all differences in loss hold.
 
     Returns
     -------
@@ -152,7 +187,13 @@ def compare(
     Notes
     -----
     A calibrator that predicts exactly 0 or 1 has an infinite log loss as soon as it is wrong once. The log loss is not
-    clipped. ECE is the paper's, in ten bins of equal width.
+    clipped there; in the differences, probabilities are clipped to [0.001, 0.999], so that the loss is bounded. ECE is
+    the paper's, in ten bins of equal width.
+
+    Given the rows that a fold was fitted on, its test rows are independent draws, because folds do not depend on scores
+    and labels. So betting bounds the mean difference of each fold (`compare_models`). The limits of the folds are
+    averaged. Alpha is shared by Bonferroni among folds, losses and all pairs of methods, since the best method is only
+    known afterwards. Limits of this kind are wide: each comes from the rows of one fold.
 
     Examples
     --------
@@ -168,6 +209,7 @@ def compare(
     array([  nan,   nan, 0.061])
     """
     contenders = _named(calibrators)
+    alpha = error_budget(confidence_level)
     if simultaneous:
         contenders = _sharing(contenders)
     read = read_rows(scores, y, classes=classes, pos_label=pos_label, groups=groups).collect()
@@ -180,14 +222,40 @@ def compare(
     ]
     if checked.min() >= 0.0 and checked.max() <= 1.0:
         entries.insert(0, _entry(UNCALIBRATED, codes, checked))
+    own_folds = isinstance(cv, int | np.integer) and together is None
     return Comparison(
         methods=tuple(entry["method"] for entry in entries),
         guarantee=tuple(entry["guarantee"] for entry in entries),
         n_rows=checked.size,
         n_folds=len(folds),
         simultaneous=bool(simultaneous),
+        differences=_differences(entries, codes, folds, alpha) if own_folds else (),
+        difference_level=float(confidence_level),
         **{name: np.array([entry[name] for entry in entries]) for name in _COLUMNS},
     )
+
+
+def _differences(
+    entries: list[dict[str, Any]], codes: CodeArray, folds: _Folds, alpha: float
+) -> tuple[PairedDifference, ...]:
+    """Each other method minus the one with the lowest Brier score: limits of each fold, averaged over the folds."""
+    best = min(entries, key=lambda entry: entry["brier"])
+    losses = {entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP) for entry in entries}
+    order = np.random.default_rng(0).permutation(codes.size)  # bets need rows in random order, and files are sorted
+    fold_rows = [order[np.isin(order, test)] for _, test in folds]
+    share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha
+    found = []
+    for entry in entries:
+        if entry is best:
+            continue
+        for measure in (BRIER, LOG_LOSS):
+            values = losses[entry["method"]][measure] - losses[best["method"]][measure]
+            parts = [difference_limits(values[rows], largest_difference(measure, _CLIP), share) for rows in fold_rows]
+            lower, upper_limit = np.average(parts, axis=0, weights=[rows.size for rows in fold_rows])
+            pair = entry["method"], best["method"]
+            mean = float(values.mean())
+            found.append(PairedDifference(*pair, measure, mean, float(lower), float(upper_limit), is_proved=True))
+    return tuple(found)
 
 
 def _named(calibrators: Mapping[str, ScoreMap] | Sequence[ScoreMap]) -> dict[str, ScoreMap]:
@@ -232,10 +300,7 @@ def _folds(cv: Any, scores: FloatArray, codes: CodeArray, groups: Keys | None, r
             rule = f"be at most {rarest}, the number of rows of the rarer class"
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")
         seed = int(as_generator(random_state).integers(2**31))
-        if groups is None:
-            cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        else:
-            cv = folds_of(groups, seed, n_folds)
+        cv = KFold(n_folds, shuffle=True, random_state=seed) if groups is None else folds_of(groups, seed, n_folds)
     folds: _Folds = list(check_cv(cv).split(scores[:, None], codes, groups))
     if groups is not None and any(np.isin(groups[train], groups[test]).any() for train, test in folds):
         raise InvalidValueError("cv", "keep groups whole", got="groups in several folds", advice="use GroupKFold()")
@@ -251,6 +316,8 @@ def _entry(method: str, codes: CodeArray, prediction: FloatArray, **of_the_fit: 
         "log_loss": log_loss(codes, prediction, classes=(0, 1)).value,
         "brier": float(np.mean((codes - prediction) ** 2)),  # brier_score has an interval too, which takes time
         "ece": ece(codes, prediction, strategy="uniform", classes=(0, 1)).value,
+        "auc": float(delong(codes, [prediction])[0][0]) if 0 < codes.sum() < codes.size else math.nan,
+        "prediction": prediction,
         **{"epsilon": math.nan, "guarantee": None, "state_bytes": 0, "fit_seconds": 0.0, "predict_seconds": 0.0},
         **of_the_fit,
     }

@@ -294,7 +294,7 @@ def compare_models(
         pair = names[one], names[other]
         for measure in _PROVED:
             values = losses[one][measure] - losses[other][measure]
-            limits = difference_limits(values[order], _span(measure, clip), alpha / (2 * len(pairs)))
+            limits = difference_limits(values[order], largest_difference(measure, clip), alpha / (2 * len(pairs)))
             differences.append(PairedDifference(*pair, measure, float(values.mean()), *limits, is_proved=True))
         variance = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
         gap = float(auc[one] - auc[other])
@@ -398,7 +398,7 @@ class SequentialModelComparison:
         log_threshold = math.log(2.0 * len(self._kinds) / self.alpha)
         for place, (first, second, measure) in enumerate(self._kinds):
             values = losses[first][measure] - losses[second][measure]
-            self._gamblers[place].take(_scaled(values, _span(measure, self.clip)), log_threshold)
+            self._gamblers[place].take(_scaled(values, largest_difference(measure, self.clip)), log_threshold)
             self._totals[place] += float(values.sum())
         self.n_rows += codes.size
         return self
@@ -407,7 +407,7 @@ class SequentialModelComparison:
         """Return what is proved now."""
         found = []
         for kind, total, gamblers in zip(self._kinds, self._totals, self._gamblers, strict=True):
-            span = _span(kind[2], self.clip)
+            span = largest_difference(kind[2], self.clip)
             lower, upper = ((2.0 * limit - 1.0) * span for limit in gamblers.limits())
             mean = total / self.n_rows if self.n_rows else math.nan
             found.append(PairedDifference(*kind, mean, lower, upper, is_proved=True))
@@ -467,7 +467,7 @@ def _scaled(values: FloatArray, span: float) -> FloatArray:
     return np.clip((values / span + 1.0) / 2.0, 0.0, 1.0)  # beyond by rounding alone
 
 
-def _span(measure: str, clip: float) -> float:
+def largest_difference(measure: str, clip: float) -> float:
     """Largest possible difference of a loss between two models."""
     return 1.0 if measure == BRIER else math.log1p(-clip) - math.log(clip)
 

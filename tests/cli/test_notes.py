@@ -182,8 +182,9 @@ class TestCompare:
     @pytest.mark.broad
     def test_infinite_log_loss_is_explained(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("compare", "tied.parquet", *WORDS)
-        assert " inf " in answer.out
-        told = "note: inf: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
+        assert " infinite " in answer.out
+        assert " inf " not in answer.out
+        told = "note: infinite: the log loss is infinite because a prediction of exactly 0 or 1 was wrong"
         assert told in joined(answer.out)
         found = calibrant("compare", "tied.parquet", *WORDS, "--json")
         losses = {entry["method"]: entry["log_loss"] for entry in found.json["methods"]}
@@ -193,7 +194,7 @@ class TestCompare:
         assert "Infinity" not in found.out
         two = {"p": [0.3, 0.6] * 200, "y": ["N", "Y", "Y", "N", "Y"] * 80}
         pq.write_table(pa.table(two), tied / "two.parquet")
-        assert "note: inf" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
+        assert "note: infinite" not in calibrant("compare", "two.parquet", *WORDS, "--bins", "1").out
 
     @pytest.mark.broad
     def test_the_label_is_named(self, tied: Path, calibrant: Any) -> None:

@@ -1,6 +1,7 @@
 """`calibrant compare`: calibration methods side by side."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import note, paragraph, print_json, remark, table
 from calibrant.cli._words import in_options
 
-_FIELDS = ("log_loss", "brier", "ece", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
+_FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
 
 
 @option.command("Methods side by side.")
@@ -39,6 +40,7 @@ def command(**options: Any) -> None:
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
     from calibrant import compare
+    from calibrant._compare_models import number_or_none
 
     with labelled(options) as (_, data, labels):
         n_rows, draw = sample_of(data, options)
@@ -54,6 +56,7 @@ def command(**options: Any) -> None:
         cv=options["folds"],
         random_state=options["seed"],
         simultaneous=options["simultaneous"],
+        confidence_level=options["confidence"],
         **labels,
     )
     if options["as_json"]:
@@ -69,22 +72,25 @@ def command(**options: Any) -> None:
             "folds": found.n_folds,
             "simultaneous": found.simultaneous,
         }
-        print_json({"command": "compare", **counts, "methods": methods})
+        differences = [asdict(one) | {"better": one.better} for one in found.differences]
+        print_json({"command": "compare", **counts, "methods": methods, "differences": differences})
         return
     lines = [
         (
             method,
-            *(f"{getattr(found, name)[place]:.4f}" for name in ("log_loss", "brier", "ece")),
+            *(number_or_none(getattr(found, name)[place]) for name in ("log_loss", "brier", "ece", "auc")),
             "none" if math.isnan(found.epsilon[place]) else upper(found.epsilon[place]),
             f"{1e3 * found.fit_seconds[place]:,.0f} ms",
         )
         for place, method in enumerate(found.methods)
     ]
-    table(("method", "log loss", "Brier", "ECE", "guaranteed", "fit"), lines)
+    table(("method", "log loss", "Brier", "ECE", "AUC", "guaranteed", "fit"), lines)
     paragraph(
         f"{rows(found.n_rows)}, {found.n_folds} folds. Only the column guaranteed is proved. The others are "
-        "measured on held-out rows: lower is better, and small differences are noise."
+        "measured on held-out rows: lower is better, except for AUC, and small differences are noise."
     )
+    for line in found.difference_lines:
+        paragraph(line.strip(), indent="  " if line.startswith(" ") else "")
     for text in (*facts.notes, *found.remarks):
         note(render(text, in_options))
 
