@@ -6,7 +6,7 @@ import sklearn.metrics as reference
 from matplotlib.figure import Figure
 from scipy import stats
 
-from calibrant import ReliabilityDisplay, audit, scored
+from calibrant import BinningCalibrator, Partition, ReliabilityDisplay, audit, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import brier_score, debiased_ece, ece, log_loss, reliability_table, smooth_ece
 
@@ -183,7 +183,6 @@ def test_an_audit_refuses_weights_and_groups_without_a_bound_and_segments_beside
     rng = np.random.default_rng(12)
     scores, y, group = clusters(rng, 20, 5)
     for options, name in (
-        ({"groups": group}, "max_group_size"),
         ({"importance_weight": np.ones(100)}, "weight_bound"),
         ({"groups": group, "max_group_size": 5, "segments": group % 2}, "segments"),
         ({"max_group_size": 5}, "max_group_size"),
@@ -194,6 +193,48 @@ def test_an_audit_refuses_weights_and_groups_without_a_bound_and_segments_beside
         audit(y, scores, importance_weight=np.ones(100), weight_bound=0.5)
     alone = audit([1], [0.5], groups=["a"], max_group_size=1, classes=(0, 1))
     assert not alone.is_miscalibrated
+
+
+@pytest.mark.slow
+def test_whiskers_of_groups_cover_the_rates_and_those_of_rows_do_not():
+    rng = np.random.default_rng(13)
+    bins = Partition.from_edges([0.25, 0.5, 0.75])
+    truth = np.array([0.125, 0.375, 0.625, 0.875])
+    draws, held = 100, {"groups": 0, "rows": 0}
+    for _ in range(draws):
+        scores, y, group = clusters(rng, 300, 10)
+        for name, options in (("groups", {"groups": group, "max_group_size": 10}), ("rows", {})):
+            table = reliability_table(y, scores, partition=bins, **options)
+            held[name] += bool(np.all((table.lower <= truth) & (table.upper >= truth)))
+    assert not kept_too_seldom(held["groups"], draws), held
+    assert kept_too_seldom(held["rows"], draws), held
+
+
+def test_the_display_takes_groups():
+    rng = np.random.default_rng(14)
+    scores, y, group = clusters(rng, 300, 5)
+    options = {"groups": group, "max_group_size": 5, "n_bins": 3}
+    display = ReliabilityDisplay.from_predictions(y, scores, ax=Figure().add_subplot(), **options)
+    table = reliability_table(y, scores, **options)
+    np.testing.assert_array_equal(display.observed.lower, table.lower)
+    assert table.method == "betting"
+    wide, narrow = (found.upper - found.lower for found in (table, reliability_table(y, scores, n_bins=3)))
+    assert wide.mean() > narrow.mean()
+    calibrator = BinningCalibrator(3).fit(scores, y, groups=group)
+    held_out = {"groups": group, "max_group_size": 5}
+    drawn = ReliabilityDisplay.from_calibrator(calibrator, y, scores, ax=Figure().add_subplot(), **held_out)
+    assert drawn.observed.method == "betting"
+    with pytest.raises(InvalidTypeError, match=r"^monotone must"):
+        ReliabilityDisplay.from_predictions(y, scores, ax=Figure().add_subplot(), monotone=True, **options)
+
+
+def test_an_audit_takes_the_size_of_groups_from_those_set_aside():
+    rng = np.random.default_rng(15)
+    scores, y, group = clusters(rng, 500, 4)
+    assert (
+        audit(y, np.sqrt(scores), groups=group).assumptions
+        == audit(y, np.sqrt(scores), groups=group, max_group_size=4).assumptions
+    )
 
 
 def test_without_a_bound_intervals_are_heuristic_and_say_what_they_are_for():

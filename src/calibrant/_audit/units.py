@@ -32,8 +32,10 @@ def resolve_units(
     the bets of `calibrant.intervals.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to b.
     Groups may have rows in several regions, so alpha is shared by Bonferroni's rule.
     """
-    _check(rows, weight_bound, max_group_size)
+    _check(rows, weight_bound)
     cutting = rows.chosen(rows.draw(_CUTTING, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
+    if rows.groups is not None and max_group_size is None:
+        max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
     others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
     if rows.weights is not None and weight_bound is not None:
         Units.of(rows, weight_bound, None)  # the weights of rows that only cut are checked too
@@ -89,7 +91,7 @@ def resolve_units(
     return Resolutions(table, found, 1.0, finite=False, n_values=None, n_singletons=0), _assumed(units, cutting)
 
 
-def _check(rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> None:
+def _check(rows: MemoryRows, weight_bound: float | None) -> None:
     """Nothing is proved without a bound, and segments would share regions that were cut by few rows."""
     if rows.segment is not None:
         advice = "audit one segment at a time, with a share of 1 - confidence_level for each"
@@ -98,8 +100,6 @@ def _check(rows: MemoryRows, weight_bound: float | None, max_group_size: int | N
         raise InvalidTypeError(
             "weight_bound", "be given with importance weights: nothing is proved without", got="None"
         )
-    if rows.groups is not None and max_group_size is None:
-        raise InvalidTypeError("max_group_size", "be given with groups: nothing is proved without", got="None")
 
 
 def _gaps(

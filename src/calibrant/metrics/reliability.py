@@ -11,9 +11,9 @@ from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
+from calibrant.intervals.groups import GroupSums
 from calibrant.intervals.shift.base import weighted_rates
 from calibrant.partition import Partition
-from calibrant.tally import Tally
 
 _HISTOGRAM_CELLS = 50
 
@@ -88,6 +88,8 @@ def reliability_table(
     interval: str = "clopper-pearson",
     importance_weight: ArrayLike | None = None,
     weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
     partition: Partition | None = None,
@@ -109,6 +111,9 @@ def reliability_table(
     importance_weight, weight_bound : array-like of shape (n,), float, optional
         How much each row counts, and a number that no weight can exceed, as in `BinningCalibrator`. Mean scores, rates
         and limits are then those of the weighted population. Without a bound the limits are not proved.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        Which rows belong together, and as how many rows a group counts in a bin at most, as in `BinningCalibrator`. The
+        limits are then for rows of new groups.
     partition : Partition, default=None
         Bins that were fixed before, for example those of a fitted calibrator. Replaces `n_bins` and `strategy`.
 
@@ -146,7 +151,8 @@ def reliability_table(
         classes=classes,
         partition=partition,
         weight_bound=weight_bound,
-    ).fit(scores, y, importance_weight=importance_weight)
+        max_group_size=max_group_size,
+    ).fit(scores, y, importance_weight=importance_weight, groups=groups)
     guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
     if bins is None:
         got = type(calibrator.partition_).__name__
@@ -166,7 +172,7 @@ def reliability_table(
         bounds=bins.bounds,
         counts=guarantee.counts,
         mean_score=mean_score,
-        rate=_rates(calibrator.tally_),
+        rate=_rates(calibrator),
         lower=guarantee.lower,
         upper=guarantee.upper,
         confidence_level=guarantee.confidence_level,
@@ -177,6 +183,9 @@ def reliability_table(
     )
 
 
-def _rates(tally: Tally) -> FloatArray:
-    """The share of positives, by weight where rows have weights."""
+def _rates(calibrator: BinningCalibrator) -> FloatArray:
+    """The share of positives, by weight where rows have weights or belong to groups."""
+    tally, design = calibrator.tally_, calibrator._design
+    if design is not None:
+        return GroupSums.of(tally, design).rates
     return tally.rates if tally.weights is None else weighted_rates(tally)

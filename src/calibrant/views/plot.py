@@ -118,6 +118,8 @@ class ReliabilityDisplay:
         interval: str = "clopper-pearson",
         importance_weight: ArrayLike | None = None,
         weight_bound: float | None = None,
+        groups: ArrayLike | None = None,
+        max_group_size: int | None = None,
         pos_label: Hashable | None = None,
         monotone: bool = False,
         name: str | None = None,
@@ -127,8 +129,10 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y, scores, n_bins, strategy, confidence_level, interval, importance_weight, weight_bound, pos_label
+        y, scores, n_bins, strategy, confidence_level, interval, pos_label
             As in `calibrant.metrics.reliability_table`.
+        importance_weight, weight_bound, groups, max_group_size
+            As there, for rows that count differently or belong together; not with `monotone`.
         monotone : bool, default=False
             Whether to draw the `MonotoneBand` of the same rows too: limits at every score, which assume that the rate
             does not fall. They hold at `confidence_level` by themselves. A band that the data refute is not drawn.
@@ -150,10 +154,14 @@ class ReliabilityDisplay:
             interval=interval,
             importance_weight=importance_weight,
             weight_bound=weight_bound,
+            groups=groups,
+            max_group_size=max_group_size,
             pos_label=pos_label,
         )
         band = None
         if monotone:
+            if importance_weight is not None or groups is not None:
+                raise InvalidTypeError("monotone", "be False with importance weights or groups", got="True")
             band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(scores, y)
         return cls(table, name=name, band=band).plot(ax)
 
@@ -164,6 +172,8 @@ class ReliabilityDisplay:
         y: ArrayLike | None = None,
         scores: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
+        max_group_size: int | None = None,
         name: str | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
@@ -176,6 +186,8 @@ class ReliabilityDisplay:
         y, scores : array-like of shape (n,), default=None
             Rows that the calibrator was not fitted on, of the same population. Their rates are drawn with exact
             intervals of their own, at the calibrator's confidence level: held-out rates are noisy too.
+        groups, max_group_size : array-like of shape (n,), int, default=None
+            Which of those rows belong together, as in `calibrant.metrics.reliability_table`.
         name : str, default=None
             Name of those rows, for the legend.
         ax : matplotlib Axes, default=None
@@ -205,6 +217,8 @@ class ReliabilityDisplay:
                 confidence_level=guarantee.confidence_level,
                 pos_label=guarantee.positive_label,
                 classes=fitted.classes_,
+                groups=groups,
+                max_group_size=max_group_size,
                 partition=partition,
             )
         return cls(observed, guarantee, partition.bounds, name=name).plot(ax)
