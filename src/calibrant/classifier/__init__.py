@@ -14,6 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from calibrant._exchangeable.order import read_times
 from calibrant._frames import FrameOutput, framed
 from calibrant._params import (
     FRACTION_OR_COUNT,
@@ -77,6 +78,10 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         and their predictions are merged (see `CrossVennAbersCalibrator`).
     calibration_size : float or int, default=0.25
         Fraction or number of rows to calibrate on, for `cv=None`; of groups, where `fit` is given groups.
+    holdout : {"random", "last"}, default="random"
+        Which rows to calibrate on, for `cv=None`. "last" takes the most recent ones: by the `time` of `fit`, or the
+        last rows. The model is then trained on older rows, and the guarantee is about rows drawn like the recent ones.
+        Rows of one time stay together. With `groups`, a group is as recent as its last row.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     random_state : int, Generator, RandomState or None, default=0
@@ -123,6 +128,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         ),
         "cv": Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")),
         "calibration_size": FRACTION_OR_COUNT,
+        "holdout": Choice(("random", "last")),
         "response_method": Choice(RESPONSE_METHODS),
         "random_state": RandomState(),
     }
@@ -132,6 +138,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
     _: KW_ONLY
     cv: Any = None
     calibration_size: float = 0.25
+    holdout: str = "random"
     response_method: str = "auto"
     random_state: Seed = 0
 
@@ -159,6 +166,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         X_target: Any = None,
         calibration_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Fit the model on one part of the rows, and calibrate it on the other.
@@ -178,6 +186,9 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             The group of each row, such as its customer or patient, where several rows belong together: whole numbers,
             dates or text. Groups stay whole: hold-out and folds draw groups in place of rows, and `calibration_size` is
             a share or a number of groups. The calibrator's `fit` gets them too, where it takes groups.
+        time : array-like of shape (n,), optional
+            For ``holdout="last"``: the time of each row, as numbers, dates, or text of ISO 8601 dates. Without it, rows
+            are in order.
         **params : dict
             Further arguments for the estimator's or the calibrator's `fit`.
 
@@ -190,7 +201,10 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             rule = "be None for a calibrator that does not correct for another population"
             advice = "use ShiftCalibrator or LabelShiftCalibrator"
             raise InvalidTypeError("X_target", rule, got=f"rows and {shown(self.calibrator)}", advice=advice)
-        given = {"calibration_weight": calibration_weight, "groups": groups}
+        if time is not None and self.holdout != "last":
+            advice = ("set ", Setting("holdout", "last"))
+            raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=advice)
+        given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
         if self._merges_folds():
             estimator, calibrator = self._fit_folds(task)
@@ -206,6 +220,10 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
+        if self.holdout == "last" and (self._is_frozen() or self.cv is not None):
+            rule = "be 'random' where no rows are held out"
+            got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
+            raise InvalidValueError("holdout", rule, got=got, advice="pass the rows to calibrate on yourself")
         if self._is_frozen() and self.cv is not None:
             rule = "be None for a frozen estimator, which is not fitted again"
             raise InvalidValueError("cv", rule, got=shown(self.cv))
@@ -232,7 +250,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         X, given = indexable(X, y)
         X, given, params = without_weightless(X, given, params)
         labels = binary_labels(given)
-        weight, groups = (params.pop(name, None) for name in ("calibration_weight", "groups"))
+        weight, groups, time = (params.pop(name, None) for name in ("calibration_weight", "groups", "time"))
         to_model, to_calibrator = self._routed(params)
         keys = None if groups is None else Groups.of(groups, len(labels)).row_keys
         if groups is not None and "groups" in self._fit_arguments():
@@ -242,8 +260,13 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         frozen = self._is_frozen()
         if frozen and to_model:
             raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
-        generator = as_generator(self.random_state)
-        return Task(X, labels, self._two_classes(labels, frozen), to_model, to_calibrator, keys, generator)
+        moments = self._moments(time, len(labels)) if self.holdout == "last" else None
+        classes, generator = self._two_classes(labels, frozen), as_generator(self.random_state)
+        return Task(X, labels, classes, to_model, to_calibrator, keys, moments, generator)
+
+    def _moments(self, time: ArrayLike | None, n_rows: int) -> IndexArray:
+        """The rank of each row's time."""
+        return np.arange(n_rows) if time is None else np.unique(read_times(time, n_rows), return_inverse=True)[1]
 
     def _calibration_weight(self, weight: ArrayLike, n_rows: int) -> ArrayLike:
         if "sample_weight" not in self._fit_arguments():

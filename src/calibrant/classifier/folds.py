@@ -5,25 +5,46 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold, check_cv
 
-from calibrant._typing import IndexArray
+from calibrant._typing import BoolArray, IndexArray
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
-from calibrant.rows.draw import folds_of, random_places
+from calibrant.rows.draw import Keys, folds_of, random_places
 
 Fold = tuple[IndexArray, IndexArray]
 """Rows to train on, and rows to calibrate on."""
 
 
 def held_out(task: Task, calibration_size: float) -> Fold:
-    """Rows to train on and rows to calibrate on, whole groups where there are any; drawn without the labels."""
-    place, (n_units, units) = _random_order(task), _units(task)
+    """Rows to train on and rows to calibrate on, whole groups where there are any; chosen without the labels.
+
+    They are drawn at random, or the last ones. Rows of one moment stay together, and a group comes as late as its last
+    row, so that more than the wanted number may be held out.
+    """
+    n_units, units = _units(task)
     share = isinstance(calibration_size, float | np.floating)
     size = max(1, round(calibration_size * n_units)) if share else int(calibration_size)
     if size >= n_units:
         advice = f"use more {units}, or a fitted model in a FrozenEstimator"
         got = f"{size} of n_{'samples' if task.groups is None else units}={n_units}"
         raise InvalidValueError("calibration_size", "leave rows to train on", got=got, advice=advice)
-    return np.flatnonzero(place >= size), np.flatnonzero(place < size)
+    if task.moments is None:
+        place = _random_order(task)
+        return np.flatnonzero(place >= size), np.flatnonzero(place < size)
+    late = _of_latest(task.moments, task.groups, size)
+    if late.all():
+        rule, got = "leave rows to train on, with all rows of one moment held out together", "no earlier moment"
+        raise InvalidValueError("calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times")
+    return np.flatnonzero(~late), np.flatnonzero(late)
+
+
+def _of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
+    """Whether each row is one of the last ones, or its group one of the last groups."""
+    if groups is None:
+        return np.asarray(moments >= np.sort(moments)[-size])
+    _, number = np.unique(groups, return_inverse=True)
+    last = np.zeros(int(number.max()) + 1, dtype=np.intp)
+    np.maximum.at(last, number, moments)
+    return np.asarray(last >= np.sort(last)[-size])[number]
 
 
 def _random_order(task: Task) -> IndexArray:

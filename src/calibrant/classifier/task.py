@@ -25,6 +25,7 @@ class Task:
     to_model: dict[str, Any]
     to_calibrator: dict[str, Any]
     groups: Keys | None  # a key for each row
+    moments: IndexArray | None  # the rank of each row's time, where the last rows are held out
     generator: np.random.Generator
 
     @property
