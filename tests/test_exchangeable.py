@@ -8,7 +8,7 @@ from scipy import stats
 
 from calibrant import check_exchangeable, scored
 from calibrant._exchangeable import bets
-from calibrant._exchangeable.order import read_times
+from calibrant._exchangeable.order import periods, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values, smaller_before
 from calibrant._exchangeable.report import KINDS
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -221,3 +221,17 @@ def test_data_drawn_with_the_same_seed_are_not_sorted_by_their_own_ties():
     rng = np.random.default_rng(0)
     scores = rng.random(2_000)
     assert not check_exchangeable(scores, rng.random(2_000) < scores, time=np.zeros(2_000), random_state=0).alarm
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "unit"),
+    [
+        ("2024-01-30", "2024-02-02", "month"),
+        ("2024-01-30", "2024-01-31", "day"),
+        ("2001-01-01", "2024-01-01", "year"),
+    ],
+)
+def test_periods_are_months_where_that_gives_some(first, last, unit):
+    names, name = periods(np.array([first, last], dtype="datetime64[s]"))
+    assert name == unit
+    assert names[0] < names[1]

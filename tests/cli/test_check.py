@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import check_exchangeable
+from calibrant import audit, check_exchangeable
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -101,3 +101,44 @@ def test_one_class_few_rows_and_pending_labels(tmp_path: Path, calibrant: Any) -
     assert "--classes 0,1" in one.err
     answer = calibrant("check", path, *COLUMNS, "--skip-missing", "--classes", "0,1", "--json").json
     assert (answer["rows"], answer["skipped_rows"], answer["alarm"]) == (9, 1, False)
+
+
+class TestAuditByMonth:
+    def test_each_month_is_audited_within_one_budget_and_drawn_in_order(self, drift: Path, calibrant: Any) -> None:
+        page = drift.with_name("audit.html")
+        answer = calibrant("audit", drift, *COLUMNS, "--time", "day", "-o", page, "--json").json
+        table = pq.read_table(drift)
+        month = table["day"].to_numpy().astype("datetime64[M]").astype(str)
+        labels = table["y"].to_numpy(zero_copy_only=False)
+        expected = audit(labels, table["p"].to_numpy(), segments=month)
+        assert answer["lower_bound"] == expected.lower_bound
+        assert answer["within_segments"]["lower_bound"] == expected.within_segments.lower_bound
+        text = page.read_text()
+        assert "By month" in text
+        assert "of 2 months" in text
+        assert text.index('<h3 title="2024-01">') < text.index('<h3 title="2024-02">')
+        assert "largest error first" not in text
+
+    def test_skipped_rows_are_told(self, tmp_path: Path, calibrant: Any) -> None:
+        path = tmp_path / "few.csv"
+        rows = [f"0.{row % 9},{row % 2},{2020 + row % 3}" for row in range(60)]
+        path.write_text("p,y,t\n" + "\n".join(rows) + "\n0.5,,2021\n")
+        answer = calibrant("audit", path, *COLUMNS, "--time", "t", "--skip-missing", "--json").json
+        assert (answer["rows"], answer["skipped_rows"]) == (60, 1)
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            (("--segment", "s"), "be left out with --segment"),
+            ((), "at most 60 values"),
+            (("--time", "tt"), "be in the"),
+        ],
+    )
+    def test_what_cannot_be_audited_by_month_is_refused(
+        self, more: tuple[str, ...], words: str, tmp_path: Path, calibrant: Any
+    ) -> None:
+        path = tmp_path / "few.csv"
+        path.write_text("p,y,t,s\n" + "\n".join(f"0.{row % 9},{row % 2},{row / 7},a" for row in range(60)) + "\n")
+        answer = calibrant("audit", path, *COLUMNS, "--time", "t", *more)
+        assert answer.code == 2
+        assert words in answer.err

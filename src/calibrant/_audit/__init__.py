@@ -167,8 +167,9 @@ def audit(
         rows = read_forecasts(y, scores, pos_label, classes, segments, **beside)
         return _audit_units(rows, weight_bound, max_group_size, n_bins, tolerance, confidence_level)
     if isinstance(y, ScoredData):
-        check_nothing_beside(scores=scores, segments=segments)
         n_skipped = y.skipped_rows()
+    if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
+        check_nothing_beside(scores=scores, segments=segments)
         members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     else:
         members = _members(read_forecasts(y, scores, pos_label, classes, segments))

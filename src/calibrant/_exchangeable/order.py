@@ -12,6 +12,7 @@ from calibrant._text import shown
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
+_MOST_PERIODS = 60
 _RULE = "hold numbers, dates, or text of ISO 8601 dates such as 2024-01-31"
 
 
@@ -77,6 +78,25 @@ def _is_date(entry: Any) -> bool:
     except (ValueError, TypeError):
         return False
     return True
+
+
+def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    """The period of each time, and what a period is: months of dates, or days, years; numbers as they are, if few.
+
+    >>> names, period = periods(np.array(["2024-01-31", "2024-02-01"], dtype="datetime64[D]"))
+    >>> names.tolist(), period
+    (['2024-01', '2024-02'], 'month')
+    """
+    if times.dtype.kind != "M":
+        found = np.unique(times)
+        if found.size > _MOST_PERIODS or not (found == np.floor(found)).all():
+            rule = f"be dates, or whole numbers with at most {_MOST_PERIODS} values such as months"
+            raise InvalidValueError("time", rule, got=f"{found.size:,} values")
+        return times.astype(np.int64), "period"
+    months = times.astype("datetime64[M]")
+    n_months = int((months.max() - months.min()).astype(np.int64)) + 1
+    unit, name = ("D", "day") if n_months == 1 else ("M", "month") if n_months <= _MOST_PERIODS else ("Y", "year")
+    return times.astype(f"datetime64[{unit}]").astype(str), name
 
 
 def in_order(n_rows: int, times: NDArray[Any] | None, rng: np.random.Generator) -> IndexArray:

@@ -25,6 +25,7 @@ _MOST_ROWS = 1_000_000
 @option.command("Is the model calibrated? What is proved.")
 @option.data
 @option.columns
+@option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")
 @option.skip_missing
 @option.confidence(0.95)
 @option.bins("Number of bins at the finest resolution.")
@@ -57,6 +58,7 @@ def command(**options: Any) -> int:
     calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
     calibrant audit scores.parquet --score p --label y --segment region
     calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
+    calibrant audit scores.csv --score p --label y --time day -o audit.html    # month by month
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
     calibrant audit scores.csv --score p --label y --check --tolerance 0.01    # only if off by more than 0.01
     """
@@ -71,15 +73,18 @@ def command(**options: Any) -> int:
         raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
     if options["grade"] is not None and not options["full"]:
         raise RefusedError("--grade", "go with --full, which adds the table of grades")
+    if options["time"] is not None and options["segment"] is not None:
+        raise RefusedError("--time", "be left out with --segment, as the months are the segments then")
     model = None if options["model"] is None else read_model(options["model"])
     with labelled(options, "segment") as (source, data, labels):
         if model is not None:
             check_columns(model, data.columns.named)
-        found = _audit(data, labels, options)
+        dated, period = (data, None) if options["time"] is None else _by_period(data, labels, options["time"])
+        found = _audit(dated, labels, options)
         signs = signs_of(data, labels, options)
         table = _validated(source, labels, options) if options["full"] else None
         if output is not None:
-            page = _report(found, data, source, labels, options["title"], model, table)
+            page = _report(found, data, source, labels, options["title"], model, table, period)
             write_file(page.encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         promised = None if model is None else promise_json(model.calibrator)
@@ -110,6 +115,17 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
         raise
+
+
+def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str]:
+    """The rows in memory, with their months as segments; and what a period is."""
+    from calibrant._exchangeable.order import periods, read_times
+    from calibrant.partition.segments import segment_kinds
+    from calibrant.rows.columns import column_of
+
+    read = data.with_classes(**labels).collect()
+    names, period = periods(read_times(column_of(data, time, "time"), len(read)))
+    return read.in_segments(*segment_kinds(names)), period
 
 
 def _validated(source: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -204,7 +220,14 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
 
 
 def _report(
-    found: Any, data: Any, source: Any, labels: dict[str, Any], title: str | None, model: Any, table: Any
+    found: Any,
+    data: Any,
+    source: Any,
+    labels: dict[str, Any],
+    title: str | None,
+    model: Any,
+    table: Any,
+    period: str | None,
 ) -> str:
     from calibrant.partition import Partition
     from calibrant.rows.fingerprint import fingerprint
@@ -222,5 +245,5 @@ def _report(
         "fingerprint": str(fingerprint(data)),
     }
     calibrator = None if model is None else model.calibrator
-    title = title or f"Audit of {shown}"
-    return render_report(found, calibrator, title=title, source=facts, histogram=histogram, validation=table)
+    settings = {"title": title or f"Audit of {shown}", "source": facts, "histogram": histogram}
+    return render_report(found, calibrator, **settings, validation=table, period=period)

@@ -46,6 +46,7 @@ def render_report(
     histogram: Tally | None = None,
     audit_after: Audit | None = None,
     validation: Validation | None = None,
+    period: str | None = None,
 ) -> str:
     """Return the report as the text of one HTML page, which loads nothing from other places.
 
@@ -70,6 +71,8 @@ def render_report(
         Audit of the calibrated scores, on rows that the calibrator was not fitted on.
     validation : Validation, default=None
         The table of validators, from `calibrant.validate`.
+    period : str, default=None
+        What the segments of the audit are, such as "month", where they are periods of time: they are shown in order.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def render_report(
     >>> "somewhere they are off by at least 0.17" in page
     True
     """
-    inputs = _checked(audit, calibrator, title, source, histogram, audit_after, validation)
+    inputs = _checked(audit, calibrator, title, source, histogram, audit_after, validation, period)
     template = _template()
     style, script = _asset("style.css"), _asset("hover.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -108,6 +111,7 @@ def write_report(
     histogram: Tally | None = None,
     audit_after: Audit | None = None,
     validation: Validation | None = None,
+    period: str | None = None,
 ) -> Path:
     """Write the report to a file, completely or not at all, and return its path; see `render_report`.
 
@@ -115,7 +119,7 @@ def write_report(
     ----------
     path : path
         Where to write the HTML file; an existing file is replaced.
-    audit, calibrator, title, source, histogram, audit_after, validation
+    audit, calibrator, title, source, histogram, audit_after, validation, period
         As in `render_report`.
 
     Returns
@@ -142,17 +146,26 @@ def write_report(
         histogram=histogram,
         audit_after=audit_after,
         validation=validation,
+        period=period,
     )
     write_file(page.encode(), path, overwrite=True)
     return Path(path)
 
 
 def _checked(
-    audit: Any, calibrator: Any, title: Any, source: Any, histogram: Any, audit_after: Any, validation: Any
+    audit: Any,
+    calibrator: Any,
+    title: Any,
+    source: Any,
+    histogram: Any,
+    audit_after: Any,
+    validation: Any,
+    period: Any,
 ) -> Inputs:
     for name, value, kind, rule in (
         ("audit_after", audit_after, Audit, "be an Audit, from calibrant.audit, or None"),
         ("title", title, str, "be text, or None"),
+        ("period", period, str, "be text, such as 'month', or None"),
         ("source", source, Mapping, "be a mapping from names to facts, or None"),
         ("histogram", histogram, Tally, "be a Tally, or None"),
         ("validation", validation, Validation, "be a Validation, from calibrant.validate, or None"),
@@ -173,7 +186,7 @@ def _checked(
     ):
         rule = f"be a Tally over Partition.fixed_width({histogram.n_regions})"
         raise InvalidValueError("histogram", rule, got="one over other regions")
-    return Inputs(audit, calibrator, title, source or {}, histogram, audit_after, validation)
+    return Inputs(audit, calibrator, title, source or {}, histogram, audit_after, validation, period)
 
 
 def _template() -> "Template":

@@ -53,6 +53,7 @@ class Inputs:
     histogram: Tally | None
     audit_after: Audit | None
     validation: Validation | None = None
+    period: str | None = None
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee | None:
@@ -76,8 +77,10 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "after_table": _promise_table(guarantee, sizes.table_rows) if isinstance(guarantee, Guarantee) else None,
         "confidence": percent(audit.confidence_level),
         "promise_confidence": percent(guarantee.confidence_level) if isinstance(guarantee, Guarantee) else "",
-        "segments": segments_section(audit, most_rows=sizes.segments, most_figures=sizes.small_figures),
         "at_single_scores": None if audit.at_single_scores is None else wording.sentence(audit.at_single_scores),
+        "segments": segments_section(
+            audit, most_rows=sizes.segments, most_figures=sizes.small_figures, period=inputs.period
+        ),
         "validation": None if inputs.validation is None else _validation_texts(inputs.validation, sizes.segments),
         "proved": wording.proved(audit, guarantee, after),
         "assumed": wording.assumed(audit, guarantee),

@@ -41,6 +41,13 @@ class Segments(Shown):
     n_found: int
     ticks: tuple[Tick, ...]
     figures: tuple[Figure, ...]
+    period: str | None  # what a segment is, where segments are periods of time
+    first_figure: int  # the row of the first segment that is drawn
+
+    @property
+    def noun(self) -> str:
+        """What a segment is called."""
+        return self.period or "segment"
 
 
 def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArray:
@@ -53,16 +60,21 @@ def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArr
     return int(block.start) + np.flatnonzero(levels == chosen)
 
 
-def segments_section(audit: Audit, *, most_rows: int, most_figures: int) -> Segments | None:
-    """Collect what is shown of the segments; None where there are none."""
+def segments_section(audit: Audit, *, most_rows: int, most_figures: int, period: str | None = None) -> Segments | None:
+    """Collect what is shown of the segments; None where there are none.
+
+    Periods of time stay in their order, and the last ones are drawn.
+    """
     if not audit.by_segment:
         return None
     table = audit.table
     found = {finding.segment: finding for finding in audit.findings}
     order = {segment: place for place, segment in enumerate(found)}
     groups = [(table.segment[block.start], block) for block in table.blocks[1:]]
-    groups.sort(key=lambda group: (order.get(group[0], len(order)), -int(table.counts[group[1].start])))
-    shown = groups[:most_rows]
+    if period is None:
+        groups.sort(key=lambda group: (order.get(group[0], len(order)), -int(table.counts[group[1].start])))
+    shown = groups[:most_rows] if period is None else groups[-most_rows:]
+    start = 0 if period is None else max(len(shown) - most_figures, 0)
     first = np.array([block.start for _, block in shown])
     scale = limits_of(np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist())
     axis = Axis(*scale, 4.0, _BAR - 4.0)
@@ -71,7 +83,9 @@ def segments_section(audit: Audit, *, most_rows: int, most_figures: int) -> Segm
         total=len(groups),
         n_found=sum(segment in found for segment, _ in groups),
         ticks=(Tick(axis.start, f"{scale[0]:g}"), Tick(axis.end, f"{scale[1]:g}")),
-        figures=_figures(audit, [block for _, block in groups[:most_figures]]),
+        figures=_figures(audit, [block for _, block in shown[start : start + most_figures]]),
+        period=period,
+        first_figure=start,
     )
 
 
