@@ -23,6 +23,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import RowFacts
+from calibrant.rows.reader import refuse_groups
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
@@ -183,7 +184,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         self
         """
         self._check_parameters()
-        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label)
+        refuse_groups(data, type(self).__name__)
+        rows = data.collect()
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2

@@ -27,7 +27,7 @@ from calibrant._params import (
 )
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, Seed
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee import VALUES
 from calibrant.intervals import METHODS
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
@@ -40,6 +40,7 @@ from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.ranks import MovedRowsError
 from calibrant.rows.reach import Reach
+from calibrant.rows.reader import refuse_groups
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
@@ -199,13 +200,6 @@ def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *
         return binned
     drawn_by = binned.facts.drawn_by or (data.facts(drawn=True).drawn_by if drawn else None)
     return binned._replace(facts=replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled), whole=whole)
-
-
-def refuse_groups(data: ScoredData, name: str) -> None:
-    """Refuse rows with groups, for a calibrator whose promise needs independent rows."""
-    if data.columns.group is not None:
-        advice = "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group"
-        raise InvalidTypeError("groups", f"be None for {name}, whose rows must be independent", advice=advice)
 
 
 def _chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> _Segments | None:

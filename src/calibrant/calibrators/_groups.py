@@ -70,6 +70,8 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
     the largest size among the counted groups is no limit on the size of a new group.
     """
     settings._check_group_interval()
+    if data.columns.weight is not None:
+        raise InvalidValueError("weight", "be None where rows have groups", got=repr(data.columns.weight))
     seed = seed_of(settings.random_state)
     if isinstance(settings.min_rows, int):
         advice = ("name the segments with ", Setting("keep_segments"))

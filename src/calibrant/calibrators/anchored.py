@@ -107,6 +107,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may have only one of them.
+    max_group_size, group_target
+        With `groups`, as in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the split, and of what is drawn with weights.
     n_jobs : int or None, default=None
@@ -143,6 +145,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     bound D_b, each row is kept with probability w / weight_bound: the rows kept are independent draws from the weighted
     population, and h_b is the average over them. The curve is fitted to rows repeated by their weight, rounded at
     random to whole numbers. Nothing is said of masses.
+
+    With `groups`, D_b is a limit for rows of whole groups (`calibrant.intervals.groups.group_distance`), and nothing is
+    said of masses.
 
     The error budget: 5 % for limits on mass; of the rest, a tenth for D_b and the others for the rates.
 

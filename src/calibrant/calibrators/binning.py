@@ -65,7 +65,8 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
         is counted too. If some do, these rows and some more only cut the edges. With segments, each segment has its
         look. With `sample_weight` there is no look, and the edges are order statistics of all rows. None takes order
         statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores without ties
-        (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the edges.
+        (see `Partition.uniform_mass`). A fraction, or a number, of rows drawn at random only cut the edges. With
+        `groups`, "auto", a fraction or a number draws whole groups, which only cut the edges.
     score_range : (float, float), default=None
         Range of fixed-width bins; None is (0, 1).
     partition : Partition, default=None
@@ -84,6 +85,12 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
+    max_group_size : int or None, default=None
+        With `groups`: a group counts as at most so many rows in a bin. None takes the largest number of rows that a
+        group set aside has in a bin. The largest among the counted groups would not do: it misses rare giants.
+    group_target : {"rows", "groups"}, default="rows"
+        With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every group
+        counts the same however many rows it has.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the look and of the split, and of the order of weighted rows. The same rows in the same order give the
         same draw wherever they are; None draws afresh.
@@ -105,6 +112,9 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
 
     Notes
     -----
+    With `groups` the interval is found by bets on the sums of whole groups (`calibrant.intervals.groups`), with all of
+    the error budget: nothing is said of masses. "jeffreys" counts the rows of a bin divided by its design effect.
+
     With `importance_weight` the rate of a bin is E[w Y] / E[w], that of the population in which each row counts by its
     weight. Its interval is found by bets on the rows (`calibrant.intervals.shift`), and all of the error budget goes to
     it: nothing is said of masses. "jeffreys" counts the rows of a bin as (sum of w)^2 / (sum of w^2) rows.

@@ -18,6 +18,7 @@ from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.reader import refuse_groups
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
@@ -104,7 +105,9 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label)
+        refuse_groups(data, type(self).__name__)
+        rows = data.collect()
         _, fold = segment_kinds(folds)
         if len(fold) != len(rows):
             raise InvalidValueError("folds", f"have one entry per score, {len(rows):,}", got=f"{len(fold):,}")

@@ -20,6 +20,7 @@ from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.reach import Reach
+from calibrant.rows.reader import refuse_groups
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
@@ -94,6 +95,8 @@ class CurveCalibrator(ScoreCalibrator):
             sample_weight=sample_weight,
             importance_weight=importance_weight,
         )
+        if not self._takes_weights:
+            refuse_groups(data, type(self).__name__)
         weighted, rows = has_weights(data), data.collect()
         self._check_scores(rows.scores)
         repeats: IntArray | FloatArray | None = rows.repeats

@@ -134,6 +134,7 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         *,
         sample_weight: ArrayLike | None = None,
         importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the base map on a random part of the rows, cut and count bins of its output on the others.
 
@@ -148,6 +149,8 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
             Must be None: nothing says which copies of a row fit the map and which are counted.
         importance_weight : array-like of shape (n,), optional
             As in `BinningCalibrator.fit`, for the map and for the bins; set `weight_bound` too.
+        groups : array-like of shape (n,), optional
+            As in `BinningCalibrator.fit`. `split` then draws whole groups.
 
         Returns
         -------
@@ -158,7 +161,12 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
             rule = ("be None where rows are split by ", Setting("split"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
         rows = read_rows(
-            scores, y, classes=self.classes, pos_label=self.pos_label, importance_weight=importance_weight
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            importance_weight=importance_weight,
+            groups=groups,
         ).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
@@ -168,6 +176,8 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         to_fit, to_count = (
             {} if rows.weights is None else {"importance_weight": rows.weights[part]} for part in (fits, ~fits)
         )
+        if rows.groups is not None:
+            to_count["groups"] = rows.groups.row_keys[~fits]
         if rows.weights is not None:
             checked_bound(rows.weights, self.weight_bound)
         base.fit(rows.scores[fits], rows.codes[fits], **to_fit)
@@ -194,7 +204,7 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
 
     def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
-        self.base_, self._weighted = base, binned._weighted
+        self.base_, self._weighted, self._design = base, binned._weighted, binned._design
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     def _mapped(self, scores: ArrayLike) -> FloatArray:

@@ -17,6 +17,7 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, merged
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData
+from calibrant.rows.reader import refuse_groups
 from calibrant.tally import Tally
 
 _VENN = (
@@ -114,6 +115,8 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
+        if isinstance(scores, ScoredData):
+            refuse_groups(scores, type(self).__name__)
         binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
         self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
         self.score_range_seen_ = binned.score_range_seen_

@@ -48,11 +48,12 @@ class ClassWiseGuarantee:
         worst = max(self.guarantees, key=lambda label: self.guarantees[label].epsilon)
         averaged = self.guarantees[worst].statement.claim is Claim.AVERAGE
         value = "average predicted probability" if averaged else "predicted probability"
+        drawn = "rows" if self.guarantees[worst].statement.groups is None else "groups"
         return (
-            f"With {percent(self.confidence_level)} confidence over the draw of the calibration rows, for all "
+            f"With {percent(self.confidence_level)} confidence over the draw of the calibration {drawn}, for all "
             f"{len(self.guarantees)} classes and in all their bins at once, the true rate of the class is within "
             f"{upper(self.epsilon)} of the {value} (class {worst!r} has the widest bin), whatever the "
-            "distribution of the data, as long as future rows are drawn like the calibration rows."
+            f"distribution of the data, as long as future {drawn} are drawn like the calibration {drawn}."
         )
 
 
@@ -113,7 +114,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     calibrators_: tuple[OneClass, ...]
     guarantee_: ClassWiseGuarantee
 
-    def fit(self, scores: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, scores: ArrayLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
         """Calibrate each column of scores against whether the label is that column's class.
 
         Parameters
@@ -122,6 +123,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
         y : array-like of shape (n,)
             Their labels.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, as in `AnchoredCalibrator.fit`.
 
         Returns
         -------
@@ -130,7 +133,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         columns, label, classes = self._checked(scores, y)
         level = self._level(classes.size)
         fitted = [
-            self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8)) for k in range(classes.size)
+            self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8), groups=groups)
+            for k in range(classes.size)
         ]
         self._set_calibrators(tuple(fitted), classes)
         name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)

@@ -87,3 +87,10 @@ def check_nothing_beside(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
             raise InvalidTypeError(name, "be None beside scored data", advice="name its column in scored(...) instead")
+
+
+def refuse_groups(data: ScoredData, name: str) -> None:
+    """Refuse rows with groups, for a calibrator whose promise needs independent rows."""
+    if data.columns.group is not None:
+        advice = "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group"
+        raise InvalidTypeError("groups", f"be None for {name}, whose rows must be independent", advice=advice)

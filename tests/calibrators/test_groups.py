@@ -1,0 +1,163 @@
+"""`groups=` in `fit`: bad input, giants, model files, merged tallies, and who refuses groups."""
+
+import json
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    ClassWiseCalibrator,
+    ConformalSets,
+    OnlineCalibrator,
+    Partition,
+    ScalingBinningCalibrator,
+    ShiftCalibrator,
+    VennAbersCalibrator,
+    VennBinningCalibrator,
+    scored,
+)
+from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.rows import read_rows
+
+CALIBRATORS = [BinningCalibrator(3), AnchoredCalibrator(n_bins=3), ScalingBinningCalibrator(n_bins=3)]
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(400), 5)
+    scores = rng.uniform(size=2000)
+    return scores, (rng.uniform(size=2000) < scores).astype(int), groups
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=lambda found: type(found).__name__)
+def test_a_model_file_keeps_the_promise(rows, calibrator):
+    scores, y, groups = rows
+    fitted = calibrator.fit(scores, y, groups=groups)
+    read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert str(read.guarantee_) == str(fitted.guarantee_)
+    assert "rows of new groups" in fitted.guarantee_.sentence()
+    assert read.guarantee_.design_effect == fitted.guarantee_.design_effect
+    assert read.predict_interval(scores[:50]).tolist() == fitted.predict_interval(scores[:50]).tolist()
+
+
+@pytest.mark.parametrize("calibrator", CALIBRATORS[:2], ids=lambda found: type(found).__name__)
+def test_neither_the_order_of_rows_nor_the_kind_of_labels_matters(rows, calibrator):
+    scores, y, groups = rows
+    first = calibrator.fit(scores, y, groups=groups).guarantee_
+    order = np.random.default_rng(1).permutation(len(y))
+    again = calibrator.fit(scores[order], y[order], groups=groups[order].astype(object)).guarantee_
+    assert str(again) == str(first)
+    assert again.lower.tolist() == first.lower.tolist()
+
+
+def test_every_row_its_own_group_is_the_fit_without_groups(rows):
+    scores, y, _ = rows
+    for kind in (BinningCalibrator, AnchoredCalibrator):
+        plain, alone = kind().fit(scores, y), kind(max_group_size=1).fit(scores, y, groups=np.arange(len(y)))
+        assert str(plain.guarantee_) == str(alone.guarantee_)
+        not_said = kind().fit(scores, y, groups=np.arange(len(y)))
+        assert not_said.guarantee_.statement.groups.max_size == 1
+
+
+def test_merged_tallies_give_the_same_limits(rows):
+    scores, y, groups = rows
+    bins = Partition.fixed_width(3)
+    whole = BinningCalibrator(partition=bins, max_group_size=5).fit(scores, y, groups=groups)
+    parts = [groups % 2 == k for k in (0, 1)]
+    tallies = [read_rows(scores[part], y[part], groups=groups[part]).tally(bins)[0] for part in parts]
+    merged = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], max_group_size=5)
+    assert merged.guarantee_.lower.tolist() == whole.guarantee_.lower.tolist()
+    with pytest.raises(InvalidValueError, match="max_group_size must be given with a tally of groups"):
+        BinningCalibrator.from_tally(bins, tallies[0])
+
+
+def test_one_group_is_refused_or_says_nothing():
+    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    with pytest.raises(InvalidValueError, match=r"groups must be at least two.* got 1 group"):
+        BinningCalibrator().fit(scores, y, groups=np.zeros(50, int))
+    with pytest.warns(calibrant.errors.WeakGuaranteeWarning, match="Use more groups"):
+        found = BinningCalibrator(1, strategy="uniform", max_group_size=50).fit(scores, y, groups=np.zeros(50, int))
+    assert found.guarantee_.epsilon > 0.45
+    assert found.guarantee_.lower[0] < 0.1
+
+
+def test_a_group_of_a_million_rows_does_no_harm():
+    rng = np.random.default_rng(2)
+    groups = np.concatenate([np.zeros(10**6, int), np.repeat(np.arange(1, 201), 5)])
+    scores, y = rng.uniform(size=groups.size), np.concatenate([np.ones(10**6, int), rng.integers(0, 2, size=1000)])
+    start = time.perf_counter()
+    found = BinningCalibrator(2, max_group_size=5).fit(scores, y, groups=groups).guarantee_
+    assert time.perf_counter() - start < 20
+    assert (found.lower < 0.5).all()
+    assert (found.upper > 0.5).all()
+    assert found.value == pytest.approx(0.5, abs=0.1)  # a million rows count as five
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [([1, 2], "one entry per score"), ([None] * 2000, "missing values"), (["a", 1] * 1000, "of one kind")],
+)
+def test_bad_groups(rows, groups, said):
+    for calibrator in CALIBRATORS:
+        with pytest.raises(CalibrantError, match=said):
+            calibrator.fit(rows[0], rows[1], groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"split": None}, "split must be"),
+        ({"interval": "kl"}, "interval must be left as it is with groups"),
+        ({"min_rows": 10}, "min_rows must be left as it is"),
+        ({"max_group_size": 0}, "max_group_size must be"),
+        ({"group_target": "people"}, "group_target must be"),
+    ],
+)
+def test_parameters_that_do_not_go_with_groups(rows, parameters, said):
+    scores, y, groups = rows
+    with pytest.raises(CalibrantError, match=said):
+        BinningCalibrator(**parameters).fit(scores, y, groups=groups)
+
+
+def test_promises_about_independent_rows_refuse_groups(rows):
+    scores, y, groups = rows
+    data = read_rows(scores, y, groups=groups)
+    for calibrator in (VennBinningCalibrator(), ConformalSets(), VennAbersCalibrator(), OnlineCalibrator()):
+        with pytest.raises(InvalidTypeError, match=r"whose rows must be independent.*keep one row of each group"):
+            (calibrator.partial_fit if isinstance(calibrator, OnlineCalibrator) else calibrator.fit)(data)
+    with pytest.raises(CalibrantError, match="ShiftCalibrator, whose rows"):
+        ShiftCalibrator().fit(replace(data, weights=np.ones(len(y))))
+    with pytest.raises(CalibrantError, match="weight must be None where rows have groups"):
+        BinningCalibrator().fit(replace(data, weights=np.ones(len(y))))
+
+
+def test_segments_and_groups(rows):
+    scores, y, groups = rows
+    segments = np.where(np.arange(len(y)) % 3 == 0, "a", "b")
+    found = BinningCalibrator(2).fit(scores, y, segments=segments, groups=groups)
+    assert found.partition_.n_regions == 4
+    one = BinningCalibrator(2, keep_segments=["a"]).fit(scores, y, segments=segments, groups=groups)
+    assert one.partition_.n_regions == 4
+
+
+def test_classes_of_new_groups(rows):
+    scores, _, groups = rows
+    label = np.random.default_rng(3).integers(0, 3, size=len(groups))
+    columns = np.column_stack([scores, 1 - scores, scores / 2])
+    found = ClassWiseCalibrator(2).fit(columns, label, groups=groups)
+    assert "calibration groups" in str(found.guarantee_)
+    assert str(ClassWiseCalibrator.from_dict(found.to_dict()).guarantee_) == str(found.guarantee_)
+
+
+def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
+    pytest.importorskip("pyarrow")
+    scores, y, groups = rows
+    data = scored({"p": scores, "y": y, "customer": groups}, score="p", label="y", group="customer")
+    for kind in (BinningCalibrator, AnchoredCalibrator):
+        assert str(kind().fit(data).guarantee_) == str(kind().fit(scores, y, groups=groups).guarantee_)
