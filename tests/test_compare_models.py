@@ -197,3 +197,13 @@ def test_a_sequence_knows_its_models() -> None:
     with pytest.raises(TypeError, match="models must be names of models"):
         SequentialModelComparison("ab")
     assert race.result().verdict == "the data cannot tell 'a' from 'b'"
+    state = race.update([0, 1], {"a": [0.1, 0.2], "b": [0.2, 0.3]}).to_dict()
+    for broken in (
+        {"gamblers": state["gamblers"][:1]},
+        {"gamblers": 3},
+        {"sums": [1.0]},
+        {"totals": "no"},
+        {"rows": -1},
+    ):
+        with pytest.raises((ValueError, TypeError), match=f"{next(iter(broken))} must"):
+            SequentialModelComparison.from_dict(state | broken)

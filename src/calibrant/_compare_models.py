@@ -12,7 +12,7 @@ from calibrant import _numbers
 from calibrant._input import shown
 from calibrant._optional import pandas
 from calibrant._params import CLIP, as_generator, check_state, error_budget
-from calibrant._state import read_count
+from calibrant._state import read_count, read_numbers
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.bounded_mean import betting_mean
@@ -431,15 +431,13 @@ class SequentialModelComparison:
         check_state(state, ("models", "confidence_level", "clip", "rows", "totals", "sums", "gamblers"))
         race = cls(state["models"], confidence_level=state["confidence_level"], clip=state["clip"])
         race.n_rows = read_count(state, "rows")
-        race._totals = [float(total) for total in state["totals"]]
-        race._gamblers = [
-            Gamblers.from_dict(one, race.n_rows, float(k), _grid())
-            for one, k in zip(state["gamblers"], state["sums"], strict=True)
-        ]
-        if not len(race._totals) == len(race._gamblers) == len(race._kinds):
-            raise InvalidValueError(
-                "gamblers", "be one pair for each pair of models and loss", got=shown(len(race._gamblers))
-            )
+        size, saved = len(race._kinds), state["gamblers"]
+        if not isinstance(saved, list | tuple) or len(saved) != size:
+            raise InvalidValueError("gamblers", "be one entry for each pair of models and loss", got=shown(saved))
+        race._totals = read_numbers(state["totals"], "totals", size=size).tolist()
+        sums = read_numbers(state["sums"], "sums", size=size, low=0.0).tolist()
+        grid = _grid()
+        race._gamblers = [Gamblers.from_dict(one, race.n_rows, k, grid) for one, k in zip(saved, sums, strict=True)]
         return race
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.intervals import METHODS, Interval, blaker, clopper_pearson, get_method, umd
+from calibrant.intervals.non_identical import non_identical
 from calibrant.tally import Tally
 
 ANY_COUNTS = [name for name in METHODS if name != "umd"]
@@ -196,3 +197,13 @@ def test_many_regions_at_once():
     positives = rng.binomial(counts, rng.random(5000))
     together = clopper_pearson(Tally.from_counts(counts, positives), 0.1)
     assert np.all(together.lower < together.upper)
+
+
+@pytest.mark.parametrize("tail", [0.25, 0.1, 1e-6])
+def test_limits_for_unlike_labels_are_binomial_but_for_one_count_on_each_side(tail):
+    for n in range(1, 200):
+        k = np.arange(n + 1)
+        unlike, alike = non_identical(n, k, tail), non_identical(n, k, tail, True)
+        np.testing.assert_array_equal(np.delete(unlike.lower, 1), np.delete(alike.lower, 1))
+        np.testing.assert_array_equal(np.delete(unlike.upper, n - 1), np.delete(alike.upper, n - 1))
+        assert unlike.lower[1] <= alike.lower[1]
