@@ -316,11 +316,20 @@ def fitted(calibrator: Any, scores: Any = None, y: Any = None, **options: Any) -
 def expected(calibrator: Any) -> dict[str, np.ndarray]:
     """What it answers when fitted to the data made for it; fitted once for all checks that compare with it."""
     if id(calibrator) not in _EXPECTED:
-        _EXPECTED[id(calibrator)] = answers(fitted(calibrator))
+        _EXPECTED[id(calibrator)] = answers(ready(calibrator))
     return _EXPECTED[id(calibrator)]
 
 
-_EXPECTED: dict[int, dict[str, np.ndarray]] = {}  # every calibrator of the lists lives as long as the tests
+def ready(calibrator: Any) -> Any:
+    """Fitted to the data made for it, once for all checks that only ask it."""
+    if id(calibrator) not in _READY:
+        _READY[id(calibrator)] = fitted(calibrator)
+    return _READY[id(calibrator)]
+
+
+# every calibrator of the lists lives as long as the tests
+_EXPECTED: dict[int, dict[str, np.ndarray]] = {}
+_READY: dict[int, Any] = {}
 
 
 def assert_fits_same(calibrator: Any, *variants: tuple[Any, Any], **options: Any) -> None:
@@ -465,7 +474,7 @@ def _ordered(labels: np.ndarray) -> pd.Series:
 
 @check()
 def check_clone_has_equal_parameters_and_no_fitted_state(calibrator: Any) -> None:
-    copied = clone(fitted(calibrator))
+    copied = clone(ready(calibrator))
     assert repr(copied.get_params()) == repr(calibrator.get_params())
     try:
         getattr(copied, predictions(copied)[0])(probe(copied))
@@ -508,7 +517,7 @@ def check_fit_returns_self(calibrator: Any) -> None:
 
 @check()
 def check_everything_learned_ends_in_an_underscore_or_begins_with_one(calibrator: Any) -> None:
-    learned = vars(fitted(calibrator)).keys() - vars(clone(calibrator)).keys()
+    learned = vars(ready(calibrator)).keys() - vars(clone(calibrator)).keys()
     assert learned
     assert all(name.endswith("_") or name.startswith("_") for name in learned)
 
@@ -555,14 +564,14 @@ def check_predict_before_fit_raises_not_fitted(calibrator: Any) -> None:
 
 @check()
 def check_pickle_round_trip_answers_the_same(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         assert_same(answers(pickle.loads(pickle.dumps(model, protocol))), answers(model))
 
 
 @check("json")
 def check_json_round_trip_answers_the_same(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     text = json.dumps(model.to_dict(), allow_nan=False)
     restored = type(calibrator).from_dict(json.loads(text))
     assert_same(answers(restored), answers(model))
@@ -572,7 +581,7 @@ def check_json_round_trip_answers_the_same(calibrator: Any) -> None:
 
 @check()
 def check_deep_copy_answers_the_same_and_is_independent(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     before = answers(model)
     copied = copy.deepcopy(model)
     assert_same(answers(copied), before)
@@ -582,7 +591,7 @@ def check_deep_copy_answers_the_same_and_is_independent(calibrator: Any) -> None
 
 @check()
 def check_repr_shows_the_class_and_can_be_made(calibrator: Any) -> None:
-    assert repr(fitted(calibrator)).startswith(type(calibrator).__name__)
+    assert repr(ready(calibrator)).startswith(type(calibrator).__name__)
 
 
 # Nothing of the caller's is touched
@@ -667,7 +676,7 @@ def check_float32_scores_are_compared_in_float64(calibrator: Any) -> None:
     scores, y = make_data()
     single = scores.astype(np.float32)
     assert_fits_same(calibrator, (single.astype(np.float64), y), (single, y))
-    model = fitted(calibrator)
+    model = ready(calibrator)
     assert_same(answers(model, single), answers(model, single.astype(np.float64)))
 
 
@@ -692,7 +701,7 @@ def check_probability_columns_equal_the_positive_column(calibrator: Any) -> None
     scores, y = make_data()
     columns = np.column_stack([1 - scores, scores])
     assert_fits_same(calibrator, (scores, y), (scores[:, None], y), (columns, y))
-    model = fitted(calibrator)
+    model = ready(calibrator)
     assert_same(answers(model, scores), answers(model, columns))
     assert_same(answers(model, scores), answers(model, scores[:, None]))
 
@@ -706,7 +715,7 @@ def check_order_of_calibration_rows_does_not_matter(calibrator: Any) -> None:
 
 @check("labels")  # ratios sum over kernels, whose last bit may depend on how many rows come along
 def check_each_answer_depends_on_its_own_score_alone(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     scores = probe(model)
     together = answers(model, scores)
     order = np.random.default_rng(4).permutation(len(scores))
@@ -756,7 +765,7 @@ def check_number_of_threads_never_changes_an_answer(calibrator: Any) -> None:
 
 @check()
 def check_many_threads_may_predict_at_once(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: answers(model), range(16)):
             assert_same(found, expected(calibrator))
@@ -802,7 +811,7 @@ def check_classes_in_any_order_are_sorted(calibrator: Any) -> None:
 
 @check("scores")
 def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     scores = probe(model)
     values, columns = model.predict(scores), model.predict_proba(scores)
     assert values.shape == scores.shape
@@ -815,7 +824,7 @@ def check_probabilities_have_one_row_per_score_and_add_up_to_one(calibrator: Any
 
 @check("scores")
 def check_empty_batch_gives_an_empty_answer(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     for empty in ([], np.empty(0), np.empty((0, 1)), np.empty((0, 2)), pd.Series([], dtype=float), pl.Series([])):
         assert {name: array.shape for name, array in answers(model, empty).items()} == {
             name: (0,) if name == "predict" else (0, 2) for name in answers(model)
@@ -824,7 +833,7 @@ def check_empty_batch_gives_an_empty_answer(calibrator: Any) -> None:
 
 @check("scores", "interval")
 def check_intervals_lie_in_the_unit_interval_and_hold_the_value(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     lower, upper = model.predict_interval(probe(model)).T
     value = model.predict(probe(model))
     assert (lower >= 0.0).all()
@@ -944,7 +953,7 @@ def check_monotone_rescale_of_scores_changes_nothing(calibrator: Any) -> None:
 
 @check("scores", "ranks only")
 def check_scores_beyond_those_seen_get_the_end_bins(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     low, high = make_data()[0].min(), make_data()[0].max()
     largest = np.finfo(np.float64).max
     warns = nullcontext() if model.score_range_seen_ is None else pytest.warns(CalibrantWarning, match="of one scale")
@@ -978,7 +987,7 @@ def check_fit_and_predict_agree_on_the_side_of_every_edge(calibrator: Any) -> No
 
 @check("scores", "tally")
 def check_prediction_is_the_value_of_the_assigned_region(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     points = probe(model)
     regions = model.partition_.assign(points)
     guarantee = model.guarantee_
@@ -990,7 +999,7 @@ def check_prediction_is_the_value_of_the_assigned_region(calibrator: Any) -> Non
 
 @check("scores", "tally")
 def check_from_tally_equals_fit(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     names = ("interval", "value", "confidence_level")
     params = {name: getattr(calibrator, name) for name in names}
     assert_same(answers(type(calibrator).from_tally(model.partition_, model.tally_, **params)), answers(model))
@@ -999,7 +1008,7 @@ def check_from_tally_equals_fit(calibrator: Any) -> None:
 @check("scores", "tally")
 def check_merged_tallies_equal_one_fit(calibrator: Any) -> None:
     scores, y = make_data()
-    partition = fitted(calibrator).partition_
+    partition = ready(calibrator).partition_
     whole = Tally.from_data(partition, scores, y)
     parts = [
         Tally.from_data(partition, scores[rows], y[rows]) for rows in (slice(0, 7), slice(7, 200), slice(200, None))
@@ -1022,7 +1031,7 @@ def check_region_without_rows_predicts_one_half_and_promises_nothing(calibrator:
 
 @check("scores", "tally")
 def check_every_row_is_counted_once(calibrator: Any) -> None:
-    model = fitted(calibrator)
+    model = ready(calibrator)
     n_cut = 0
     if looks_first(calibrator):
         n_cut = model.guarantee_.statement.looked + model.guarantee_.statement.cutting

@@ -288,6 +288,7 @@ def test_bad_input_is_refused_by_name(arguments: dict, message: str) -> None:
 def test_limits_hold_for_any_unlike_labels(tail: float) -> None:
     # exact miss probabilities by convolution; plain Clopper-Pearson exceeds the tail when all labels but one are sure
     rng = np.random.default_rng(5)
+    limits_of = {n: [non_identical(n, np.arange(n + 1), tail, plain) for plain in (False, True)] for n in range(1, 12)}
     worst = plain_worst = 0.0
     for trial in range(400):
         n = int(rng.integers(1, 12))
@@ -295,8 +296,7 @@ def test_limits_hold_for_any_unlike_labels(tail: float) -> None:
         pmf = np.array([1.0])
         for rate in rates:
             pmf = np.convolve(pmf, [1 - rate, rate])
-        k = np.arange(n + 1)
-        limits, plain = non_identical(n, k, tail), non_identical(n, k, tail, True)
+        limits, plain = limits_of[n]
         worst = max(worst, pmf[rates.mean() > limits.upper].sum(), pmf[rates.mean() < limits.lower].sum())
         plain_worst = max(plain_worst, pmf[rates.mean() > plain.upper].sum())
     assert worst <= tail * (1 + 1e-9)
