@@ -174,3 +174,13 @@ def test_edges_increase(edges) -> None:
     with pytest.raises(ValueError, match="edges must be strictly increasing"):
         Partition.from_edges(edges)
     assert Partition.from_edges(sorted({*edges, 0.9})).n_regions == len({*edges}) + 2
+
+
+def test_segments_with_and_without_a_range_hold_the_scores_within() -> None:
+    ranged, free = Partition.fixed_width(2), Partition.from_edges([0.5])
+    scores = np.array([-1.0, 0.0, 1.0, 2.0])
+    assert ranged.inside(scores, None).tolist() == [False, True, True, False]
+    assert free.inside(scores, None).tolist() == [True] * 4
+    both = Partition.by_segment({"a": ranged, "b": free})
+    assert both.inside(scores, np.array([0, 0, 0, 0])).tolist() == [False, True, True, False]
+    assert both.inside(scores, np.array([1, 1, -1, 1])).tolist() == [True, True, False, True]

@@ -129,7 +129,7 @@ def _opposite_index(k: FloatArray, n: FloatArray, neg_log_p: FloatArray, log_lev
     deviation = np.sqrt(n * p * q)
     normal = float(special.ndtri_exp(log_level))
     guess = np.floor(n * p + normal * deviation + (q - p) * (normal * normal - 1.0) / 6.0)
-    admitted, refused = np.full_like(k, -1.0), np.maximum(k - 1.0, 0.0)
+    admitted, refused = np.full_like(k, -1.0), k - 1.0
     j = np.clip(np.minimum(guess, np.floor(n * p)), 0.0, np.maximum(refused - 1.0, 0.0))
     open_ = np.flatnonzero(refused - admitted > 1.0)
     for _ in range(_MAX_ITERATIONS):

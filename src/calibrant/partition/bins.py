@@ -78,7 +78,7 @@ class Bins(Partition):
         """Whether each row is of a known segment and within its score range; `segment` has the numbers of `numbers`."""
         low, high = self.layout.low, self.layout.high
         number = np.zeros(1, dtype=np.intp) if segment is None else segment
-        if np.isneginf(low).all() and np.isposinf(high).all():
+        if np.isneginf(low).all():  # a range has two ends, or none
             return np.broadcast_to(number >= 0, len(scores))
         doubles = scores.astype(np.float64, copy=False)
         return np.asarray((number >= 0) & (doubles >= low[number]) & (doubles <= high[number]))
