@@ -274,6 +274,45 @@ def test_exports_agree_with_predict_and_refer(arguments, segments):
         assert [row[-1] for row in database.execute(text)] == expected
 
 
+def in_groups(n_groups, size, seed):
+    """Rate = score, and all rows of a group share one uniform number: labels of a group depend on each other."""
+    rng = np.random.default_rng([13, seed])
+    groups = np.repeat(np.arange(n_groups), size)
+    scores = rng.uniform(size=groups.size)
+    return groups, scores, rng.uniform(size=n_groups)[groups] < scores
+
+
+@pytest.mark.slow
+def test_groups_keep_the_precision_where_rows_alone_break_it():
+    broken, alone, found, seeds = 0, 0, 0, 60
+    for seed in range(seeds):
+        groups, scores, y = in_groups(300, 10, seed)
+        cut = threshold(y, scores, precision=0.7, groups=groups, random_state=seed).threshold
+        found += cut is not None
+        broken += cut is not None and (1 + cut) / 2 < 0.7
+        alone += (1 + threshold(y, scores, precision=0.7, random_state=seed).threshold) / 2 < 0.7
+    assert is_kept(broken, seeds)
+    assert not is_kept(alone, seeds)
+    assert found > seeds / 2
+
+
+def test_groups_are_counted_whole_in_segments_and_in_scored_data():
+    pa = pytest.importorskip("pyarrow")
+    groups, scores, y = in_groups(2_000, 3, 0)
+    segments = np.arange(6_000) % 2
+    found = threshold(y, scores, precision=0.7, npv=0.7, groups=groups, segments=segments)
+    assert found.max_group_size == 3
+    assert "A group counts as at most 3 rows." in found.sentence()
+    assert all(cut.threshold is not None for cut in found.cuts)
+    assert Threshold.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    table = pa.table({"p": scores, "y": y, "g": groups, "s": segments})
+    data = scored(table, score="p", label="y", group="g", segment="s")
+    assert threshold(scores=data, precision=0.7, npv=0.7) == found
+    for wrong in ({"recall": 0.9}, {"precision": 0.9, "method": "ranks"}, {"precision": 0.9, "start": 0.9}):
+        with pytest.raises(InvalidTypeError, match="groups must go with precision or npv"):
+            threshold(y, scores, groups=groups, **wrong)
+
+
 def test_ranks_say_what_they_assume():
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
     found = threshold(y, scores, precision=0.8, method="ranks")

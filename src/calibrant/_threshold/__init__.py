@@ -2,12 +2,23 @@
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibrant._numbers import rows as rows_text
-from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Number, Only, RandomState, error_budget
+from calibrant._params import (
+    FRACTION_OR_COUNT,
+    OPEN_UNIT,
+    Choice,
+    Integer,
+    Number,
+    Only,
+    Optional,
+    RandomState,
+    error_budget,
+)
 from calibrant._threshold.result import (
     Cut,
     Measured,
@@ -15,13 +26,25 @@ from calibrant._threshold.result import (
     measured_anywhere,
     measured_at_fixed,
     measured_at_rank,
+    measured_in_groups,
 )
-from calibrant._threshold.search import Confusion, Ladder, candidates, labels_that_would_do, misses_allowed, rows_needed
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, Seed
+from calibrant._threshold.search import (
+    Confusion,
+    GroupLadder,
+    Ladder,
+    candidates,
+    labels_that_would_do,
+    misses_allowed,
+    nested_groups,
+    rows_needed,
+)
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
+from calibrant.intervals.groups import GroupDesign
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.draw import seed_of
 from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Cut", "Measured", "Threshold", "threshold"]
@@ -44,6 +67,8 @@ def threshold(
     specificity: float | None = None,
     confidence_level: float = 0.9,
     segments: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     method: str = "look",
     start: float | None = None,
     split: float | str = "auto",
@@ -74,6 +99,11 @@ def threshold(
         1 - alpha.
     segments : array-like of shape (n,), optional
         The group of each row. Each gets its own threshold, and alpha is shared.
+    groups : array-like of shape (n,), optional
+        Which rows belong together, such as those of one customer; for precision and npv. Whole groups are drawn, and
+        what is proved is about rows of new groups, however rows of a group depend on each other.
+    max_group_size : int, optional
+        A group counts as at most so many rows; by default as many as the largest group that was drawn.
     method : {"look", "ranks"}, default="look"
         For precision and npv: "look" draws rows at random, which choose the thresholds to test and are not counted.
         "ranks" tests every score of the rows themselves, from the end of the scale, and draws none. That is proved only
@@ -136,14 +166,18 @@ def threshold(
             raise InvalidTypeError("start", "go with one target, precision or npv, and method='look'", got=repr(start))
     if scores is None:
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
-    data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments)
-    if getattr(data.columns, "group", None) is not None:
-        rule = "not name a group: thresholds need rows that are independent of each other"
-        raise InvalidTypeError("data", rule, advice="keep one row of each group")
+    largest = Optional(Integer(1)).check("max_group_size", max_group_size)
+    data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments, groups=groups)
+    grouped = data.columns.group is not None
+    if grouped and (method != "look" or start is not None or not set(targets) <= {"precision", "npv"}):
+        rule = "go with precision or npv and method='look', without a start"
+        raise InvalidTypeError("groups", rule, advice="keep one row of each group")
+    if grouped:
+        data = data.collect()
     whole, known = data.tally(_parts({name: np.empty(0) for name in data.sizes()}))
     data = data.with_classes(known.labels, known.positive)
-    search = _Search(data, targets, alpha, int(whole.counts.sum()), split, random_state)
-    assumed = ["rows are independent draws from one population"]
+    search = _Search(data, targets, alpha, int(whole.counts.sum()), split, random_state, largest)
+    assumed = [f"{'groups' if grouped else 'rows'} are independent draws from one population"]
     if "recall" in targets or "specificity" in targets:
         cuts = search.by_order_statistic()
     elif method == "ranks":
@@ -156,14 +190,31 @@ def threshold(
         cuts = search.by_look()
     if search.n_drawn:
         assumed.append("the order of the rows means nothing")
-    return Threshold(
-        cuts, float(confidence_level), method, search.n_rows, search.n_drawn, known.positive, tuple(assumed)
-    )
+    counts = search.n_rows, search.n_drawn
+    largest = search.max_group_size if grouped else None
+    return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest)
 
 
 def _parts(cuts: Mapping[Any, FloatArray]) -> ScorePartition | SegmentedPartition:
     parts = {name: ScorePartition(edges) for name, edges in cuts.items()}
     return parts[None] if None in parts else SegmentedPartition(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupedRows:
+    """Counted rows of one segment, with their groups."""
+
+    scores: FloatArray
+    codes: CodeArray
+    groups: IndexArray
+    design: GroupDesign
+
+    def ladder(self, target: str, cuts: FloatArray, n: IntArray, k: IntArray) -> GroupLadder:
+        """What groups have on the side of each threshold that the target is about."""
+        above = target == "precision"
+        inside = (cut <= self.scores if above else self.scores < cut for cut in cuts.tolist())
+        tally = nested_groups(inside, self.codes if above else 1 - self.codes, self.groups)
+        return GroupLadder(cuts, n, k, tally, self.design)
 
 
 class _Counted:
@@ -173,6 +224,7 @@ class _Counted:
         self.cuts = cuts
         self.n, self.n1 = int(counts.sum()), int(positives.sum())
         self.rows_below, self.positives_below = np.cumsum(counts)[:-1], np.cumsum(positives)[:-1]
+        self.rows: _GroupedRows | None = None
 
     def tested(self, target: str, start: float) -> Ladder:
         """The thresholds from the start on, in the order of the tests."""
@@ -182,7 +234,8 @@ class _Counted:
         else:
             order = np.flatnonzero(self.cuts >= start)
             rows, right = self.rows_below, self.rows_below - self.positives_below
-        return Ladder(self.cuts[order], rows[order], right[order])
+        steps = self.cuts[order], rows[order], right[order]
+        return Ladder(*steps) if self.rows is None or not order.size else self.rows.ladder(target, *steps)
 
     def confusion(self, cut: float) -> Confusion:
         """Rows on both sides of one of the thresholds."""
@@ -196,18 +249,30 @@ class _Search:
     """The search for the thresholds of all targets and segments, within one budget."""
 
     def __init__(
-        self, data: ScoredData, targets: dict[str, float], alpha: float, n_rows: int, split: Any, random_state: Any
+        self,
+        data: ScoredData,
+        targets: dict[str, float],
+        alpha: float,
+        n_rows: int,
+        split: Any,
+        random_state: Any,
+        max_group_size: int | None,
     ) -> None:
         self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
         self.names = list(data.sizes())
-        self.alpha = sidak_level(alpha, len(self.names)) / len(targets)
-        self._split, self._random_state = split, random_state
+        self.grouped = data.columns.group is not None
+        # groups with rows in several segments make the segments dependent
+        self.alpha = alpha / len(self.names) if self.grouped else sidak_level(alpha, len(self.names))
+        self.alpha /= len(targets)
+        self.max_group_size = max_group_size
+        self._split, self._random_state = split, seed_of(random_state)
 
     def _look(self) -> tuple[MemoryRows, ScoredData]:
         """Rows drawn at random, with their labels, and the others."""
         size = self._split
         if isinstance(size, str):
-            size = min(math.ceil(_DRAWN * self.n_rows), _MOST_DRAWN, max(self.n_rows - 1, 1))
+            units = self.data.n_groups() if self.grouped else self.n_rows
+            size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
         draw = self.data.draw(size, self._random_state)
         others = self.data.split_by(draw).others
         drawn = self.data.collect(draw=draw)
@@ -228,9 +293,10 @@ class _Search:
             }
             for name, (scores, codes) in _by_segment(drawn, self.names).items()
         }
-        counted = self._count(
-            others, {name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()}
-        )
+        tried = {name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()}
+        counted = self._count(others, tried)
+        if self.grouped and isinstance(others, MemoryRows):
+            self._with_groups(counted, drawn, others)
         return tuple(cut for name in self.names for cut in self._decided(name, counted[name], ladders[name]))
 
     def _count(self, data: ScoredData, cuts: Mapping[Any, FloatArray]) -> dict[Any, _Counted]:
@@ -242,6 +308,17 @@ class _Search:
             name: _Counted(edges, tally.counts[here], tally.positives[here])
             for (name, edges), here in zip(cuts.items(), regions, strict=True)
         }
+
+    def _with_groups(self, counted: Mapping[Any, _Counted], drawn: MemoryRows, others: MemoryRows) -> None:
+        """Let whole groups be tested; no size among those that are counted bounds the size of a new one."""
+        if drawn.groups is None or others.groups is None:
+            raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
+        if self.max_group_size is None:
+            self.max_group_size = int(np.bincount(drawn.groups.codes).max())
+        design = GroupDesign(self.max_group_size, seed=self._random_state)
+        for name, (scores, codes) in _by_segment(others, self.names).items():
+            here = slice(None) if others.segment is None else others.segment == others.segment_names.index(name)
+            counted[name].rows = _GroupedRows(scores, codes, others.groups.codes[here], design)
 
     def _decided(
         self, name: Any, counted: _Counted, ladders: Mapping[str, FloatArray], *, anywhere: bool = False
@@ -265,11 +342,12 @@ class _Search:
         for target, level in self.targets.items():
             if target in chosen:
                 seen = counted.confusion(chosen[target])
-                parts = (
-                    measured_anywhere(seen, target, level, self.alpha)
-                    if anywhere
-                    else measured_at_fixed(seen, target, level, tail)
-                )
+                if self.grouped:
+                    parts = measured_in_groups(seen, target, level)
+                elif anywhere:
+                    parts = measured_anywhere(seen, target, level, self.alpha)
+                else:
+                    parts = measured_at_fixed(seen, target, level, tail)
                 cuts.append(Cut(name, target, level, chosen[target], counted=seen.n, **parts))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=counted.n))
@@ -286,7 +364,7 @@ class _Search:
         side = "above" if target == "precision" else "below"
         reason = f"of {rows_text(rows)} {side} the best threshold {right:,} are {kind}, which is not enough"
         everything = math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
-        needed = labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
+        needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         return Cut(name, target, level, None, reason, needed, counted=n)
 
     def by_every_score(self, start: float | None) -> tuple[Cut, ...]:

@@ -115,6 +115,8 @@ class Threshold:
         The positive class.
     assumptions : tuple of str
         What must be true for all this to hold.
+    max_group_size : int or None
+        Where rows belong together: a group counts as at most so many rows.
     """
 
     cuts: tuple[Cut, ...]
@@ -124,6 +126,7 @@ class Threshold:
     n_drawn: int
     positive_label: Hashable
     assumptions: tuple[str, ...]
+    max_group_size: int | None = None
 
     @property
     def limits_confidence_level(self) -> float:
@@ -176,7 +179,8 @@ class Threshold:
         """What is proved, and how sure it is."""
         together = ", all at once" if len(self.cuts) > 1 else ""
         said = "; ".join(cut.sentence() for cut in self.cuts)
-        return f"With {percent(self.confidence_level)} confidence{together}: {said}."
+        about = "" if self.max_group_size is None else f" A group counts as at most {rows(self.max_group_size)}."
+        return f"With {percent(self.confidence_level)} confidence{together}: {said}.{about}"
 
     def __str__(self) -> str:
         lines = [self.sentence()]
@@ -254,9 +258,9 @@ class Threshold:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         names = [part.name for part in fields(cls)]
-        check_schema(state, _SCHEMA, names)
+        check_schema(state, _SCHEMA, names[:-1])
         cuts = tuple(_read_cut(cut) for cut in state["cuts"])
-        rest = {name: state[name] for name in names if name not in ("cuts", "assumptions")}
+        rest = {name: state.get(name) for name in names if name not in ("cuts", "assumptions")}
         return cls(cuts=cuts, assumptions=tuple(state["assumptions"]), **rest)
 
 
@@ -282,7 +286,8 @@ def _plain(value: Any) -> Any:
 
 def _read_share(state: Mapping[str, Any]) -> Measured:
     check_state(state, ("value", "lower", "upper"))
-    return Measured(*(math.nan if state[name] is None else float(state[name]) for name in ("value", "lower", "upper")))
+    missing = {"value": math.nan, "lower": math.nan, "upper": math.inf}  # what JSON does not have
+    return Measured(*(value if state[name] is None else float(state[name]) for name, value in missing.items()))
 
 
 def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any]:
@@ -335,6 +340,14 @@ def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) 
         for (k, n), far in zip(((tp, tp + fn), (tn, tn + fp)), reach.tolist(), strict=True)
     )
     return _composed(seen, _exact(tp + fn, seen.n, alpha / 8), recall, specificity, target, level)
+
+
+def measured_in_groups(seen: Confusion, target: str, level: float) -> dict[str, Measured]:
+    """Shares among the counted rows of groups. Only the target is proved."""
+    tp, fp, fn, tn = seen
+    pairs = {"selected": (tp + fp, seen.n), "precision": (tp, tp + fp), "recall": (tp, tp + fn),
+             "specificity": (tn, tn + fp), "npv": (tn, tn + fn)}  # fmt: skip
+    return _finished({name: Measured(_share(*pair), *_EVERYTHING) for name, pair in pairs.items()}, target, level)
 
 
 def _composed(

@@ -5,6 +5,7 @@ value about the rows below it. The second is the first with scores and labels tu
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +13,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.group_counts import GroupCounts
 from calibrant.intervals._binomial import lower_limit
+from calibrant.intervals.groups import GroupDesign, proved_above
+from calibrant.tally import Tally
 
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
 _SPREAD = 3.0  # standard errors of the drawn rows within which the answer is expected
@@ -94,6 +98,32 @@ class Ladder:
         """The rows and the right ones at the threshold with the strongest evidence."""
         place = int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
         return int(self.n[place]), int(self.k[place])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupLadder(Ladder):
+    """The same where rows belong together: one test of whole groups at each threshold, by betting."""
+
+    tally: Tally
+    design: GroupDesign
+
+    def passed(self, target: float, alpha: float) -> BoolArray:
+        """Whether the bet on the groups' sums at each threshold has won 1 / alpha."""
+        return proved_above(self.tally, self.design, target, alpha)
+
+
+def nested_groups(inside: Iterable[BoolArray], right: CodeArray, groups: IndexArray) -> Tally:
+    """What groups have in each of several sets of rows, of which one contains the other: rows, and right ones."""
+    cells = []
+    n_groups = int(groups.max(initial=-1)) + 1
+    for place, chosen in enumerate(inside):
+        rows = np.bincount(groups[chosen], minlength=n_groups)
+        hits = np.bincount(groups[chosen & (right == 1)], minlength=n_groups)
+        seen = np.flatnonzero(rows)
+        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen]]))
+    region, rows, hits = np.concatenate(cells, axis=1)
+    table = GroupCounts.from_cells(region, rows, hits, None, None, n_groups)
+    return Tally(*table.totals(len(cells)), groups=table)
 
 
 def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float) -> int | None:

@@ -36,6 +36,9 @@ _targets = option.together(
 @click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
               help="Fraction or number of rows that only choose where to look.")  # fmt: skip
 @option.row_id
+@option.column("group", "Column of groups: rows that belong together, such as those of one customer.")
+@click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help="A group counts as at most N rows. "
+              "Default: as many as the largest group that was drawn.")  # fmt: skip
 @option.seed
 @option.output("Write the thresholds to a JSON file, which Threshold.load reads.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
@@ -62,13 +65,14 @@ def command(**options: Any) -> int:
         if not output.lower().endswith(".json"):
             raise RefusedError("-o", "end in .json", got=repr(output))
         check_target(options)
-    with labelled(options, "segment", "id") as (_, data, labels):
+    with labelled(options, "segment", "id", "group") as (_, data, labels):
         found = threshold(
             scores=data,
             **{name: options[name] for name in _TARGETS},
             confidence_level=options["confidence"],
             method=options["method"],
             start=options["start"],
+            max_group_size=options["max_group_size"],
             split=options["split"],
             random_state=options["seed"],
             **labels,

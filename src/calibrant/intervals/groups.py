@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals.base import Interval
 from calibrant.rows.draw import Draw
@@ -210,6 +210,20 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
         lower[seen] = game.last_rejected(+1.0)[seen]
         upper[seen] = 1.0 - game.last_rejected(-1.0)[seen]
     return Interval(lower, upper)
+
+
+def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -> BoolArray:
+    """Whether the rate of each region is proved to be above `rate`, by a one-sided bet of its own at `alpha`.
+
+    A region whose rate is `rate` or lower passes with probability at most alpha. Regions may overlap: nothing is said
+    of several at once.
+    """
+    sums = GroupSums.of(tally, design)
+    if not sums.number.size:
+        return np.zeros(sums.n_regions, dtype=bool)
+    goal = float(-np.log(alpha))
+    game = _Game.of(sums, design.seed, goal)
+    return np.asarray(game.best_capital(np.full(sums.n_regions, rate), +1.0) >= goal + _ROUNDING)
 
 
 def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArray:
