@@ -8,7 +8,7 @@ import pytest
 
 from calibrant import Partition, Tally
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.group_counts import GroupCounts
+from calibrant.group_counts import N_BLOCKS, GroupCounts, block_of
 from calibrant.rows import read_rows
 from calibrant.rows.draw import id_keys, value_keys
 from calibrant.rows.groups import Groups
@@ -39,6 +39,11 @@ def test_whole_groups_merged_in_any_order_give_the_identical_tally(rows):
     assert _tally(scores[shuffled], codes[shuffled], groups[shuffled]) == whole
 
 
+def test_blocks_grow_with_their_number():
+    share = np.bincount(block_of(np.arange(10**6, dtype=np.uint64)), minlength=N_BLOCKS) / 10**6
+    assert share == pytest.approx((2 * np.arange(N_BLOCKS) + 1) / N_BLOCKS**2, abs=1e-3)
+
+
 def test_the_table_is_what_a_loop_counts(rows):
     scores, codes, groups = rows
     table = _tally(scores, codes, groups).groups
@@ -48,10 +53,11 @@ def test_the_table_is_what_a_loop_counts(rows):
         for region in range(4):
             there = here & (np.minimum((scores * 4).astype(int), 3) == region)
             if there.any():
-                entry = region, int(there.sum()), int(codes[there].sum()), int(here.sum())
+                block = int(block_of(np.array([group], dtype=np.uint64))[0])
+                entry = region, int(there.sum()), int(codes[there].sum()), block, int(here.sum())
                 seen[entry] = seen.get(entry, 0) + 1
-    columns = table.region, table.rows, table.positives, table.size, table.number
-    found = {entry[:4]: entry[4] for entry in zip(*(column.tolist() for column in columns), strict=True)}
+    columns = table.region, table.rows, table.positives, table.block, table.size, table.number
+    found = {entry[:5]: entry[5] for entry in zip(*(column.tolist() for column in columns), strict=True)}
     assert found == seen
     assert list(found) == sorted(found)
 
@@ -64,7 +70,13 @@ def test_it_saves_and_loads(rows):
 
 
 def test_huge_groups_do_not_overflow():
-    columns = [np.array([0, 3]), np.array([2**40, 2**40]), np.array([5, 2**40]), np.array([2**41, 2**41])]
+    columns = [
+        np.array([0, 3]),
+        np.array([2**40, 2**40]),
+        np.array([5, 2**40]),
+        np.array([2**41, 2**41]),
+        np.array([0, 47]),
+    ]
     table = GroupCounts.from_cells(*columns, np.array([1, 2]), 3)
     assert (table + table).number.tolist() == [2, 4]
 
@@ -84,10 +96,10 @@ def test_regions_with_groups_never_become_one(rows):
 
 
 @pytest.mark.parametrize(
-    "change", [{"rows": [0]}, {"number": [-1]}, {"positives": [9]}, {"n_groups": 0}, {"size": [1]}]
+    "change", [{"rows": [0]}, {"number": [-1]}, {"positives": [9]}, {"n_groups": 0}, {"size": [1]}, {"block": [48]}]
 )
 def test_a_table_that_cannot_be_is_refused(change):
-    good = {"region": [0], "rows": [3], "positives": [1], "size": [4], "number": [1], "n_groups": 1}
+    good = {"region": [0], "rows": [3], "positives": [1], "size": [4], "block": [47], "number": [1], "n_groups": 1}
     GroupCounts.from_dict(good)
     with pytest.raises((InvalidValueError, InvalidTypeError)):
         GroupCounts.from_dict({**good, **change})

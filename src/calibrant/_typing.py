@@ -12,6 +12,8 @@ IndexArray: TypeAlias = NDArray[np.intp]
 BoolArray: TypeAlias = NDArray[np.bool_]
 CodeArray: TypeAlias = NDArray[np.uint8]
 """Labels as 0 and 1."""
+Keys: TypeAlias = NDArray[np.uint64]
+"""Numbers that stand for rows or groups, and decide which of them are drawn."""
 
 
 class DeviceArray(Protocol):

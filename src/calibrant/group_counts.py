@@ -6,12 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from calibrant._hash import mixed
 from calibrant._input import as_array
 from calibrant._params import Integer, check_state
-from calibrant._typing import ArrayLike, IndexArray, IntArray
+from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
-_COLUMNS = ("region", "rows", "positives", "size", "number")
+N_BLOCKS = 48
+_COLUMNS = ("region", "rows", "positives", "size", "block", "number")
 _LARGEST_CODE = 2**62
 
 
@@ -28,6 +30,8 @@ class GroupCounts:
         The region; a group's rows there, at least 1; and how many of them are positive.
     size : int array or None
         The group's rows in all regions and in none. Left out where every row counts the same.
+    block : int array
+        The group's block, see `block_of`: groups are bet on block by block.
     number : int array
         How many groups have this combination.
     n_groups : int
@@ -37,29 +41,34 @@ class GroupCounts:
     --------
     >>> counts = GroupCounts.of([0, 0, 1, 0, 0], [1, 0, 1, 1, 0], [7, 7, 7, 8, 8]).without_sizes()
     >>> counts.region, counts.rows, counts.positives, counts.number
-    (array([0, 1]), array([2, 1]), array([1, 1]), array([2, 1]))
+    (array([0, 0, 1]), array([2, 2, 1]), array([1, 1, 1]), array([1, 1, 1]))
     """
 
     region: IntArray
     rows: IntArray
     positives: IntArray
     size: IntArray | None
+    block: IntArray
     number: IntArray
     n_groups: int
 
     @classmethod
-    def of(cls, regions: ArrayLike, codes: ArrayLike, groups: ArrayLike) -> Self:
-        """Count rows: the region of each, -1 for none; its label, 0 or 1; and the number of its group."""
+    def of(cls, regions: ArrayLike, codes: ArrayLike, groups: ArrayLike, keys: Keys | None = None) -> Self:
+        """Count rows: the region of each, -1 for none; its label, 0 or 1; and the number of its group.
+
+        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key.
+        """
         region, positive, group = (np.asarray(values).astype(np.int64) for values in (regions, codes, groups))
         n_regions = int(region.max(initial=-1)) + 1
         sizes = np.bincount(group) if group.size else np.zeros(0, dtype=np.int64)
-        keys = (group * n_regions + region) * 2 + positive
-        keys = np.sort(keys[region >= 0])
-        starts = np.flatnonzero(np.diff(keys >> 1, prepend=-1))
-        rows = np.diff(starts, append=keys.size)
-        hits = np.add.reduceat(keys & 1, starts) if starts.size else starts
-        owner, place = np.divmod(keys[starts] >> 1, max(n_regions, 1))
-        return cls.from_cells(place, rows, hits, sizes[owner], None, int(np.count_nonzero(sizes)))
+        cells = (group * n_regions + region) * 2 + positive
+        cells = np.sort(cells[region >= 0])
+        starts = np.flatnonzero(np.diff(cells >> 1, prepend=-1))
+        rows = np.diff(starts, append=cells.size)
+        hits = np.add.reduceat(cells & 1, starts) if starts.size else starts
+        owner, place = np.divmod(cells[starts] >> 1, max(n_regions, 1))
+        block = block_of(np.arange(sizes.size, dtype=np.uint64) if keys is None else keys)[owner]
+        return cls.from_cells(place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes)))
 
     @classmethod
     def from_cells(
@@ -68,21 +77,23 @@ class GroupCounts:
         rows: IntArray,
         positives: IntArray,
         size: IntArray | None,
+        block: IntArray,
         number: IntArray | None,
         n_groups: int,
     ) -> Self:
         """Sort entries and add up equal ones; `number` None: every entry is one group."""
-        columns = [region, rows, positives] if size is None else [region, rows, positives, size]
+        columns = [region, rows, positives, block] if size is None else [region, rows, positives, block, size]
         arrays = [np.asarray(column, dtype=np.int64) for column in columns]
         how_many = np.ones(len(region), dtype=np.int64) if number is None else np.asarray(number, dtype=np.int64)
         found, counts = _added_up(arrays, how_many)
-        return cls(found[0], found[1], found[2], None if size is None else found[3], counts, n_groups)
+        return cls(*found[:3], None if size is None else found[4], found[3], counts, n_groups)
 
     def without_sizes(self) -> "GroupCounts":
         """The table without the groups' own sizes: all that is needed where every row counts the same."""
         if self.size is None:
             return self
-        return GroupCounts.from_cells(self.region, self.rows, self.positives, None, self.number, self.n_groups)
+        columns = self.region, self.rows, self.positives, None, self.block
+        return GroupCounts.from_cells(*columns, self.number, self.n_groups)
 
     def regrouped(self, regions: IndexArray) -> "GroupCounts":
         """Rename regions; those sent to -1 are left out. Regions with groups cannot become one.
@@ -95,7 +106,7 @@ class GroupCounts:
             raise InvalidValueError("tallies", rule, advice="count the rows again over the new regions")
         inside = regions[self.region] >= 0
         size = None if self.size is None else self.size[inside]
-        columns = regions[self.region][inside], self.rows[inside], self.positives[inside], size
+        columns = regions[self.region][inside], self.rows[inside], self.positives[inside], size, self.block[inside]
         return GroupCounts.from_cells(*columns, self.number[inside], self.n_groups)
 
     def part(self, regions: slice, n_regions: int) -> "GroupCounts":
@@ -117,11 +128,11 @@ class GroupCounts:
         if (self.size is None) != (other.size is None):
             raise InvalidValueError("tallies", "both know the sizes of groups, or neither, to be added")
         size = None if self.size is None or other.size is None else np.concatenate([self.size, other.size])
-        region, rows, positives, number = (
+        region, rows, positives, block, number = (
             np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("region", "rows", "positives", "number")
+            for name in ("region", "rows", "positives", "block", "number")
         )
-        return GroupCounts.from_cells(region, rows, positives, size, number, self.n_groups + other.n_groups)
+        return GroupCounts.from_cells(region, rows, positives, size, block, number, self.n_groups + other.n_groups)
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
@@ -138,22 +149,35 @@ class GroupCounts:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, (*_COLUMNS, "n_groups"))
-        region, rows, positives, number = (
-            _whole(state[name], name) for name in ("region", "rows", "positives", "number")
+        region, rows, positives, block, number = (
+            _whole(state[name], name) for name in ("region", "rows", "positives", "block", "number")
         )
         size = None if state["size"] is None else _whole(state["size"], "size")
-        if not region.size == rows.size == positives.size == number.size == (region if size is None else size).size:
+        columns = (region, rows, positives, block, number, region if size is None else size)
+        if len({column.size for column in columns}) > 1:
             raise InvalidValueError("groups", "have one entry per combination in every column", got="different lengths")
         n_groups = Integer(0).check("n_groups", state["n_groups"])
         if (positives > rows).any() or (rows < 1).any() or (number < 1).any():
             raise InvalidValueError("groups", "have at least one row, and positives between 0 and the rows")
+        if block.max(initial=0) >= N_BLOCKS:
+            raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(block.max()))
         if size is not None and (size < rows).any():
             raise InvalidValueError("size of a group", "be at least its rows in a region")
         held: IntArray = np.zeros(int(region.max(initial=-1)) + 1, dtype=np.int64)
         np.add.at(held, region, number)
         if held.max(initial=0) > n_groups:
             raise InvalidValueError("n_groups", "be at least the groups of every region", got=str(n_groups))
-        return cls.from_cells(region, rows, positives, size, number, n_groups)
+        return cls.from_cells(region, rows, positives, size, block, number, n_groups)
+
+
+def block_of(keys: Keys) -> IntArray:
+    """The block of each group, from 0 to 47: a function of its key alone, which is made of the group's label.
+
+    So blocks do not depend on rows and labels, and are the same wherever the rows are. Block j has about the share
+    (2 j + 1) / 48² of the groups.
+    """
+    share = (mixed(~keys) >> np.uint64(11)) * 2.0**-53
+    return np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1).astype(np.int64)
 
 
 def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:

@@ -15,7 +15,7 @@ from calibrant._input import as_array, as_weights, check_same_length
 from calibrant._optional import pandas
 from calibrant._params import Integer, Number, check_state
 from calibrant._state import check_schema
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
@@ -203,13 +203,16 @@ class Tally:
         *,
         weights: FloatArray | None = None,
         repeats: IntArray | None = None,
-        groups: IntArray | None = None,
+        groups: tuple[IntArray, Keys] | None = None,
         threads: int = 1,
     ) -> Self:
-        """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for."""
+        """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for.
+
+        `groups` are the number of each row's group, and the keys of the groups.
+        """
         if groups is not None:
             regions = partition.membership(prepared, threads=threads)
-            table = GroupCounts.of(regions, codes, groups)
+            table = GroupCounts.of(regions, codes, *groups)
             totals = table.totals(partition.n_regions)
             return cls(*totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table)
         if partition.has_absorbed:

@@ -30,11 +30,22 @@ def _beta_binomial(rng, n_groups, size, icc, rate):
 @pytest.mark.parametrize(("n_groups", "icc"), [(10, 0.3), (300, 0.9), (300, 0.1)])
 def test_the_limits_cover_where_groups_share_a_random_rate(n_groups, icc, shared):
     rng, missed, seeds = np.random.default_rng(1), 0, 40
-    for seed in range(seeds):
+    for _ in range(seeds):
         groups, codes = _beta_binomial(rng, n_groups, 8, icc, 0.3)
         regions = rng.integers(0, 4, size=n_groups)[groups] if shared else rng.integers(0, 4, size=groups.size)
-        limits = group_limits(_tally(regions, codes, groups, 4), GroupDesign(8, seed=seed), ALPHA)
+        limits = group_limits(_tally(regions, codes, groups, 4), GroupDesign(8), ALPHA)
         missed += not ((limits.lower <= 0.3) & (limits.upper >= 0.3)).all()
+    _check(missed, seeds)
+
+
+@pytest.mark.parametrize(("n_groups", "rate"), [(30, 0.5), (100, 0.05)])
+def test_the_limits_cover_in_the_one_order_that_the_labels_of_groups_give(n_groups, rate):
+    # bets in the order that a fixed hash gives to sorted groups miss .19 and .26
+    groups = np.arange(n_groups)
+    rng, missed, seeds = np.random.default_rng(9), 0, 400
+    for codes in (rng.uniform(size=(seeds, n_groups)) < rate).astype(int):
+        limits = group_limits(_tally(np.zeros(n_groups, int), codes, groups, 1), GroupDesign(1), ALPHA)
+        missed += not limits.lower[0] <= rate <= limits.upper[0]
     _check(missed, seeds)
 
 
@@ -52,13 +63,13 @@ def test_independent_rows_would_have_missed():
 def test_sizes_may_tell_something_about_labels():
     # half of the groups have one row, never positive; the others have nine, of which 2/3 are: the rate is 0.6
     rng, missed, seeds = np.random.default_rng(3), 0, 60
-    for seed in range(seeds):
+    for _ in range(seeds):
         large = rng.uniform(size=200) < 0.5
         groups = np.repeat(np.arange(200), np.where(large, 9, 1))
         codes = (large[groups] & (rng.uniform(size=groups.size) < 2 / 3)).astype(int)
         tally = _tally(np.zeros(groups.size, int), codes, groups, 1)
-        rows = group_limits(tally, GroupDesign(9, seed=seed), ALPHA)
-        alike = group_limits(tally, GroupDesign(9, "groups", seed), ALPHA)
+        rows = group_limits(tally, GroupDesign(9), ALPHA)
+        alike = group_limits(tally, GroupDesign(9, "groups"), ALPHA)
         missed += not (rows.lower[0] <= 0.6 <= rows.upper[0])
         missed += not (alike.lower[0] <= 1 / 3 <= alike.upper[0])
         assert rows.upper[0] - rows.lower[0] < 0.5
@@ -88,7 +99,7 @@ def test_the_largest_size_seen_is_no_limit_and_is_never_taken_for_one():
         found, largest = fitted.guarantee_, fitted.guarantee_.statement.groups.max_size
         truth = _rate_with_giants(largest)
         missed += not found.lower[0] <= truth <= found.upper[0]
-        trap = GroupDesign(int(np.bincount(groups).max()), seed=seed)
+        trap = GroupDesign(int(np.bincount(groups).max()))
         limits = group_limits(_tally(np.zeros(groups.size, int), codes, groups, 1), trap, ALPHA)
         whole = _rate_with_giants(1000)
         trapped += not limits.lower[0] <= whole <= limits.upper[0]

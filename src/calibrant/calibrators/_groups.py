@@ -98,7 +98,7 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
         largest = max(1, int(seen.rows.max(initial=1)))
     if settings.group_target == "rows":
         tally = replace(tally, groups=tally.groups.without_sizes())
-    design = GroupDesign(largest, settings.group_target, seed, n_groups - tally.groups.n_groups)
+    design = GroupDesign(largest, settings.group_target, n_groups - tally.groups.n_groups)
     facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
     return Binned(partition, tally, classes, reach, others, facts, data), design
 

@@ -24,7 +24,6 @@ from calibrant.intervals.groups import GroupDesign, GroupSums, group_limits
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.device import on_gpu
-from calibrant.rows.draw import seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
@@ -229,7 +228,7 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
                 rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
                 raise InvalidValueError("max_group_size", rule, got="None")
             largest = calibrator.max_group_size or 1
-            design = GroupDesign(largest, calibrator.group_target, seed_of(calibrator.random_state))
+            design = GroupDesign(largest, calibrator.group_target)
         calibrator._conclude(partition, tally, name_classes(classes, calibrator.pos_label), design=design)
         return calibrator
 

@@ -16,12 +16,11 @@ import numpy as np
 from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
+from calibrant.group_counts import N_BLOCKS
 from calibrant.intervals.base import Interval
-from calibrant.rows.draw import Draw
 from calibrant.tally import Tally
 
 TARGETS = ("rows", "groups")
-_BLOCKS = 48  # in which groups are bet on one after another
 _STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
 _ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
@@ -37,28 +36,24 @@ class GroupDesign:
         M: a group counts as at most so many rows in a region. Fixed before the counted groups were seen.
     target : {"rows", "groups"}
         Whether every row or every group counts the same.
-    seed : int
-        Of the random order in which groups are bet on.
     aside : int
         Groups that were set aside, and are not counted.
     """
 
     max_size: int
     target: str = "rows"
-    seed: int = 0
     aside: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {"max_size": self.max_size, "target": self.target, "seed": self.seed, "aside": self.aside}
+        return {"max_size": self.max_size, "target": self.target, "aside": self.aside}
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Read back what `to_dict` wrote."""
-        check_state(state, ("max_size", "target", "seed", "aside"))
-        seed, aside = (Integer(0).check(name, state[name]) for name in ("seed", "aside"))
-        target = Choice(TARGETS).check("target", state["target"])
-        return cls(Integer(1).check("max_size", state["max_size"]), target, seed, aside)
+        check_state(state, ("max_size", "target", "aside"))
+        aside, target = Integer(0).check("aside", state["aside"]), Choice(TARGETS).check("target", state["target"])
+        return cls(Integer(1).check("max_size", state["max_size"]), target, aside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +68,8 @@ class GroupSums:
         Weight of each of its groups, at most `bound`.
     rate : float array
         Share of positives of each of its groups.
+    block : int array
+        Block of its groups, in whose order they are bet on.
     number : int array
         Groups.
     row_weight : float array
@@ -86,6 +83,7 @@ class GroupSums:
     region: IndexArray
     weight: FloatArray
     rate: FloatArray
+    block: IntArray
     number: IntArray
     row_weight: FloatArray
     n_regions: int
@@ -105,7 +103,7 @@ class GroupSums:
         else:
             weight, bound = rows / table.size, 1.0
         rate = table.positives / rows
-        return cls(table.region, weight, rate, table.number, weight / rows, tally.n_regions, bound)
+        return cls(table.region, weight, rate, table.block, table.number, weight / rows, tally.n_regions, bound)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""
@@ -179,12 +177,13 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     -----
     Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
     depend on each other does not matter, nor does it matter if sizes tell something about labels. The groups with rows
-    in a region, put in a random order, are independent draws. The bets are those of
+    in a region are independent draws, in any order that does not depend on their rows. The bets are those of
     `calibrant.intervals.shift.betting`, made on 48 blocks of groups one after another: the stake in a block,
     sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more
     than 0.9 of the capital. A block has the same bet for all of its groups, so that equal ones are counted and not
     told apart: the work grows with the table and not with the rows. Which block a group falls into is decided by a
-    keyed hash of its place in the sorted table, so that the order of rows changes nothing.
+    hash of its label, and not by its place in a sorted table: with N = 100 groups and a rate of 0.05, bets in the order
+    that one fixed hash gives to sorted groups miss with probability 0.26 at alpha = 0.1.
 
     Groups with rows in several regions make the regions dependent: delta is alpha over the number of regions
     (Bonferroni).
@@ -205,7 +204,7 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     sums = GroupSums.of(tally, design)
     lower, upper = np.zeros(sums.n_regions), np.ones(sums.n_regions)
     if sums.number.size:
-        game = _Game.of(sums, design.seed, float(np.log(2.0 * sums.n_regions / alpha)))
+        game = _Game.of(sums, float(np.log(2.0 * sums.n_regions / alpha)))
         seen = sums.n_groups > 0
         lower[seen] = game.last_rejected(+1.0)[seen]
         upper[seen] = 1.0 - game.last_rejected(-1.0)[seen]
@@ -284,16 +283,14 @@ class _Game:
     goal: float
 
     @classmethod
-    def of(cls, sums: GroupSums, seed: int, goal: float) -> Self:
-        entry, block, number = _blocks(sums.number, seed)
-        order = np.lexsort((entry, block, sums.region[entry]))
-        entry, block, number = entry[order], block[order], number[order]
-        region = sums.region[entry]
-        weight, rate = sums.weight[entry] / sums.bound, sums.rate[entry]
-        starts = np.flatnonzero(np.diff(region * _BLOCKS + block, prepend=-1))
+    def of(cls, sums: GroupSums, goal: float) -> Self:
+        order = np.lexsort((sums.block, sums.region))
+        region, block, number = sums.region[order], sums.block[order], sums.number[order]
+        weight, rate = sums.weight[order] / sums.bound, sums.rate[order]
+        starts = np.flatnonzero(np.diff(region * N_BLOCKS + block, prepend=-1))
         regions = region[starts]
         first = np.flatnonzero(np.diff(regions, prepend=-1))
-        length = np.diff(starts, append=entry.size)
+        length = np.diff(starts, append=order.size)
 
         def before(values: FloatArray) -> FloatArray:
             """Sums over the groups of earlier blocks of the same region."""
@@ -334,23 +331,3 @@ class _Game:
             lost = self.best_capital(rates, side) >= self.goal + _ROUNDING
             ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
         return ruled_out
-
-
-def _blocks(number: IntArray, seed: int) -> tuple[IndexArray, IndexArray, IntArray]:
-    """Put each group into a block at random: pairs of entry and block, and how many groups each has.
-
-    Block j, counted from 0, ends at the share ((j + 1) / 48)² of the groups: stakes are settled early on.
-    """
-    limits = np.square(np.arange(1, _BLOCKS) / _BLOCKS)
-    hashes = Draw(seed).hashes(np.arange(number.sum(), dtype=np.uint64))
-    coarse = (hashes >> np.uint64(48)).astype(np.intp)  # 16 bits are enough to tell 48 blocks apart
-    block = np.searchsorted(limits, np.arange(2**16) / 2**16, side="right")[coarse]
-    code = np.repeat(np.arange(number.size), number) * _BLOCKS + block
-    if number.size * _BLOCKS <= 4 * code.size + 10**6:
-        counts = np.bincount(code)
-        found = np.flatnonzero(counts)
-        counts = counts[found]
-    else:
-        found, counts = np.unique(code, return_counts=True)
-    entry, block = np.divmod(found, _BLOCKS)
-    return entry, block, counts

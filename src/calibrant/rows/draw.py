@@ -13,18 +13,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._hash import mixed
 from calibrant._optional import pa
 from calibrant._params import as_generator
+from calibrant._typing import Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-
-Keys = NDArray[np.uint64]
 
 DRAW_RULE = 2
 """Number of the rule by which rows are drawn. Files that tell of a draw keep it: under rule 1, which was used before,
 each source had a draw of its own, so that such a draw cannot be repeated."""
 
 _ALL = 2**64
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
 _INVERSE = pow(_BASE, -1, 2**64)
 _DAY = 86_400
@@ -164,21 +163,6 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
     return int(as_generator(random_state).integers(2**63))
-
-
-def mixed(values: Keys) -> Keys:
-    """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a one-to-one map.
-
-    >>> mixed(np.arange(2, dtype=np.uint64))
-    array([16294208416658607535, 10451216379200822465], dtype=uint64)
-    """
-    z = values + _GOLDEN
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(0xBF58476D1CE4E5B9)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return z
 
 
 def position_keys(first: int, n_rows: int) -> Keys:

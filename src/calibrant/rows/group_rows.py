@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant._typing import IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.group_counts import GroupCounts
+from calibrant.group_counts import GroupCounts, block_of
 from calibrant.partition.bins import Bins
 from calibrant.rows.batch import Columns, Work, read_batch
 from calibrant.rows.counts import segment_numbers
@@ -65,7 +65,8 @@ class GroupRows:
         new = np.diff(pairs.keys, prepend=~pairs.keys[:1]) != 0
         first = np.flatnonzero(new)
         size = np.add.reduceat(pairs.rows, first)[np.cumsum(new) - 1] if first.size else pairs.rows
-        cells = (column[pairs.regions >= 0] for column in (pairs.regions, pairs.rows, pairs.positives, size))
+        columns = pairs.regions, pairs.rows, pairs.positives, size, block_of(pairs.keys)
+        cells = (column[pairs.regions >= 0] for column in columns)
         return GroupCounts.from_cells(*cells, None, first.size)
 
     def split(self, buckets: int) -> list["GroupRows"]:

@@ -211,8 +211,8 @@ class MemoryRows(ScoredData):
     ) -> GroupCounts:
         """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
         rows = self if draw is None else self.take(self.chosen(draw) == aside)
-        groups = np.arange(len(rows)) if rows.groups is None else rows.groups.codes
-        return GroupCounts.of(partition.membership(rows.prepared, threads=self.threads), rows.codes, groups)
+        groups, keys = (np.arange(len(rows)), None) if rows.groups is None else (rows.groups.codes, rows.groups.keys)
+        return GroupCounts.of(partition.membership(rows.prepared, threads=self.threads), rows.codes, groups, keys)
 
     def _checked_sizes(self, found: Sizes) -> dict[Any, int]:
         return dict(found.rows)
@@ -242,7 +242,7 @@ class MemoryRows(ScoredData):
             self.codes,
             weights=weights,
             repeats=self.repeats,
-            groups=None if self.groups is None else self.groups.codes,
+            groups=None if self.groups is None else (self.groups.codes, self.groups.keys),
             threads=self.threads,
         )
         return tally, self.known, Reach.of(self.scores) if partition.bins_by_segment else Reach()
