@@ -1,6 +1,7 @@
 """Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every moment."""
 
 from collections.abc import Hashable
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
 
-_STREAM = 8128
 _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
 
 
@@ -60,7 +60,8 @@ def check_exchangeable(
     pos_label, classes
         As in `BinningCalibrator`.
     random_state : int, Generator, RandomState or None, default=0
-        Breaks ties.
+        Breaks ties, together with the rows: the same rows in the same order give the same result. Choose it before you
+        look: the claim is over the random numbers too, and the best of several seeds breaks it.
 
     Returns
     -------
@@ -112,9 +113,8 @@ def check_exchangeable(
     'the rate at a given score has moved'
     """
     alpha = error_budget(confidence_level)
-    # of its own: users draw data with the same seeds, and ties must not be broken by the very numbers that are tested
-    rng = np.random.default_rng([_STREAM, int(as_generator(random_state).integers(2**62))])
     rows, times, names = _read(scores, y, time, groups, classes=classes, pos_label=pos_label)
+    rng = _tie_breaker(rows, random_state)
     chosen = in_order(len(rows), times, rng)
     if names is not None:
         chosen = chosen[one_of_each(names[chosen], rng)]
@@ -146,6 +146,18 @@ def _read(
     rows = read_rows(scores, y, **labels).collect()
     times = None if time is None else read_times(time, len(rows))
     return rows, times, None if groups is None else Groups.of(groups, len(rows)).codes
+
+
+def _tie_breaker(rows: MemoryRows, random_state: Any) -> np.random.Generator:
+    """Random numbers that depend on the seed and on the rows.
+
+    With the seed alone they would be the same for all data: for scores that are all equal, so would the p-values. And
+    users draw data with the same seeds: ties must not be broken by the very numbers that are tested.
+    """
+    content = sha256(np.asarray(rows.scores, dtype=np.float64).tobytes())
+    content.update(rows.codes.tobytes())
+    seed = int(as_generator(random_state).integers(2**62))
+    return np.random.default_rng([seed, int.from_bytes(content.digest())])
 
 
 def _paths(

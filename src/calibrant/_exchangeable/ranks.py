@@ -1,5 +1,7 @@
 """Conformal p-values: the rank of each row among the rows before it, uniform and independent for rows drawn alike."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,9 +28,9 @@ def smaller_before(order: IndexArray) -> IndexArray:
     array([0, 0, 2, 1, 4])
     """
     n = order.size
-    kind = np.int32 if n < 2**30 else np.int64  # half the memory to move
-    here = np.arange(n, dtype=kind)
-    ranks, place, found = np.empty(n, dtype=kind), here, np.zeros(n, dtype=kind)
+    kind: Any = np.int32 if n < 2**30 else np.int64  # half the memory to move
+    here: NDArray[Any] = np.arange(n, dtype=kind)
+    ranks, place, found = np.empty_like(here), here, np.zeros_like(here)
     ranks[order] = here
     for bit in reversed(range(max(n - 1, 0).bit_length())):
         high = ((ranks >> bit) & 1).astype(bool)
