@@ -24,6 +24,7 @@ from calibrant.sequences.betting import Gamblers
 BRIER, LOG_LOSS, AUC = "Brier score", "log loss", "AUC"
 _PROVED = (BRIER, LOG_LOSS)
 _CANNOT_TELL = "the data cannot tell"
+_MOST_STAKED = 0.9  # models are often alike, and then large bets find it
 _GRID_SIZE = 1000  # differences on either side of 0
 _ASSUMPTIONS = (
     "the rows are independent draws from one distribution",
@@ -254,7 +255,7 @@ def compare_models(
     For K models there are K (K - 1) / 2 pairs. Each pair and loss gets alpha / (K (K - 1)), by Bonferroni. A difference
     in Brier scores lies in [-1, 1], one in clipped log losses in [-m, m] with m = log((1 - clip) / clip). Its mean is
     bounded by betting (`calibrant.intervals.bounded_mean.betting_mean`), on the differences scaled to [0, 1]. With
-    alpha' the share of a pair and loss, a difference below about 2 m log(2 / alpha') / n is not found, however alike
+    alpha' the share of a pair and loss, a difference below about 1.1 m log(2 / alpha') / n is not found, however alike
     the models are: rows that were not seen may have the largest difference. AUC has limits of its own: DeLong's, with
     Bonferroni over the pairs.
 
@@ -365,7 +366,7 @@ class SequentialModelComparison:
         self.n_rows = 0
         self._kinds = [(*pair, measure) for pair in combinations(self.models, 2) for measure in _PROVED]
         self._totals = [0.0] * len(self._kinds)
-        self._gamblers = [Gamblers.fresh(_grid()) for _ in self._kinds]
+        self._gamblers = [Gamblers.fresh(_grid(), _MOST_STAKED) for _ in self._kinds]
 
     def update(
         self,
@@ -437,7 +438,9 @@ class SequentialModelComparison:
         race._totals = read_numbers(state["totals"], "totals", size=size).tolist()
         sums = read_numbers(state["sums"], "sums", size=size, low=0.0).tolist()
         grid = _grid()
-        race._gamblers = [Gamblers.from_dict(one, race.n_rows, k, grid) for one, k in zip(saved, sums, strict=True)]
+        race._gamblers = [
+            Gamblers.from_dict(one, race.n_rows, k, grid, _MOST_STAKED) for one, k in zip(saved, sums, strict=True)
+        ]
         return race
 
     def __repr__(self) -> str:
@@ -452,7 +455,8 @@ def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[
 
 def difference_limits(values: FloatArray, span: float, alpha: float) -> tuple[float, float]:
     """Limits for the mean of differences in [-span, span], which come in an order that does not depend on them."""
-    lower, upper = ((2.0 * limit - 1.0) * span for limit in betting_mean(_scaled(values, span), alpha))
+    limits = betting_mean(_scaled(values, span), alpha, most_staked=_MOST_STAKED)
+    lower, upper = ((2.0 * limit - 1.0) * span for limit in limits)
     return lower, upper
 
 

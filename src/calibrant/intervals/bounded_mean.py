@@ -9,7 +9,7 @@ from calibrant._typing import FloatArray
 
 _BISECTIONS = 60
 _STEPS = 14  # halvings of a range that is only a few times as wide as the result
-_MOST_STAKED = 0.5  # no bet can lose more than half of the capital
+_MOST_STAKED = 0.5  # share of the capital that a bet can lose
 _ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
 
 
@@ -84,7 +84,7 @@ def bounded_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     return lower, upper
 
 
-def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
+def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MOST_STAKED) -> tuple[float, float]:
     """Return limits for the mean of independent outcomes in [0, 1]: the means against which no bet has won enough.
 
     They hold with probability at least 1 - alpha, and are narrower than those of `bounded_mean`.
@@ -95,6 +95,8 @@ def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
         Independent draws between 0 and 1, in an order that does not depend on them.
     alpha : float in (0, 1)
         Probability with which the interval may miss.
+    most_staked : float in (0, 1), default=0.5
+        Share of the capital that a bet can lose at most. Larger bets are better where outcomes hardly vary.
 
     Returns
     -------
@@ -103,9 +105,9 @@ def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     Notes
     -----
     If m is the mean, the capital prod(1 + min(lam_i, c / m) (y_i - m)) is a nonnegative martingale for any bets lam_i
-    that look at earlier outcomes only, c = 1/2. By Ville's inequality it ever reaches 2 / alpha with probability at
-    most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both stay below.
-    Each factor is monotone in m, so what is kept is an interval, and halving finds its ends. The bets are
+    that look at earlier outcomes only, c = `most_staked`. By Ville's inequality it ever reaches 2 / alpha with
+    probability at most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both
+    stay below. Each factor is monotone in m, so what is kept is an interval, and halving finds its ends. The bets are
     lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
 
     References
@@ -127,7 +129,7 @@ def betting_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     bets = np.sqrt(2.0 * goal * number / (n * (0.25 + np.cumsum(squares) - squares)))
 
     def ruled_out(mean: float, side: float) -> bool:
-        stakes = np.minimum(bets, _MOST_STAKED / (mean if side > 0 else 1.0 - mean))
+        stakes = np.minimum(bets, most_staked / (mean if side > 0 else 1.0 - mean))
         return bool(np.cumsum(np.log1p(side * stakes * (outcomes - mean))).max() >= goal + _ROUNDING)
 
     mean, limits = float(outcomes.mean()), []

@@ -43,11 +43,12 @@ class Gamblers:
     too_high: FloatArray
     grid: FloatArray = field(default_factory=lambda: _GRID)
     """Rates that are bet against, from 0 to 1."""
+    largest_bet: float = _LARGEST_BET
 
     @classmethod
-    def fresh(cls, grid: FloatArray = _GRID) -> "Gamblers":
+    def fresh(cls, grid: FloatArray = _GRID, largest_bet: float = _LARGEST_BET) -> "Gamblers":
         """Both gamblers before the first label."""
-        return cls(0, 0.0, 0.0, 0, grid.size, np.ones(grid.size), np.ones(grid.size), grid)
+        return cls(0, 0.0, 0.0, 0, grid.size, np.ones(grid.size), np.ones(grid.size), grid, largest_bet)
 
     def take(
         self, labels: CodeArray | FloatArray, log_threshold: float, implementation: Implementation = None
@@ -77,7 +78,7 @@ class Gamblers:
         """Rates that are not ruled out yet, and the largest bets against them."""
         rates = self.grid[self.low : self.high]
         with np.errstate(divide="ignore"):
-            return rates, _LARGEST_BET / rates, _LARGEST_BET / (1.0 - rates)
+            return rates, self.largest_bet / rates, self.largest_bet / (1.0 - rates)
 
     def _take_block(
         self, labels: CodeArray | FloatArray, bets: FloatArray, threshold: float
@@ -131,7 +132,14 @@ class Gamblers:
         return {"squares": self.squares, "low": self.low, "high": self.high, **capitals}
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any], n: int, k: float, grid: FloatArray = _GRID) -> "Gamblers":
+    def from_dict(
+        cls,
+        state: Mapping[str, Any],
+        n: int,
+        k: float,
+        grid: FloatArray = _GRID,
+        largest_bet: float = _LARGEST_BET,
+    ) -> "Gamblers":
         """The gamblers that `to_dict` described."""
         check_state(state, ("squares", "low", "high", "too_low", "too_high"))
         squares = Number("a number >= 0", 0.0).check("squares", state["squares"])
@@ -141,7 +149,7 @@ class Gamblers:
         too_low, too_high = (
             read_numbers(state[name], name, size=high - low, low=0.0) for name in ("too_low", "too_high")
         )
-        return cls(n, k, squares, low, high, too_low, too_high, grid)
+        return cls(n, k, squares, low, high, too_low, too_high, grid, largest_bet)
 
 
 class Betting(Sequence):
