@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from calibrant import BinningCalibrator, Tally, plan
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
 from promises import assert_kept
 
@@ -208,3 +209,35 @@ def test_rows_of_the_smallest_bin_of_a_split_follow_the_bound() -> None:
         counting, log_term = n - split, np.log(2 * n_bins / 0.05)
         expected = np.floor(counting / (2 * n_bins) - np.sqrt(counting * log_term / 2))
         assert found.rows_per_bin == expected
+
+
+def test_a_plan_for_groups_is_reached_as_often_as_it_says():
+    rng, missed = np.random.default_rng(0), 0
+    planned = plan(n=4000, n_bins=4, group_size=8, icc=0.3)
+    assert planned.design_effect == pytest.approx(3.1)
+    for seed in range(20):
+        groups = np.repeat(np.arange(500), 8)
+        y = rng.uniform(size=4000) < rng.beta(7 / 6, 7 / 6, size=500)[groups]
+        scores = rng.uniform(size=500)[groups]  # all rows of a group in one bin: the worst case
+        fitted = BinningCalibrator(4, random_state=seed).fit(scores, y, groups=groups)
+        missed += fitted.guarantee_.epsilon > planned.epsilon
+    assert missed <= 5  # of 20 at most 10 %: 6 or more have a probability of 1.1 %
+    assert planned.epsilon < 0.2
+
+
+def test_groups_need_more_labels_and_a_target_is_met():
+    alone, alike = (plan(epsilon=0.1, n_bins=4, group_size=10, icc=icc) for icc in (0.0, 0.5))
+    assert alone.n < alike.n
+    assert alike.n % 10 == 0
+    assert plan(n=alike.n, n_bins=4, group_size=10, icc=0.5).epsilon <= 0.1
+    assert plan(n=alike.n - 10, n_bins=4, group_size=10, icc=0.5).epsilon > 0.1
+
+
+@pytest.mark.parametrize(
+    "options", [{"group_size": 3}, {"icc": 0.1}, {"icc": 2.0, "group_size": 3}, {"icc": 0.1, "group_size": 0}]
+)
+def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
+    with pytest.raises((InvalidTypeError, InvalidValueError), match=r"icc|group_size"):
+        plan(n=1000, **options)
+    with pytest.raises(InvalidValueError, match="split must be left as it is with groups"):
+        plan(n=1000, group_size=2, icc=0.1, split=None)

@@ -12,10 +12,21 @@ from scipy.stats import binom
 
 from calibrant._input import shown
 from calibrant._numbers import percent, upper
-from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, Choice, Integer, Only, Optional, check_bins, error_budget
+from calibrant._params import (
+    FRACTION_OR_COUNT,
+    OPEN_UNIT,
+    Choice,
+    Integer,
+    Number,
+    Only,
+    Optional,
+    check_bins,
+    error_budget,
+)
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators._bins import look_size
+from calibrant.calibrators._groups import groups_that_cut
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.intervals import METHODS, get_method
@@ -53,7 +64,11 @@ class Plan:
     split : "auto", float, int or None
         As given.
     probability : float
-        The probability that a fit gives at most `epsilon`: 1 without a base rate and a split, else as given.
+        The probability that a fit gives at most `epsilon`: 1 without a base rate, a split and groups, else as given.
+    group_size : int or None
+        Rows of each group, as given; None for independent rows.
+    icc : float or None
+        Correlation of labels within a group, as given.
     """
 
     n: int
@@ -65,6 +80,13 @@ class Plan:
     base_rate: float | None
     split: float | int | str | None
     probability: float
+    group_size: int | None = None
+    icc: float | None = None
+
+    @property
+    def design_effect(self) -> float:
+        """How many times larger variances are than those of independent rows: 1 + (group_size - 1) icc."""
+        return 1.0 if self.group_size is None or self.icc is None else 1.0 + (self.group_size - 1) * self.icc
 
     def __str__(self) -> str:
         bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
@@ -73,6 +95,10 @@ class Plan:
         rates = (
             "for any rates, if" if self.base_rate is None else f"if {percent(self.base_rate)} of rows are positive and"
         )
+        if self.group_size is not None:
+            groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
+            alike = f"at an intra-cluster correlation of {self.icc:g} (design effect {self.design_effect:.2f})"
+            return f"{self.n:,} labels {groups}, {alike}, give about {claim}{how_likely}."
         return f"{self.n:,} labels, in {bins}, give {claim}{how_likely}, {rates} no scores are tied."
 
 
@@ -86,6 +112,8 @@ def plan(
     interval: str = "clopper-pearson",
     split: float | int | str | None = "auto",
     probability: float = 0.9,
+    group_size: int | None = None,
+    icc: float | None = None,
 ) -> Plan:
     """Return the number of labels needed for a target epsilon, or the epsilon that a number of labels gives.
 
@@ -119,9 +147,20 @@ def plan(
     probability : float, default=0.9
         How likely the plan must be to succeed, with `base_rate` or `split`. What is left, 1 - probability, is shared
         equally by the numbers that are random: of positives, of rows in a bin, of rows that a fraction draws.
+    group_size : int, optional
+        Rows of each group, where rows belong together; see `BinningCalibrator.fit`. `n` is a multiple of it.
+    icc : float in [0, 1], optional
+        Intra-cluster correlation of the labels, to be given with `group_size`: 0 for independent rows, 1 for groups
+        whose rows all have one label. A fit reports ``guarantee_.design_effect``, which is 1 + (group_size - 1) icc.
 
     Notes
     -----
+    With groups the plan is an estimate and no proof, because limits depend on how alike the rows of a group turn out to
+    be. It is for rows of a group that share a bin, the worst case. With N groups in the smallest bin, m rows each, a
+    design effect D and L = ln(2 B / alpha), epsilon is about sqrt(2 L p (1 - p) D / (N m)) + L / (3 N). The smallest
+    bin has about N = (C / B) exp(-z sqrt(B / A + B / C)) groups, where A groups cut the bins, C are counted, and z is
+    the quantile of the normal law that B bins keep with the stated probability.
+
     The largest epsilon is not monotone in the number of rows of a bin, because counts are whole numbers. So every size
     that a bin can have, and every count of positives that a bound does not rule out, is tried. Where that would be more
     than 4,000 counts, or where a split leaves the sizes open, the bound itself is used. It only falls as a bin grows.
@@ -143,6 +182,9 @@ def plan(
     7,240 labels, in 10 bins of at least 687, give epsilon 0.05 at 90% confidence, for any rates, if no scores are tied.
     >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
     0.0423
+    >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3))  # doctest: +NORMALIZE_WHITESPACE
+    10,410 labels in 1,041 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.70), give about epsilon
+    0.1 at 90% confidence with probability at least 90%.
     """
     if (epsilon is None) == (n is None):
         raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")
@@ -152,6 +194,23 @@ def plan(
     Choice(_INTERVALS).check("interval", interval)
     split = Optional(FRACTION_OR_COUNT | Only("auto")).check("split", split)
     probability = OPEN_UNIT.check("probability", probability)
+    if (group_size is None) != (icc is None):
+        raise InvalidTypeError("icc", "be given with group_size, and only then", got=repr(icc))
+    if group_size is not None and icc is not None:
+        return _plan_groups(
+            _GroupQuestion(
+                confidence_level,
+                n_bins,
+                interval,
+                base_rate,
+                split,
+                probability,
+                Integer(1).check("group_size", group_size),
+                Number("a number from 0 to 1", 0.0, 1.0).check("icc", icc),
+            ),
+            epsilon,
+            n,
+        )
     sure = base_rate is None and split in (None, "auto")
     question = _Question(confidence_level, n_bins, interval, base_rate, split, 1.0 if sure else probability)
     if epsilon is not None:
@@ -269,6 +328,61 @@ class _Question:
         return np.minimum(np.concatenate(radii) * (1.0 + _ROUNDING), 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _GroupQuestion:
+    confidence_level: float
+    n_bins: int
+    interval: str
+    base_rate: float | None
+    split: float | int | str | None
+    probability: float
+    group_size: int
+    icc: float
+
+    def answer(self, n_groups: int) -> Plan:
+        epsilon, smallest = self._epsilon(n_groups)
+        return Plan(n_groups * self.group_size, epsilon, int(smallest * self.group_size), **asdict(self))
+
+    def enough(self, n_groups: int, epsilon: float) -> bool:
+        return self._epsilon(n_groups)[0] <= epsilon
+
+    def _epsilon(self, n_groups: int) -> tuple[float, float]:
+        """About how large epsilon is, and how many groups the smallest bin has."""
+        bins = self.n_bins
+        if n_groups <= bins:
+            return 1.0, 0.0
+        if isinstance(self.split, str):
+            aside = groups_that_cut(n_groups, n_groups * self.group_size, bins)
+        else:
+            aside = round(self.split * n_groups) if isinstance(self.split, float) else int(self.split or 0)
+        counted = n_groups - aside
+        if counted <= 0 or (aside <= 0 and bins > 1):
+            return 1.0, 0.0
+        quantile = float(ndtri(1.0 - error_budget(self.probability) / bins))
+        spread = quantile * math.sqrt(bins / aside + bins / counted) if bins > 1 else 0.0
+        smallest = counted / bins * math.exp(-spread)
+        if smallest < 1.0:
+            return 1.0, max(smallest, 0.0)
+        rate = 0.5 if self.base_rate is None else min(min(self.base_rate, 1.0 - self.base_rate) * bins, 0.5)
+        log_term = math.log(2.0 * bins / error_budget(self.confidence_level))
+        effect = 1.0 + (self.group_size - 1) * self.icc
+        variance = rate * (1.0 - rate) * effect / (smallest * self.group_size)
+        return min(1.0, math.sqrt(2.0 * log_term * variance) + log_term / (3.0 * smallest)), smallest
+
+
+def _plan_groups(question: _GroupQuestion, epsilon: float | None, n: int | None) -> Plan:
+    if question.split is None or question.interval != _INTERVALS[0]:
+        rule = "be left as it is with groups"
+        name, got = ("split", "None") if question.split is None else ("interval", repr(question.interval))
+        raise InvalidValueError(name, rule, got=got)
+    if epsilon is not None:
+        return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
+    n = Integer(1).check("n", n)
+    if not question.group_size <= n <= _LARGEST_PLAN:
+        raise InvalidValueError("n", f"be from group_size to {_LARGEST_PLAN:,}", got=str(n))
+    return question.answer(n // question.group_size)
+
+
 class _Sizes(NamedTuple):
     """Rows of the smallest bin; all sizes that bins have, where these are known; and how many rows are counted."""
 
@@ -311,8 +425,8 @@ def _bernstein_bound(log_term: float, rate: float) -> float:
     return min(1.0, radius(rate) * (1.0 + _ROUNDING))
 
 
-def _smallest(question: _Question, epsilon: float) -> int:
-    """An n whose epsilon is at most the target although that of n - 1 is not, by doubling and bisection."""
+def _smallest(question: "_Question | _GroupQuestion", epsilon: float) -> int:
+    """Rows or groups that give at most the target although one fewer does not, by doubling and bisection."""
     low = max(1, question.n_bins)
     if question.enough(low, epsilon):
         return low

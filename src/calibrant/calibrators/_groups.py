@@ -110,11 +110,18 @@ def _aside(settings: Any, n_groups: int, n_rows: int, fixed: bool) -> float:
     if n_groups < 2:
         raise _too_few(n_groups)
     if fixed:
-        wanted = round(_SHARE * n_groups)
-    else:
-        about = round((n_rows * n_groups) ** 0.5)  # rows that say as much: between the groups and the rows
-        wanted = round(n_groups * split_size(about, _bins_for(settings, n_groups)) / about)
-    return min(max(wanted, 1), n_groups - 1)
+        return min(max(round(_SHARE * n_groups), 1), n_groups - 1)
+    return groups_that_cut(n_groups, n_rows, _bins_for(settings, n_groups))
+
+
+def groups_that_cut(n_groups: int, n_rows: int, n_bins: int) -> int:
+    """How many groups cut bins: the share of rows that would, if these were as many as the groups and rows in the mean.
+
+    >>> [groups_that_cut(n, 10 * n, 10) for n in (20, 1000, 100_000)]
+    [10, 126, 2713]
+    """
+    about = round((n_rows * n_groups) ** 0.5)
+    return min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1)
 
 
 def _too_few(n_groups: int) -> InvalidValueError:

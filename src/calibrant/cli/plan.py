@@ -21,6 +21,8 @@ from calibrant.cli._output import paragraph, print_json
     "--interval", type=click.Choice(option.PLAN_INTERVALS), default=option.PLAN_INTERVALS[0], show_default=True
 )
 @option.split
+@click.option("--group-size", type=int, metavar="N", help="Rows of each group, where rows belong together.")
+@click.option("--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1.")
 @option.common
 @click.pass_context
 def command(ctx: click.Context, /, as_json: bool, quiet: bool, confidence: float, **options: Any) -> None:
