@@ -315,7 +315,7 @@ class _Search:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
         if self.max_group_size is None:
             self.max_group_size = int(np.bincount(drawn.groups.codes).max())
-        design = GroupDesign(self.max_group_size, seed=self._random_state)
+        design = GroupDesign(self.max_group_size)
         for name, (scores, codes) in _by_segment(others, self.names).items():
             here = slice(None) if others.segment is None else others.segment == others.segment_names.index(name)
             counted[name].rows = _GroupedRows(scores, codes, others.groups.codes[here], design)

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.group_counts import GroupCounts
+from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals._binomial import lower_limit
 from calibrant.intervals.groups import GroupDesign, proved_above
 from calibrant.tally import Tally
@@ -116,13 +116,14 @@ def nested_groups(inside: Iterable[BoolArray], right: CodeArray, groups: IndexAr
     """What groups have in each of several sets of rows, of which one contains the other: rows, and right ones."""
     cells = []
     n_groups = int(groups.max(initial=-1)) + 1
+    blocks = block_of(np.arange(n_groups, dtype=np.uint64))
     for place, chosen in enumerate(inside):
         rows = np.bincount(groups[chosen], minlength=n_groups)
         hits = np.bincount(groups[chosen & (right == 1)], minlength=n_groups)
         seen = np.flatnonzero(rows)
-        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen]]))
-    region, rows, hits = np.concatenate(cells, axis=1)
-    table = GroupCounts.from_cells(region, rows, hits, None, None, n_groups)
+        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], blocks[seen]]))
+    region, rows, hits, block = np.concatenate(cells, axis=1)
+    table = GroupCounts.from_cells(region, rows, hits, None, block, None, n_groups)
     return Tally(*table.totals(len(cells)), groups=table)
 
 

@@ -221,7 +221,7 @@ def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -
     if not sums.number.size:
         return np.zeros(sums.n_regions, dtype=bool)
     goal = float(-np.log(alpha))
-    game = _Game.of(sums, design.seed, goal)
+    game = _Game.of(sums, goal)
     return np.asarray(game.best_capital(np.full(sums.n_regions, rate), +1.0) >= goal + _ROUNDING)
 
 
