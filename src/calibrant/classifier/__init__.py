@@ -202,8 +202,8 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             advice = "use ShiftCalibrator or LabelShiftCalibrator"
             raise InvalidTypeError("X_target", rule, got=f"rows and {shown(self.calibrator)}", advice=advice)
         if time is not None and self.holdout != "last":
-            advice = ("set ", Setting("holdout", "last"))
-            raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=advice)
+            last: Text = ("set ", Setting("holdout", "last"))
+            raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=last)
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
         if self._merges_folds():

@@ -80,8 +80,9 @@ def command(**options: Any) -> int:
         raise RefusedError("--full", "be left out with --group: its tests and limits take rows for independent")
     if options["grade"] is not None and not options["full"]:
         raise RefusedError("--grade", "go with --full, which adds the table of grades")
-    if options["time"] is not None and options["segment"] is not None:
-        raise RefusedError("--time", "be left out with --segment, as the months are the segments then")
+    for other in ("segment", "group"):
+        if options["time"] is not None and options[other] is not None:
+            raise RefusedError("--time", f"be left out with --{other}: each month is a segment, of single rows")
     model = None if options["model"] is None else read_model(options["model"])
     with labelled(options, "segment", "group") as (source, data, labels):
         if model is not None:
