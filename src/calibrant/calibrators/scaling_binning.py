@@ -173,9 +173,10 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
             got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
             raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
-        to_fit, to_count = (
+        parts: list[dict[str, Any]] = [
             {} if rows.weights is None else {"importance_weight": rows.weights[part]} for part in (fits, ~fits)
-        )
+        ]
+        to_fit, to_count = parts
         if rows.groups is not None:
             to_count["groups"] = rows.groups.row_keys[~fits]
         if rows.weights is not None:
