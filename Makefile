@@ -49,6 +49,7 @@ mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see w
 bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbook numpy and against peers that are installed
 	@$(BIN)/python benchmarks/kernels.py
 	@$(BIN)/python benchmarks/peers.py
+	@$(BIN)/python benchmarks/anchored.py
 	@$(BIN)/python benchmarks/streams.py
 
 dist: $(VENV)/.ready-dist ## Build wheel and sdist, and test the wheel in clean environments

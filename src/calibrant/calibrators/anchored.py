@@ -352,11 +352,14 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
 
     def _values(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> tuple[Any, Any]:
         """The value of the curve at each score, and the other columns of its piece."""
-        found = self._look_up(table, scores, segments, self._curve.cells).T
         x = scores
         if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
-            x = as_scores(scores, positive_column=self._positive_index).astype(np.float64)
-        return found[1] + found[2] * (x - found[0]), found[3:]
+            x = as_scores(scores, positive_column=self._positive_index)  # checked once: below they are plain
+        found = self._look_up(table, x, segments, self._curve.cells).T
+        values = x - found[0]
+        values *= found[2]
+        values += found[1]
+        return values, found[3:]
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
