@@ -313,6 +313,13 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
             threshold(y, scores, groups=groups, **wrong)
 
 
+def test_weights_are_refused_and_not_ignored():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"p": [0.1, 0.9], "y": [0, 1], "w": [1.0, 2.0]})
+    with pytest.raises(InvalidTypeError, match="weight must be None"):
+        threshold(scores=scored(table, score="p", label="y", weight="w"), precision=0.9)
+
+
 def test_ranks_say_what_they_assume():
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
     found = threshold(y, scores, precision=0.8, method="ranks")

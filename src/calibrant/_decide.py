@@ -146,9 +146,9 @@ def decide(
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
     predicted = np.asarray(fitted.predict(scores, **where))
     action, costs = weighed(predicted, lower, upper, false_alarm, miss)
-    mean = costs.mean(axis=1).tolist() if costs.size else [np.nan] * 3
-    even = break_even(false_alarm, miss)
-    return Decisions(action, lower, upper, even, *mean, guarantee.confidence_level, false_alarm, miss)
+    cost, least, most = costs.mean(axis=1).tolist() if costs.size else (np.nan, np.nan, np.nan)
+    even, level = break_even(false_alarm, miss), guarantee.confidence_level
+    return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss)
 
 
 def check_cost(name: str, cost: Any) -> float:
@@ -295,8 +295,9 @@ def net_benefit(
         shares = zip(share, ((hits, alarms), worst, best), strict=True)
         curves.append([_worth(part, *above, odds) for part, above in shares])
     value, lower, upper = np.swapaxes(np.array(curves), 0, 1)
-    everyone = [_worth(part, 1.0, 1.0, odds) for part in share]
-    return NetBenefit(tuple(map(str, models)), at, value, lower, upper, *everyone, float(confidence_level), n)
+    everyone, least, most = (_worth(part, 1.0, 1.0, odds) for part in share)
+    names = tuple(map(str, models))
+    return NetBenefit(names, at, value, lower, upper, everyone, least, most, float(confidence_level), n)
 
 
 def _at_or_above(scores: FloatArray, thresholds: FloatArray) -> FloatArray:

@@ -38,13 +38,14 @@ from calibrant._threshold.search import (
     nested_groups,
     rows_needed,
 )
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.groups import GroupDesign
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.draw import seed_of
+from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Cut", "Measured", "Threshold", "threshold"]
@@ -168,6 +169,9 @@ def threshold(
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
     data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments, groups=groups)
+    if data.columns.weight is not None:
+        rule, advice = "be None: thresholds count every row the same", "leave it out of scored(...)"
+        raise InvalidTypeError("weight", rule, got=repr(data.columns.weight), advice=advice)
     grouped = data.columns.group is not None
     if grouped and (method != "look" or start is not None or not set(targets) <= {"precision", "npv"}):
         rule = "go with precision or npv and method='look', without a start"
@@ -206,7 +210,7 @@ class _GroupedRows:
 
     scores: FloatArray
     codes: CodeArray
-    groups: IndexArray
+    groups: Groups
     design: GroupDesign
 
     def ladder(self, target: str, cuts: FloatArray, n: IntArray, k: IntArray) -> GroupLadder:
@@ -317,8 +321,10 @@ class _Search:
             self.max_group_size = int(np.bincount(drawn.groups.codes).max())
         design = GroupDesign(self.max_group_size)
         for name, (scores, codes) in _by_segment(others, self.names).items():
-            here = slice(None) if others.segment is None else others.segment == others.segment_names.index(name)
-            counted[name].rows = _GroupedRows(scores, codes, others.groups.codes[here], design)
+            groups = others.groups
+            if others.segment is not None:
+                groups = groups.take(others.segment == others.segment_names.index(name))
+            counted[name].rows = _GroupedRows(scores, codes, groups, design)
 
     def _decided(
         self, name: Any, counted: _Counted, ladders: Mapping[str, FloatArray], *, anywhere: bool = False
@@ -348,7 +354,7 @@ class _Search:
                     parts = measured_anywhere(seen, target, level, self.alpha)
                 else:
                     parts = measured_at_fixed(seen, target, level, tail)
-                cuts.append(Cut(name, target, level, chosen[target], counted=seen.n, **parts))
+                cuts.append(Cut.at(name, target, level, chosen[target], seen.n, parts))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=counted.n))
             else:
@@ -427,7 +433,7 @@ class _Search:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
             seen = counted.confusion(cut)
             parts = measured_at_rank(seen, target, level, self.alpha)
-            return Cut(name, target, level, cut, counted=seen.n, **parts)
+            return Cut.at(name, target, level, cut, seen.n, parts)
         kind = "positive" if target == "recall" else "negative"
         needed = rows_needed(level, self.alpha)
         reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"

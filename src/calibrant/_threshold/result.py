@@ -86,6 +86,14 @@ class Cut:
     npv: Measured | None = None
     false_alarms: Measured | None = None
 
+    @classmethod
+    def at(
+        cls, segment: Hashable, target: str, level: float, cut: float, counted: int, parts: Mapping[str, Measured]
+    ) -> Self:
+        """A threshold that is proved, with what was measured there."""
+        shares: dict[str, Any] = dict(parts)
+        return cls(segment, target, level, cut, counted=counted, **shares)
+
     def sentence(self) -> str:
         """What is proved, in words."""
         where = "" if self.segment is None else f"in segment {self.segment!r}, "
@@ -260,7 +268,7 @@ class Threshold:
         names = [part.name for part in fields(cls)]
         check_schema(state, _SCHEMA, names[:-1])
         cuts = tuple(_read_cut(cut) for cut in state["cuts"])
-        rest = {name: state.get(name) for name in names if name not in ("cuts", "assumptions")}
+        rest: dict[str, Any] = {name: state.get(name) for name in names if name not in ("cuts", "assumptions")}
         return cls(cuts=cuts, assumptions=tuple(state["assumptions"]), **rest)
 
 
@@ -269,8 +277,10 @@ def _read_cut(state: Any) -> Cut:
     check_state(state, names)
     if state["target"] not in TARGETS:
         raise InvalidValueError("target", f"be one of {', '.join(TARGETS)}", got=shown(state["target"]))
-    values = {name: state[name] for name in names}
-    return Cut(**{name: _read_share(value) if isinstance(value, Mapping) else value for name, value in values.items()})
+    values: dict[str, Any] = {
+        name: _read_share(state[name]) if isinstance(state[name], Mapping) else state[name] for name in names
+    }
+    return Cut(**values)
 
 
 def _plain(value: Any) -> Any:

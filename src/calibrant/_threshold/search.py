@@ -13,10 +13,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals._binomial import lower_limit
 from calibrant.intervals.groups import GroupDesign, proved_above
+from calibrant.rows.groups import Groups
 from calibrant.tally import Tally
 
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
@@ -112,18 +113,17 @@ class GroupLadder(Ladder):
         return proved_above(self.tally, self.design, target, alpha)
 
 
-def nested_groups(inside: Iterable[BoolArray], right: CodeArray, groups: IndexArray) -> Tally:
+def nested_groups(inside: Iterable[BoolArray], right: CodeArray, groups: Groups) -> Tally:
     """What groups have in each of several sets of rows, of which one contains the other: rows, and right ones."""
     cells = []
-    n_groups = int(groups.max(initial=-1)) + 1
-    blocks = block_of(np.arange(n_groups, dtype=np.uint64))
+    number, block = groups.codes, block_of(groups.keys)
     for place, chosen in enumerate(inside):
-        rows = np.bincount(groups[chosen], minlength=n_groups)
-        hits = np.bincount(groups[chosen & (right == 1)], minlength=n_groups)
+        rows = np.bincount(number[chosen], minlength=block.size)
+        hits = np.bincount(number[chosen & (right == 1)], minlength=block.size)
         seen = np.flatnonzero(rows)
-        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], blocks[seen]]))
-    region, rows, hits, block = np.concatenate(cells, axis=1)
-    table = GroupCounts.from_cells(region, rows, hits, None, block, None, n_groups)
+        cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], block[seen]]))
+    region, rows, hits, blocks = np.concatenate(cells, axis=1)
+    table = GroupCounts.from_cells(region, rows, hits, None, blocks, None, block.size)
     return Tally(*table.totals(len(cells)), groups=table)
 
 
@@ -141,7 +141,7 @@ def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float,
     rows = np.maximum((noise / (rate - target)) ** 2, rows_needed(target, alpha))
     needed = float((rows * all_rows / n).min())
     digits = 10 ** max(0, math.floor(math.log10(needed)) - 1)
-    return math.ceil(needed / digits) * digits
+    return int(math.ceil(needed / digits) * digits)
 
 
 def misses_allowed(n: int, target: float, alpha: float) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -263,7 +263,7 @@ def _of_threshold(found: Threshold, coverage: float) -> ExportTable:
     if None not in ends:
         _check_segments(tuple(ends))
     steps = []
-    for segment, (low, high) in ends.items():
+    for segment, (low, high) in cast("dict[Segment | None, tuple[float, float]]", ends).items():
         cuts = np.array([cut for cut in sorted({low, high}) if np.isfinite(cut)])
         middles = [-np.inf, *cuts.tolist()]  # the first score of each step
         regions = np.array([1 if first >= high else 0 if first < low else -1 for first in middles])
