@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
+from calibrant._compare_models import difference_limits
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
 
@@ -47,7 +48,10 @@ def slow_delong(codes: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray
 @pytest.mark.slow
 def test_all_pairs_and_losses_hold_at_once() -> None:
     rng = np.random.default_rng(1)
-    missed = sum(is_missed(compare_models(*drawn(rng, 200), confidence_level=0.9, classes=(0, 1))) for _ in range(120))
+    missed = sum(
+        is_missed(compare_models(*drawn(rng, 200), confidence_level=0.9, classes=(0, 1), random_state=0))
+        for _ in range(120)
+    )
     assert stats.binomtest(missed, 120, 0.1, alternative="greater").pvalue > 1e-3
 
 
@@ -61,6 +65,23 @@ def test_limits_hold_however_the_rows_are_sorted() -> None:
         ordered = {name: value[order] for name, value in models.items()}
         missed += is_missed(compare_models(y[order], ordered, confidence_level=0.9, classes=(0, 1), random_state=seed))
     assert stats.binomtest(missed, 80, 0.1, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.broad
+def test_a_fixed_order_is_no_random_order_for_sorted_rows() -> None:
+    """Why the order is drawn afresh by default: by enumeration over the number of ones, which come last."""
+    n = 200
+    count, rate = np.arange(n + 1), np.linspace(0.01, 0.99, 50)
+    probability = stats.binom.pmf(count, n, rate[:, None])
+    missed = []
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(n)
+        rows = [(np.arange(n) >= n - k).astype(float)[order] for k in count]
+        lower, upper = np.array([difference_limits(2 * row - 1, 1.0, 0.1) for row in rows]).T
+        mean = 2 * rate[:, None] - 1
+        missed.append((probability * ((mean < lower) | (mean > upper))).sum(axis=1))
+    assert np.max(missed) > 0.3
+    assert np.mean(missed, axis=0).mean() < 0.1
 
 
 @pytest.mark.slow
@@ -117,7 +138,8 @@ def test_losses_that_disagree_are_both_told() -> None:
 def test_swapping_two_models_mirrors_the_limits() -> None:
     y, models = drawn(np.random.default_rng(7), 500)
     one, other = (
-        compare_models(y, {name: models[name] for name in names}) for names in (("true", "sure"), ("sure", "true"))
+        compare_models(y, {name: models[name] for name in names}, random_state=0)
+        for names in (("true", "sure"), ("sure", "true"))
     )
     for a, b in zip(one.differences, other.differences, strict=True):
         assert (a.lower, a.upper) == pytest.approx((-b.upper, -b.lower), abs=2e-4, nan_ok=True)

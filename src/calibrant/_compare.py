@@ -193,7 +193,8 @@ def compare(
     Given the rows that a fold was fitted on, its test rows are independent draws, because folds do not depend on scores
     and labels. So betting bounds the mean difference of each fold (`compare_models`). The limits of the folds are
     averaged. Alpha is shared by Bonferroni among folds, losses and all pairs of methods, since the best method is only
-    known afterwards. Limits of this kind are wide: each comes from the rows of one fold.
+    known afterwards. Limits of this kind are wide: each comes from the rows of one fold. They assume that the order of
+    the rows says nothing about scores and labels; with `random_state=None` they hold for sorted rows too.
 
     Examples
     --------
@@ -215,7 +216,8 @@ def compare(
     read = read_rows(scores, y, classes=classes, pos_label=pos_label, groups=groups).collect()
     checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
     together = None if read.groups is None else read.groups.row_keys
-    folds = _folds(cv, checked, codes, together, random_state)
+    generator = as_generator(random_state)
+    folds = _folds(cv, checked, codes, together, generator)
     entries = [
         _fitted_entry(name, calibrator, checked, codes, folds, read.known.positive, together)
         for name, calibrator in contenders.items()
@@ -229,19 +231,19 @@ def compare(
         n_rows=checked.size,
         n_folds=len(folds),
         simultaneous=bool(simultaneous),
-        differences=_differences(entries, codes, folds, alpha) if own_folds else (),
+        differences=_differences(entries, codes, folds, alpha, generator) if own_folds else (),
         difference_level=float(confidence_level),
         **{name: np.array([entry[name] for entry in entries]) for name in _COLUMNS},
     )
 
 
 def _differences(
-    entries: list[dict[str, Any]], codes: CodeArray, folds: _Folds, alpha: float
+    entries: list[dict[str, Any]], codes: CodeArray, folds: _Folds, alpha: float, generator: np.random.Generator
 ) -> tuple[PairedDifference, ...]:
     """Each other method minus the one with the lowest Brier score: limits of each fold, averaged over the folds."""
     best = min(entries, key=lambda entry: entry["brier"])
     losses = {entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP) for entry in entries}
-    order = np.random.default_rng(0).permutation(codes.size)  # bets need rows in random order, and files are sorted
+    order = generator.permutation(codes.size)  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
     share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha
     found = []

@@ -220,7 +220,7 @@ def compare_models(
     clip: float = 0.001,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
-    random_state: Seed = 0,
+    random_state: Seed = None,
 ) -> ModelComparison:
     """Say which of several models is better, by paired differences in loss on the same rows.
 
@@ -243,8 +243,10 @@ def compare_models(
         limits hold for every distribution. A smaller clip makes wider limits.
     pos_label, classes
         As in `BinningCalibrator`.
-    random_state : int, Generator, RandomState or None, default=0
-        Draws the order of the rows in which bets are made. Files are often sorted.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws the order of the rows in which bets are made, afresh by default, so that files may be sorted. An int
+        repeats a result exactly. It fixes the order, so then the order of the rows must say nothing about scores and
+        labels.
 
     Returns
     -------
@@ -271,7 +273,7 @@ def compare_models(
     >>> rng = np.random.default_rng(0)
     >>> rate = rng.uniform(size=5_000)
     >>> y = rng.uniform(size=5_000) < rate
-    >>> result = compare_models(y, {"sharp": rate, "dull": 0.25 + 0.5 * rate})
+    >>> result = compare_models(y, {"sharp": rate, "dull": 0.25 + 0.5 * rate}, random_state=0)
     >>> result.verdict
     "'sharp' is better than 'dull'"
     >>> print(result.differences[0])
@@ -324,7 +326,7 @@ class SequentialModelComparison:
     Claimed: with probability at least `confidence_level` the limits of the expected differences in Brier score and in
     clipped log loss hold after every update, for all pairs and both losses at once. So one may stop as soon as the
     verdict is clear. Assumed: rows are independent draws from one distribution, taken in the order in which they come,
-    and the models do not change. The limits never widen.
+    and the models do not change. Rows that are sorted are no such draws. The limits never widen.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """`calibrant compare-models`: which model is better, on the same rows."""
 
+import secrets
 from math import isnan
 from typing import Any
 
@@ -24,7 +25,8 @@ from calibrant.cli._words import in_options
 @click.option("--clip", type=float, default=0.001, show_default=True, metavar="SIZE", help="For the log loss, clip "
               "probabilities to [SIZE, 1 - SIZE].")  # fmt: skip
 @option.most_rows
-@option.seed
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of random draws, to repeat a result. "
+              "Default: drawn afresh, so that rows may be sorted.")  # fmt: skip
 @option.classes
 @option.reading
 @option.common
@@ -41,6 +43,8 @@ def command(**options: Any) -> None:
     from calibrant import compare_models
     from calibrant._compare_models import number_or_none
 
+    if options["seed"] is None:
+        options["seed"] = secrets.randbelow(2**31)
     names = options["score"]
     if len(names) < 2:
         got = "none" if not names else f"only {names[0]!r}"
@@ -68,7 +72,7 @@ def command(**options: Any) -> None:
         **labels,
     )
     if options["as_json"]:
-        counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows}
+        counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"]}
         print_json({"command": "compare-models", **found.to_dict(), **counts})
         return
     paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}.", bold=True)
