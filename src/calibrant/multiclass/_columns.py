@@ -26,7 +26,6 @@ METHODS = ("anchored", "binning")
 OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
 """The calibrator of one class against the rest."""
 
-_OF_BINS = ("n_bins", "confidence_level", "interval", "value")
 _SCHEMA = "calibrant.multiclass/1"
 
 
