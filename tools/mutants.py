@@ -158,6 +158,16 @@ EQUIVALENT = {
         "0.0001 -> 0.00011000000000000002",
     ): "what is left of the error is far below the rounding",
     (
+        "shift/prior",
+        "lower, upper = 1.0, 0.0",
+        "0.0 -> 0.1",
+    ): "limits that cross refuse the data, however far they cross",
+    (
+        "shift/prior",
+        "lower, upper = 1.0, 0.0",
+        "1.0 -> 1.1",
+    ): "limits that cross refuse the data, however far they cross",
+    (
         "tally",
         "None if self.weights is None or other.weights is None else self.weights + other.weights,",
         "self.weights is None or other.weights is None -> self.weights is None and other.weights is None",

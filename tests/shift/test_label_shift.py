@@ -63,6 +63,25 @@ def test_limits_of_the_target_prior_hold_and_shrink():
     assert widths[5000] < 0.4 * widths[500]
 
 
+def test_limits_of_the_target_prior_are_all_shares_that_the_bands_allow():
+    rng = np.random.default_rng(12)
+    scores, y = draw(rng, 900, 0.3)
+    target, alpha = draw(rng, 700, 0.6)[0], 0.1
+    points = np.concatenate([scores, target])
+    share_of = {}
+    for name, part in (("one", scores[y == 1]), ("zero", scores[y == 0]), ("target", target)):
+        band = np.sqrt(np.log(6 / alpha) / (2 * part.size))  # three bands of Massart, of which none fails: alpha in all
+        share_of[name] = (part <= points[:, None]).mean(axis=1), band
+    (f1, e1), (f0, e0), (f, e) = share_of.values()
+    shares = np.linspace(0, 1, 2001)[:, None]
+    off = np.abs(f - shares * f1 - (1 - shares) * f0)
+    allowed = shares[(off <= e + shares * e1 + (1 - shares) * e0 + 1e-12).all(axis=1), 0]
+    prior = mixture_prior(scores, y.astype(np.uint8), target, alpha)
+    assert 0.0 < allowed[0] < allowed[-1] < 1.0
+    assert prior.lower == pytest.approx(allowed[0], abs=6e-4)
+    assert prior.upper == pytest.approx(allowed[-1], abs=6e-4)
+
+
 def test_a_score_that_tells_nothing_leaves_the_prior_open():
     rng = np.random.default_rng(3)
     scores, y = draw(rng, 2000, 0.3, distance=0.0)
