@@ -1,6 +1,7 @@
-"""The tools of developers refer to what is there."""
+"""The tools of developers, and the table of claims, refer to what is there."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -32,3 +33,12 @@ def test_changes_said_to_make_no_difference_are_judged_anew_when_their_line_chan
     strange = ("drift", "_CANDIDATES_PER_OCTAVE = 64", "64 -> 65")
     monkeypatch.setitem(mutants.EQUIVALENT, strange, "of a line that is no more")
     assert mutants.stale() == [strange]
+
+
+def test_every_test_that_the_table_of_claims_names_is_there() -> None:
+    page = (ROOT / "docs" / "guide" / "claims.md").read_text(encoding="utf-8")
+    texts = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert len(named) > 40
+    assert {name for name in named if f"def {name}(" not in texts} == set()
+    assert all((ROOT / "tests" / file).is_file() for file in re.findall(r"`([\w/]*test_\w+\.py)`", page))
