@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold, check_cv
 
-from calibrant._typing import BoolArray, IndexArray
+from calibrant._typing import BoolArray, IndexArray, Keys
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
-from calibrant.rows.draw import Keys, folds_of, random_places
+from calibrant.rows.draw import folds_of, random_places
 
 Fold = tuple[IndexArray, IndexArray]
 """Rows to train on, and rows to calibrate on."""

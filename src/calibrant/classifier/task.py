@@ -10,9 +10,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from calibrant._typing import IndexArray
+from calibrant._typing import IndexArray, Keys
 from calibrant.errors import InvalidValueError
-from calibrant.rows.draw import Keys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
