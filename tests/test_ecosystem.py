@@ -131,6 +131,7 @@ def test_one_split_is_a_hold_out_whose_guarantee_is_proved(cv) -> None:
 
 def test_groups_stay_together() -> None:
     groups = np.arange(1200) // 40
+    fixed = BinningCalibrator(4, strategy="uniform", max_group_size=40)  # counts all groups it is given
     seen = []
 
     class Recorder(LogisticRegression):
@@ -139,32 +140,32 @@ def test_groups_stay_together() -> None:
             return super().fit(X, y)
 
     rows = np.column_stack([np.arange(1200), X])
-    model = CalibratedClassifier(Recorder(max_iter=5000), BINS, cv=GroupKFold(3)).fit(rows, Y, groups=groups)
+    model = CalibratedClassifier(Recorder(max_iter=5000), fixed, cv=GroupKFold(3)).fit(rows, Y, groups=groups)
     assert model.calibrator_.tally_.n_rows == 1200
     assert [len(one) for one in seen] == [20, 20, 20, 30]  # the last is fitted on all
     for cv, sizes in ((None, [22]), (3, [20, 20, 20, 30])):  # a quarter of 30 groups is 8
         seen.clear()
-        model = CalibratedClassifier(Recorder(max_iter=5000), BINS, cv=cv).fit(rows, Y, groups=groups)
+        model = CalibratedClassifier(Recorder(max_iter=5000), fixed, cv=cv).fit(rows, Y, groups=groups)
         assert [len(one) for one in seen] == sizes
     shuffled = np.random.default_rng(0).permutation(1200)
     names = [f"customer {group}" for group in groups]
     first, second = (
-        CalibratedClassifier(LogisticRegression(), BINS).fit(X[order], Y[order], groups=[names[row] for row in order])
+        CalibratedClassifier(LogisticRegression(), fixed).fit(X[order], Y[order], groups=[names[row] for row in order])
         for order in (np.arange(1200), shuffled)
     )
     assert repr(first.calibrator_.tally_) == repr(second.calibrator_.tally_)  # the same groups, in any order of rows
-    numbered = CalibratedClassifier(LogisticRegression(), BINS, calibration_size=4).fit(X, Y, groups=groups)
+    numbered = CalibratedClassifier(LogisticRegression(), fixed, calibration_size=4).fit(X, Y, groups=groups)
     assert numbered.calibrator_.tally_.n_rows == 4 * 40
     for cv, rule in (
         ([(np.arange(630), np.arange(630, 1200))], "cv must keep groups whole"),
         (31, "cv must be at most the number of groups; got 31"),
     ):
         with pytest.raises(ValueError, match=rule):
-            CalibratedClassifier(LogisticRegression(), BINS, cv=cv).fit(X, Y, groups=groups)
+            CalibratedClassifier(LogisticRegression(), fixed, cv=cv).fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match="calibration_size must leave rows to train on; got 30 of n_groups=30"):
-        CalibratedClassifier(LogisticRegression(), BINS, calibration_size=30).fit(X, Y, groups=groups)
+        CalibratedClassifier(LogisticRegression(), fixed, calibration_size=30).fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match="groups must have one entry"):
-        CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, groups=groups[1:])
+        CalibratedClassifier(LogisticRegression(), fixed).fit(X, Y, groups=groups[1:])
 
 
 def test_rows_never_calibrate_twice_nor_where_they_trained() -> None:

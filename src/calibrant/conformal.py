@@ -23,7 +23,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import RowFacts
-from calibrant.rows.reader import refuse_groups
+from calibrant.rows.reader import check_no_weights, refuse_groups
 
 KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
@@ -184,6 +184,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         self
         """
         self._check_parameters()
+        check_no_weights(scores, None, "rows of different weights are not exchangeable")
         data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label)
         refuse_groups(data, type(self).__name__)
         rows = data.collect()

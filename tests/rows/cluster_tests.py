@@ -22,6 +22,7 @@ from rows.same_counts import (
     check_draws_and_weights,
     check_fault,
     check_given_edges,
+    check_groups,
     check_third_label,
     rows_of,
 )
@@ -44,6 +45,10 @@ class ClusterTests:
     @pytest.mark.slow
     def test_draws_weights_and_order_statistics_are_exact(self, split_into) -> None:
         check_draws_and_weights(split_into(5), rows_of(2000, 1, ties=True))
+
+    @pytest.mark.slow
+    def test_groups_are_counted_whole(self, split_into) -> None:
+        check_groups(split_into(5), rows_of(1000, 2))
 
     @pytest.mark.parametrize("fault", FAULTS)
     def test_a_fault_is_told_with_its_partition(self, split_into, fault) -> None:

@@ -94,6 +94,28 @@ def check_anchored(make: Make, rows: pd.DataFrame) -> None:
     assert np.array_equal(got.predict(scores, segments=segments), expected.predict(scores, segments=segments))
 
 
+def check_groups(make: Make, rows: pd.DataFrame) -> None:
+    """Groups that every partition has rows of are drawn and counted whole: identical to the same rows as one table."""
+    rng = np.random.default_rng(len(rows))
+    number = rng.integers(0, len(rows) // 8, size=len(rows))
+    for column in (number, [f"customer {one}" for one in number]):
+        grouped = rows.assign(customer=column)
+        columns = Columns("p", "y", group="customer")
+        table = scored(pa.Table.from_pandas(grouped, preserve_index=False), score="p", label="y", group="customer")
+        data = make(grouped, columns)
+        assert data.tally(EDGES)[0] == table.tally(EDGES)[0]
+        assert data.tally(EDGES)[0].groups.n_groups == len(set(number))
+        expected, got = (BinningCalibrator(4).fit(source) for source in (table, data))
+        assert got.partition_ == expected.partition_
+        assert got.tally_ == expected.tally_
+        assert got.guarantee_.epsilon == expected.guarantee_.epsilon
+    grouped.loc[3, "customer"] = None
+    with pytest.raises(
+        InvalidValueError, match="group column 'customer' must have no missing values; got 1 faulty row"
+    ):
+        make(grouped, columns).tally(EDGES)
+
+
 FAULTS = {
     "a missing score": ("p", None, "column 'p' must"),
     "a score that is no number": ("p", np.nan, "column 'p' must"),

@@ -12,7 +12,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import Partition, scored
+from calibrant import BinningCalibrator, Partition, PlattCalibrator, scored
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.rows import group_rows, read_rows
 from calibrant.rows.draw import Draw, id_keys
@@ -76,6 +76,11 @@ def test_every_source_gives_the_fit_of_the_rows_in_memory(name, column, tmp_path
     data = named(SOURCES[name](tmp_path), column)
     memory = read_rows(SCORES, LABELS, groups=COLUMNS[column])
     assert data.tally(REGIONS)[0] == memory.tally(REGIONS)[0]
+    fitted = BinningCalibrator(5).fit(data)
+    wanted = BinningCalibrator(5).fit(SCORES, LABELS, groups=COLUMNS[column])
+    assert fitted.partition_ == wanted.partition_
+    assert fitted.tally_ == wanted.tally_
+    assert fitted.guarantee_.to_dict() == wanted.guarantee_.to_dict()
     expected, found = memory.split(0.3, 7), data.split(0.3, 7)
     assert sorted(found.drawn[None]) == sorted(expected.drawn[None])
     tally = found.others.tally(REGIONS)[0]
@@ -163,6 +168,11 @@ def test_faulty_groups_are_refused_by_name(name) -> None:
     assert said in str(caught.value)
     if name in ("missing", "NaN"):
         assert "faulty row" in str(caught.value)
+
+
+def test_a_curve_that_promises_nothing_takes_any_rows() -> None:
+    curve = PlattCalibrator().fit(named(TABLE, "number"))
+    assert curve.predict([0.5]) == PlattCalibrator().fit(SCORES, LABELS).predict([0.5])
 
 
 def test_one_huge_group_and_a_million_small_ones() -> None:

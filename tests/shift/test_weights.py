@@ -14,7 +14,11 @@ from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
+    CalibratedClassifier,
+    ConformalSets,
     IsotonicCalibrator,
+    LabelShiftCalibrator,
+    OnlineCalibrator,
     Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
@@ -190,9 +194,25 @@ def test_venn_prediction_refuses_weights(kind):
     scores, y, weights = survey(np.random.default_rng(12), 100)
     with pytest.raises(InvalidValueError, match="not exchangeable"):
         kind().fit(scores, y, importance_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "kind", [VennAbersCalibrator, VennBinningCalibrator, ConformalSets, OnlineCalibrator, LabelShiftCalibrator]
+)
+def test_a_column_of_weights_is_refused_where_it_would_be_ignored(kind):
+    scores, y, weights = survey(np.random.default_rng(12), 100)
     table = pa.table({"p": scores, "y": y, "w": weights})
-    with pytest.raises(InvalidValueError, match="not exchangeable"):
-        kind().fit(scored(table, score="p", label="y", weight="w"))
+    parameters = {"target_prior": 0.5} if kind is LabelShiftCalibrator else {}
+    with pytest.raises(InvalidValueError, match=r"^importance_weight must be None"):
+        kind(**parameters).fit(scored(table, score="p", label="y", weight="w"))
+
+
+def test_a_classifier_passes_weights_to_its_calibrator():
+    scores, y, weights = survey(np.random.default_rng(13), 2000)
+    calibrator = BinningCalibrator(3, weight_bound=1.0)
+    fitted = CalibratedClassifier(LogisticRegression(), calibrator).fit(scores[:, None], y, importance_weight=weights)
+    assert fitted.guarantee_.is_proved
+    assert fitted.guarantee_.statement.population is Population.WEIGHTED
 
 
 def test_what_weights_do_not_go_with_is_refused():

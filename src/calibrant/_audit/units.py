@@ -116,7 +116,8 @@ def _gaps(
     pairs, member = np.unique(unit * n_places + place, return_inverse=True)
     total = np.bincount(member, weights).astype(np.float64)
     mean = np.bincount(member, weights * (rows.codes - rows.scores)) / total
-    order = np.argsort(Draw(0, 0).hashes(position_keys(0, pairs.size)))
+    # by the place of a unit among all units, and not of a pair: that would depend on the scores of others
+    order = np.argsort(Draw(0, 0).hashes(position_keys(0, int(unit.max()) + 1))[pairs // n_places])
     where = (pairs % n_places)[order]
     most, span = ends[1], 1.0 + ends[1] - ends[0]
     outcomes = np.clip((mean[order] + most[where]) / span[where], 0.0, 1.0)

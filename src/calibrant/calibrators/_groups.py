@@ -58,11 +58,6 @@ def read_groups(data: ScoredData, settings: GroupParameters) -> tuple[ScoredData
     return data, data.columns.group is not None
 
 
-def without_groups(data: ScoredData) -> ScoredData:
-    """Rows that are only counted: what was drawn from those in memory is gone already."""
-    return replace(data, groups=None) if isinstance(data, MemoryRows) and data.groups is not None else data
-
-
 def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, GroupDesign]:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 

@@ -55,15 +55,6 @@ def has_weights(data: ScoredData) -> bool:
     return weighted
 
 
-def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
-    """Refuse importance weights where they have no meaning."""
-    column = data.columns.weight if isinstance(data, ScoredData) else None
-    if importance_weight is not None or column is not None:
-        raise InvalidValueError(
-            "importance_weight", f"be None: {reason}", got="weights", advice="use BinningCalibrator"
-        )
-
-
 def checked_bound(weights: FloatArray, bound: float | None, name: str = "importance_weight") -> float:
     """The bound of the weights, or the largest of them where none is given; raise for weights that break it."""
     if not weights.size or weights.max() < NOTHING:

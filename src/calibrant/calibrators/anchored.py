@@ -23,7 +23,6 @@ from calibrant.calibrators._groups import (
     read_groups,
     said_of_groups,
     saved_design,
-    without_groups,
 )
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
 from calibrant.calibrators._weighted import (
@@ -231,7 +230,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
         """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
         partition, tally, classes, reach, rows, facts, data = binned
-        data, rows = without_groups(data), without_groups(rows)
+        data, rows = data.without_groups(), rows.without_groups()
         regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
         sizes = _sizes(regions, tally)
         if tally.weights is None:

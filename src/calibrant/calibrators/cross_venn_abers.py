@@ -18,7 +18,7 @@ from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.reader import refuse_groups
+from calibrant.rows.reader import check_no_weights, refuse_groups
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
@@ -105,6 +105,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
+        check_no_weights(scores, None, "rows of different weights are not exchangeable")
         data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label)
         refuse_groups(data, type(self).__name__)
         rows = data.collect()

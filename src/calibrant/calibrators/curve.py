@@ -14,13 +14,13 @@ from calibrant._labels import Classes
 from calibrant._params import Number, check_state
 from calibrant._text import Text
 from calibrant._typing import ArrayLike, FloatArray, IntArray
-from calibrant.calibrators._weighted import check_no_weights, checked_bound, has_weights, weights_of
+from calibrant.calibrators._weighted import checked_bound, has_weights, weights_of
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.reach import Reach
-from calibrant.rows.reader import refuse_groups
+from calibrant.rows.reader import check_no_weights, refuse_groups
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""

@@ -19,7 +19,7 @@ from calibrant.guarantee import VALUES, Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.base import settle
-from calibrant.rows.reader import check_nothing_beside, refuse_groups
+from calibrant.rows.reader import check_no_weights, check_nothing_beside, refuse_groups
 from calibrant.sequences import SEQUENCES
 from calibrant.tally import Tally
 
@@ -204,6 +204,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         if stream.partition is None and segments is not None:
             rule = "be None while bins are cut from the stream"
             raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
+        check_no_weights(scores, None, "labels are counted")
         data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments, partition=stream.partition)
         refuse_groups(data, type(self).__name__)
         rows = data.collect()

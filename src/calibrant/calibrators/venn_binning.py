@@ -11,13 +11,12 @@ from calibrant._labels import Classes
 from calibrant._params import Choice, Rules, check_state
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import BinParameters
-from calibrant.calibrators._weighted import check_no_weights
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import LOSSES, merged
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData
-from calibrant.rows.reader import refuse_groups
+from calibrant.rows.reader import check_no_weights, refuse_groups
 from calibrant.tally import Tally
 
 _VENN = (

@@ -18,13 +18,16 @@ class _Method(NamedTuple):
     takes: tuple[str, ...] = ()
 
 
+_OF_GROUPS = ("max_group_size", "group_target")
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split", "min_rows")),
+    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split", "min_rows", *_OF_GROUPS)),
     "binning": _Method(
-        "BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value", "min_rows")
+        "BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value", "min_rows", *_OF_GROUPS)
     ),
     "uniform": _Method(
-        "BinningCalibrator", {"strategy": "uniform"}, ("bins", "interval", "value", "score_range", "min_rows")
+        "BinningCalibrator",
+        {"strategy": "uniform"},
+        ("bins", "interval", "value", "score_range", "min_rows", *_OF_GROUPS),
     ),
     "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value")),
     "platt": _Method("PlattCalibrator"),
@@ -63,6 +66,8 @@ class Settings:
     weighted: bool = False
     target_prior: float | None = None
     sampling_rates: tuple[float, float] | None = None
+    max_group_size: int | None = None
+    group_target: str | None = None
     seed: int = 0
     skip_missing: bool = False
 
@@ -72,7 +77,7 @@ class Settings:
 
         return {**asdict(self), "draw": DRAW_RULE}
 
-    def check(self, segment: str | None = None) -> None:
+    def check(self, segment: str | None = None, group: str | None = None) -> None:
         """Refuse options that the method does not have, rather than ignore them."""
         default, takes = Settings(), _METHODS[self.method].takes
         for name, option in sorted(_OPTIONS.items()):
@@ -81,6 +86,7 @@ class Settings:
         by_label = "--prior" if self.sampling_rates is None else "--sampling-rates"
         uses = (
             ("--segment", segment is not None, _IN_SEGMENTS),
+            ("--group", group is not None, _IN_SEGMENTS),
             ("--weight", self.weighted, _WEIGHTED),
             (by_label, self.by_label, _WEIGHTED),
         )
@@ -91,15 +97,18 @@ class Settings:
                 raise RefusedError(option, rule, got=f"--method {self.method}")
         if self.by_label and self.weighted:
             raise RefusedError(by_label, "be left out with --weight", advice="multiply the weights instead")
-        if self.min_rows is not None and segment is None:
-            raise RefusedError("--min-rows", "go with --segment, the column of segments")
-        needs_weights = {
-            "--weight-bound": self.weight_bound is not None,
-            "--interval betting": self.interval == "betting",
-        }
-        for option, given in needs_weights.items():
-            if given and not self.weighted:
-                raise RefusedError(option, "go with --weight, the column of weights")
+        if group is not None and (self.weighted or self.by_label):
+            raise RefusedError("--group", f"be left out with {'--weight' if self.weighted else by_label}")
+        needed = (
+            ("--min-rows", self.min_rows is not None, segment is not None, "--segment, the column of segments"),
+            ("--weight-bound", self.weight_bound is not None, self.weighted, "--weight, the column of weights"),
+            ("--interval betting", self.interval == "betting", self.weighted, "--weight, the column of weights"),
+            ("--max-group-size", self.max_group_size is not None, group is not None, "--group, the column of groups"),
+            ("--group-target", self.group_target is not None, group is not None, "--group, the column of groups"),
+        )
+        for option, given, possible, other in needed:
+            if given and not possible:
+                raise RefusedError(option, f"go with {other}")
 
     @property
     def by_label(self) -> bool:

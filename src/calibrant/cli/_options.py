@@ -78,6 +78,12 @@ segment = column("segment", "Column of segments. Each segment gets its own bins 
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
+group = column("group", "Column of groups: rows that belong together, such as those of one customer.")
+max_group_size = click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help="As how many rows a "
+                              "group counts at most in a bin. Default: the most among groups set aside.")  # fmt: skip
+group_target = click.option("--group-target", type=click.Choice(("rows", "groups")),
+                            help="What counts the same: every row, the default, or every group.")  # fmt: skip
+group_options = together(group, max_group_size, group_target)
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
 coverage = click.option("--coverage", type=float, default=0.95, show_default=True, help="Coverage of the sets.")

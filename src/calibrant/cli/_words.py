@@ -7,10 +7,11 @@ a plain noun where no option stands behind it. Nothing else of a message is touc
 from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
-    "cost_false_alarm", "cost_miss", "npv", "precision", "recall", "specificity", "start",
-    "base_rate", "classes", "clip", "coverage", "dialect", "epsilon", "format", "group", "id", "interval", "label",
-    "method", "outputs", "overwrite", "pos_label", "prefix", "probability", "score", "segment", "simultaneous",
-    "skip_missing", "sampling_rates", "split", "table", "time", "tolerance", "value", "weight", "weight_bound",
+    "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon", "format",
+    "group", "group_size", "group_target", "icc", "id", "interval", "label", "max_group_size", "method", "npv",
+    "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall", "sampling_rates", "score",
+    "segment", "simultaneous", "skip_missing", "specificity", "split", "start", "table", "time", "tolerance", "value",
+    "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",

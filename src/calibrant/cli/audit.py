@@ -25,6 +25,8 @@ _MOST_ROWS = 1_000_000
 @option.command("Is the model calibrated? What is proved.")
 @option.data
 @option.columns
+@option.group
+@option.max_group_size
 @option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")
 @option.skip_missing
 @option.confidence(0.95)
@@ -57,6 +59,7 @@ def command(**options: Any) -> int:
     calibrant audit scores.csv --score p --label y -o audit.html
     calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
     calibrant audit scores.parquet --score p --label y --segment region
+    calibrant audit visits.csv --score p --label y --group patient    # several rows of one patient
     calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
     calibrant audit scores.csv --score p --label y --time day -o audit.html    # month by month
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
@@ -71,13 +74,17 @@ def command(**options: Any) -> int:
         check_target(options)
     elif options["model"] is not None:
         raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
+    if options["max_group_size"] is not None and options["group"] is None:
+        raise RefusedError("--max-group-size", "go with --group, the column of groups")
+    if options["full"] and options["group"] is not None:
+        raise RefusedError("--full", "be left out with --group: its tests and limits take rows for independent")
     if options["grade"] is not None and not options["full"]:
         raise RefusedError("--grade", "go with --full, which adds the table of grades")
     for other in ("segment", "group"):
         if options["time"] is not None and options[other] is not None:
             raise RefusedError("--time", f"be left out with --{other}: each month is a segment, of single rows")
     model = None if options["model"] is None else read_model(options["model"])
-    with labelled(options, "segment") as (source, data, labels):
+    with labelled(options, "segment", "group") as (source, data, labels):
         if model is not None:
             check_columns(model, data.columns.named)
         dated, period = (data, None) if options["time"] is None else _by_period(data, labels, options["time"])
@@ -111,6 +118,8 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
 
     try:
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
+        if options["group"] is not None:
+            settings["max_group_size"] = options["max_group_size"]
         return audit(data, tolerance=options["tolerance"], monotone=options["full"], **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:

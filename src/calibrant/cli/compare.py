@@ -21,6 +21,7 @@ _FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_sec
 @option.data
 @option.score
 @option.label
+@option.group
 @option.skip_missing
 @option.confidence(0.9)
 @option.bins("Number of bins of the methods that have bins.")
@@ -37,12 +38,13 @@ def command(**options: Any) -> None:
     Examples
     --------
     calibrant compare scores.csv --score p --label y
+    calibrant compare visits.csv --score p --label y --group patient
     calibrant compare scores.parquet --score p --label y --bins 10 --json
     """
     from calibrant import compare
     from calibrant._compare_models import number_or_none
 
-    with labelled(options) as (_, data, labels):
+    with labelled(options, "group") as (_, data, labels):
         n_rows, draw = sample_of(data, options)
         sample = data.with_classes(**labels).collect(draw=draw)
         facts = sample.facts(drawn=False)
@@ -54,6 +56,7 @@ def command(**options: Any) -> None:
         sample.scores,
         sample.labels,
         cv=options["folds"],
+        groups=None if sample.groups is None else sample.groups.row_keys,
         random_state=options["seed"],
         simultaneous=options["simultaneous"],
         confidence_level=options["confidence"],

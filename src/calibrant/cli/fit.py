@@ -25,6 +25,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.columns
 @option.weight
 @option.row_id
+@option.group_options
 @option.skip_missing
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
@@ -63,6 +64,7 @@ def command(**options: Any) -> int:
     calibrant fit loans.csv --score p --label defaulted --pos-label Y -o model.json
     calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json
     calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json
+    calibrant fit visits.csv --score p --label y --group patient -o model.json
     calibrant fit balanced.csv --score p --label y --prior 0.02 -o model.json
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
@@ -72,14 +74,18 @@ def command(**options: Any) -> int:
     constant = given["weighted"] or by_label or options["value"] != Settings().value
     given["method"] = options["method"] or ("binning" if constant else Settings().method)
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
-    settings.check(options["segment"])
+    settings.check(options["segment"], options["group"])
     if output is not None:
         check_target(options)
-    with labelled(options, "segment", "weight", "id") as (source, data, labels):
+    with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
         signs = signs_of(data, labels, options)
+    groups = calibrator.guarantee_.statement.groups if options["group"] is not None else None
+    n_groups = None if groups is None else groups.counted + groups.aside
+    if n_groups is not None:
+        provenance["groups"] = n_groups
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
     notes = (*told, *_on_split(settings, calibrator), *_on_scores(settings, reach))
     columns = data.columns.named
@@ -98,6 +104,7 @@ def command(**options: Any) -> int:
                 "method": settings.method,
                 "rows": provenance["rows"],
                 "skipped_rows": facts.skipped,
+                "groups": n_groups,
                 "fingerprint": provenance["fingerprint"],
                 "columns": columns,
                 "guarantee": promise_json(calibrator),
@@ -178,7 +185,7 @@ def provenance_of(source: Any, data: Any, settings: Settings) -> tuple[dict[str,
     from calibrant._version import __version__
     from calibrant.rows.fingerprint import fingerprint
 
-    seen, name = fingerprint(data), data.columns.id
+    seen, columns = fingerprint(data), {"id_type": data.columns.id, "group_type": data.columns.group}
     facts = {
         "rows": seen.rows,
         "fingerprint": str(seen),
@@ -186,6 +193,6 @@ def provenance_of(source: Any, data: Any, settings: Settings) -> tuple[dict[str,
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "calibrant": __version__,
         "settings": settings.saved(),
-        **({} if name is None else {"id_type": str(data.schema.field(name).type)}),
+        **{part: str(data.schema.field(name).type) for part, name in columns.items() if name is not None},
     }
     return facts, seen.reach

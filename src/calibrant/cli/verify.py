@@ -14,6 +14,7 @@ from calibrant.cli._output import note, print_json, say, width
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._words import in_options
 
+_ROLES = ("score", "label", "segment", "weight", "id", "group")
 _CLOSE = 1e-9  # the accuracy of limits: another machine may round otherwise
 _PROOF = ("regions", "counts", "positives", "epsilon", "limits", "sentence")  # what the certificate consists of
 _ASSUMED = "assumed, as no data can show it: method, bins and seed were not chosen by a look at these labels"
@@ -35,16 +36,17 @@ class Check:
 @option.columns
 @option.weight
 @option.row_id
+@option.group
 @option.skip_missing
 @option.reading
 @option.common
 def command(**options: Any) -> int:
     """Fit the model again from DATA, and say whether its certificate stands.
 
-    DATA are the rows the model was fitted on, in any format. Give them in the same order, unless fit had --id.
-    Columns are those of fit, and rows are skipped as in fit. Exit code 0: everything was recomputed, and it stands; 1:
-    it does not stand, or there is none; 3: a part could not be recomputed from these rows, such as bins that were given
-    by hand.
+    DATA are the rows the model was fitted on, in any format. Give them in the same order, unless fit had --id or
+    --group. Columns are those of fit, and rows are skipped as in fit. Exit code 0: everything was recomputed, and it
+    stands; 1: it does not stand, or there is none; 3: a part could not be recomputed from these rows, such as bins that
+    were given by hand.
 
     Examples
     --------
@@ -58,7 +60,7 @@ def command(**options: Any) -> int:
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
     if guarantee.epsilon is None:
         return _print([Check("promise", False, promise_json(calibrator)["sentence"])], model, options["as_json"])
-    columns = {part: role_of(model, part, options[part]) for part in ("score", "label", "segment", "weight", "id")}
+    columns = {part: role_of(model, part, options[part]) for part in _ROLES}
     with files(options) as source:
         types = text_types(model, label=columns["label"], segment=columns["segment"])
         skip = options["skip_missing"] or settings_of(model).get("skip_missing") is True
@@ -81,6 +83,11 @@ def _same_data(model: Any, data: Any) -> list[Check]:
         text = f"{seen.rows:,}" + ("" if same else f"; the certificate is of {shown(saved['rows'])}")
         text = "; ".join((text, *data.facts(drawn=False).notes))
         checks.append(Check("rows", same, text))
+    if "groups" in saved and data.columns.group is not None:
+        n_groups = data.n_groups()
+        same = n_groups == saved["groups"]
+        other = "" if same else f"; the certificate is of {shown(saved['groups'])}"
+        checks.append(Check("groups", same, f"{n_groups:,}{other}"))
     known = saved.get("fingerprint")
     if known is None:
         return [*checks, Check("fingerprint", None, f"{seen}; the model file has none to compare with")]
@@ -91,7 +98,7 @@ def _same_data(model: Any, data: Any) -> list[Check]:
 
 def _provenance(model: Any) -> list[Check]:
     """What the file says of its origin, which no rows can confirm."""
-    told = sorted(set(model.provenance) - {"rows", "fingerprint", "settings", "id_type"})
+    told = sorted(set(model.provenance) - {"rows", "groups", "fingerprint", "settings", "id_type", "group_type"})
     return [Check("provenance", None, f"not checked: {', '.join(told)}")] if told else []
 
 
@@ -111,6 +118,8 @@ def _recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
         return None, _unchecked("regions", "a stream depends on when its rows came, which the data do not say")
     if calibrator.tally_.weights is not None and data.columns.weight is None:
         return None, _unchecked("regions", "that takes the column of weights, --weight")
+    if calibrator.tally_.groups is not None and data.columns.group is None:
+        return None, _unchecked("regions", "that takes the column of groups, --group")
     if drawn and by_command and settings.get("draw") != DRAW_RULE:
         return None, _unchecked("regions", "rows were drawn by an earlier rule")
     try:
@@ -209,10 +218,12 @@ def _close(one: Any, other: Any) -> bool:
 
 def _why(model: Any, data: Any) -> str:
     """Why other rows may have been drawn to cut the regions."""
-    if data.columns.id is None:
+    columns = data.columns
+    if not columns.keyed:
         return "; rows were drawn by position: give them in the order of fit, or fit with --id"
-    known, here = model.provenance.get("id_type"), str(data.schema.field(data.columns.id).type)
-    return f"; ids were {known} in fit and are {here} here" if known not in (None, here) else ""
+    part, name = ("id", columns.id) if columns.group is None else ("group", columns.group)
+    known, here = model.provenance.get(f"{part}_type"), str(data.schema.field(name).type)
+    return f"; {part}s were {known} in fit and are {here} here" if known not in (None, here) else ""
 
 
 def _print(checks: list[Check], model: Any, as_json: bool, again: Any = None) -> int:

@@ -78,6 +78,7 @@ class ScoredData(ABC):
     _progress: Progress = None
     _classes: ArrayLike | None = None
     _pos_label: Hashable = None
+    _counts_groups = True
     _left_out: tuple[Draw, Seal] | None = None  # rows that were drawn to cut bins
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
@@ -151,6 +152,10 @@ class ScoredData(ABC):
     def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "ScoredData":
         """The same data, with the classes that are given, and which of them is positive."""
         return self._changed(_classes=classes, _pos_label=pos_label)
+
+    def without_groups(self) -> "ScoredData":
+        """The same rows, counted without a look at their groups; they are still drawn by group."""
+        return self if self.columns.group is None else self._changed(_counts_groups=False)
 
     def _changed(self, **values: Any) -> Self:
         other = copy(self)
@@ -300,7 +305,7 @@ class ScoredData(ABC):
                 advice="name an id column, scored(..., id=...), or write the data to a file",
             )
         tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
-        if self.columns.group is not None:
+        if self.columns.group is not None and self._counts_groups:
             tally = replace(tally, groups=self.group_counts(partition, known.positive, draw=draw))
         return tally, known, counted.reach
 

@@ -175,6 +175,18 @@ def partition_start(partition: int) -> int:
     return int(mixed(np.array([partition], dtype=np.uint64))[0])
 
 
+def key_kind(kind: Any) -> str | None:
+    """What keys are made of, for an Arrow type: entries of different kinds never have equal keys; None: no entries."""
+    if pa.types.is_dictionary(kind):
+        return key_kind(kind.value_type)
+    if pa.types.is_null(kind):
+        return None
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if is_number or pa.types.is_boolean(kind):
+        return "numbers"
+    return "dates" if pa.types.is_temporal(kind) else "text"
+
+
 def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
     """A key for each entry of an Arrow array of whole numbers, dates or text: equal where the entries are equal.
 

@@ -14,6 +14,7 @@ from calibrant.rows import file_kind
 from calibrant.rows.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.rows.batch import Columns
 from calibrant.rows.csv_files import CsvFile, TextData, delimiter_of
+from calibrant.rows.draw import key_kind
 from calibrant.rows.progress import Progress
 
 json: Any = Lazy("pyarrow.json")
@@ -85,6 +86,7 @@ def from_files(
         if different := sorted(set(own.names) ^ set(first.names)):
             got = f"{path.name!r}, which differs in {different[:5]}"
             raise InvalidValueError("the files", "all have the same columns", got=got)
+        _check_one_kind(own, first, columns.group)
         for read, part_rows in reads:
             parts.append(Part(read, ranks[place], rows[ranks[place]], path.name))
             rows[ranks[place]] += part_rows
@@ -95,6 +97,15 @@ def from_files(
     if isinstance(data, TextData):
         data.delimiter, data.types = delimiter_of(paths[0], columns), types or {}
     return data
+
+
+def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
+    """Refuse groups that are numbers in one file and text in another: the same group would be two."""
+    if group is not None:
+        kinds = {key_kind(each.field(group).type) for each in (schema, first)} - {None}
+        if len(kinds) > 1:
+            got, advice = " and ".join(sorted(map(str, kinds))), "write them in one way"
+            raise InvalidTypeError("group", "hold one kind of entry in all files", got, advice, group)
 
 
 def _check_flat(schema: Any, columns: Columns) -> None:

@@ -42,13 +42,13 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class TakeFingerprint(Work[Fingerprint]):
-    """Sum up a number for each row, made of its score, label, segment and weight; not of its id."""
+    """Sum up a number for each row, made of its score, label, segment, weight and group; not of its id."""
 
-    roles = ("label", "segment", "weight")
+    roles = ("label", "segment", "weight", "group")
 
     def __call__(self, batch: Any, place: Place) -> Fingerprint:
         """The fingerprint of one batch."""
-        rows, faults = read_batch(batch, self.columns, place)
+        rows, faults = read_batch(batch, self.columns, place, keys=self.columns.group is not None)
         first, second = (int(_chain(rows, start).sum(dtype=np.uint64)) for start in _STARTS)
         return Fingerprint(len(rows), first, second, Reach.of(rows.scores), faults)
 
@@ -85,6 +85,8 @@ def _chain(rows: BatchRows, start: int) -> Keys:
     for role, coded in (("label", rows.labels), ("segment", rows.segments)):
         if coded is not None:
             state = mixed(state ^ _numbers(coded, role)[coded.number])
+    if rows.keys.size:
+        state = mixed(state ^ rows.keys)
     return state if rows.weights is None else mixed(state ^ _bits(rows.weights))
 
 

@@ -22,7 +22,7 @@ class Groups:
     Attributes
     ----------
     codes : int array of shape (n_rows,)
-        Number of each row's group.
+        Number of each row's group, in the order of the keys: the same wherever the rows come from.
     keys : uint64 array, one entry per group
         What decides whether a group is drawn: a function of its label alone, the same in every engine.
 
@@ -46,7 +46,8 @@ class Groups:
             rule = f"have one entry per score, {n_rows:,}"
             raise InvalidValueError("groups", rule, got=f"{len(values):,} entries")
         distinct, codes = _distinct(values)
-        return cls(codes, value_keys(distinct))
+        keys, number = np.unique(value_keys(distinct), return_inverse=True)
+        return cls(number[codes], keys)
 
     @classmethod
     def of_keys(cls, row_keys: Keys) -> Self:

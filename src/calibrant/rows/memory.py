@@ -119,6 +119,10 @@ class MemoryRows(ScoredData):
             groups=None if self.groups is None else self.groups.take(index),
         )
 
+    def without_groups(self) -> Self:
+        """The same rows, without their groups."""
+        return self if self.groups is None else replace(self, groups=None)
+
     def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
         """The rows with their segments."""
         if segment.shape != self.codes.shape:

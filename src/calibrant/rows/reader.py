@@ -6,7 +6,7 @@ from dataclasses import replace
 from calibrant._input import as_frequencies, as_scores, as_weights, check_same_length, column_count
 from calibrant._labels import encode_labels
 from calibrant._typing import ArrayLike
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows.base import ScoredData
@@ -94,3 +94,11 @@ def refuse_groups(data: ScoredData, name: str) -> None:
     if data.columns.group is not None:
         advice = "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group"
         raise InvalidTypeError("groups", f"be None for {name}, whose rows must be independent", advice=advice)
+
+
+def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
+    """Refuse importance weights where they have no meaning."""
+    column = data.columns.weight if isinstance(data, ScoredData) else None
+    if importance_weight is not None or column is not None:
+        rule = f"be None: {reason}"
+        raise InvalidValueError("importance_weight", rule, got="weights", advice="use BinningCalibrator")

@@ -10,7 +10,6 @@ from calibrant._params import OPEN_UNIT, Number, Optional, Pair, Rules, check_st
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators._bins import RegionParameters, cut_and_count
-from calibrant.calibrators._weighted import check_no_weights
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population, Statement
@@ -19,6 +18,7 @@ from calibrant.intervals import get_method
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
+from calibrant.rows.reader import check_no_weights
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
 

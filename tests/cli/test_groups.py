@@ -1,0 +1,117 @@
+"""`--group`: whole groups are drawn and counted, the certificate tells of them, and verify counts them again."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibrant import AnchoredCalibrator, BinningCalibrator, audit
+from calibrant.saving import load_model
+
+COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
+
+
+@pytest.fixture
+def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    patient = rng.integers(0, 400, 3_000)
+    score = np.round(rng.uniform(size=3_000), 4)
+    label = (rng.uniform(size=3_000) < (score + rng.uniform(size=400)[patient]) / 2).astype(int)
+    frame = pd.DataFrame({"p": score, "y": label, "patient": [f"patient {number}" for number in patient]})
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("visits.csv", index=False)
+    frame.sample(frac=1.0, random_state=1).to_parquet("shuffled.parquet")
+    return frame
+
+
+@pytest.mark.parametrize("method", ["anchored", "binning"])
+def test_fit_equals_the_library_and_verify_counts_again(method: str, visits: pd.DataFrame, calibrant: Any) -> None:
+    settings = ("--method", method, "--bins", "5", "-o", "model.json")
+    answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
+    kind = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator}[method]
+    expected = kind(n_bins=5).fit(visits["p"], visits["y"], groups=visits["patient"])
+    assert answer.code == 0
+    assert answer.json["groups"] == 400
+    assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence()
+    assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon, abs=1e-9)
+    model = load_model("model.json")
+    assert model.columns["group"] == "patient"
+    assert model.provenance["groups"] == 400
+    assert model.calibrator.tally_ == expected.tally_
+    for data in ("visits.csv", "shuffled.parquet"):  # in any order
+        checked = calibrant("verify", "model.json", data, "--json")
+        assert checked.code == 0, checked.out
+        assert checked.json["stands"] is True
+        assert "groups" in [check["name"] for check in checked.json["checks"]]
+
+
+def test_verify_tells_other_groups(visits: pd.DataFrame, calibrant: Any) -> None:
+    assert calibrant("fit", "visits.csv", *COLUMNS, "--method", "binning", "-o", "model.json").code == 0
+    visits.assign(patient=visits["patient"].where(visits.index > 0, "someone else")).to_csv("other.csv", index=False)
+    answer = calibrant("verify", "model.json", "other.csv", "--json")
+    assert answer.code == 1
+    assert {check["name"] for check in answer.json["checks"] if check["stands"] is False} >= {"fingerprint", "groups"}
+
+
+def test_settings_of_groups_reach_the_calibrator(visits: pd.DataFrame, calibrant: Any) -> None:
+    settings = ("--method", "uniform", "--bins", "4", "--max-group-size", "40", "--group-target", "groups")
+    answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
+    given = {"strategy": "uniform", "max_group_size": 40, "group_target": "groups"}
+    expected = BinningCalibrator(4, **given).fit(visits["p"], visits["y"], groups=visits["patient"])
+    assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
+
+
+def test_compare_keeps_groups_whole(visits: pd.DataFrame, calibrant: Any) -> None:
+    answer = calibrant("compare", "visits.csv", *COLUMNS, "--bins", "4", "--folds", "2", "--json")
+    assert answer.code == 0
+    said = {entry["method"]: entry["guarantee"] for entry in answer.json["methods"]}
+    assert "rows of new groups" in said["binning"]
+    assert "groups" in said["anchored"]
+
+
+def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
+    answer = calibrant("audit", "visits.csv", *COLUMNS, "--max-group-size", "20", "--json")
+    labels, scores, groups = (visits[name].to_numpy() for name in ("y", "p", "patient"))
+    expected = audit(labels, scores, groups=groups, max_group_size=20)
+    assert answer.code == 0
+    assert answer.json["lower_bound"] == pytest.approx(expected.lower_bound, abs=1e-9)
+    free = calibrant("audit", "visits.csv", *COLUMNS, "--json")  # the size comes from groups that are set aside
+    assert free.json["lower_bound"] == pytest.approx(audit(labels, scores, groups=groups).lower_bound, abs=1e-9)
+    refused = calibrant("audit", "visits.csv", *COLUMNS, "--full")
+    assert refused.code == 2
+    assert "--full must be left out with --group" in refused.err
+
+
+REFUSED = {
+    "another method": (("--method", "platt"), "--group must go with --method anchored, binning or uniform"),
+    "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
+    "no such column": (("--group", "patients"), "did you mean 'patient'?"),
+    "an id": (("--id", "patient"), "--id must be None beside a group"),
+    "a weight": (("--weight", "p"), "--group must be left out with --weight"),
+    "fractions": (("--group", "f"), "group column 'f' must hold whole numbers"),
+    "a missing group": (("--group", "m"), "group column 'm' must"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_together_is_refused(name: str, visits: pd.DataFrame, calibrant: Any) -> None:
+    options, said = REFUSED[name]
+    visits.assign(f=visits["p"] + 0.5, m=visits["patient"].where(visits.index != 7)).to_csv("visits.csv", index=False)
+    answer = calibrant("fit", "visits.csv", *COLUMNS, *options)
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_the_size_limit_needs_groups(visits: pd.DataFrame, calibrant: Any) -> None:
+    answer = calibrant("fit", "visits.csv", *COLUMNS[:4], "--max-group-size", "5")
+    assert answer.code == 2
+    assert "--max-group-size must go with --group" in answer.err
+
+
+def test_groups_of_two_kinds_in_two_files_are_refused(visits: pd.DataFrame, calibrant: Any) -> None:
+    visits.assign(patient=range(len(visits))).to_csv("later.csv", index=False)
+    answer = calibrant("fit", "visits.csv", "later.csv", *COLUMNS)
+    assert answer.code == 2
+    assert "group column 'patient' must hold one kind of entry in all files; got numbers and text" in answer.err
