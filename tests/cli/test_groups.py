@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, audit
+from calibrant import AnchoredCalibrator, BinningCalibrator, ScalingBinningCalibrator, audit
 from calibrant.saving import load_model
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
@@ -26,11 +26,13 @@ def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("method", ["anchored", "binning"])
+@pytest.mark.parametrize("method", ["anchored", "binning", "scaling-binning"])
 def test_fit_equals_the_library_and_verify_counts_again(method: str, visits: pd.DataFrame, calibrant: Any) -> None:
     settings = ("--method", method, "--bins", "5", "-o", "model.json")
     answer = calibrant("fit", "visits.csv", *COLUMNS, *settings, "--json")
-    kind = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator}[method]
+    kind = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator, "scaling-binning": ScalingBinningCalibrator}[
+        method
+    ]
     expected = kind(n_bins=5).fit(visits["p"], visits["y"], groups=visits["patient"])
     assert answer.code == 0
     assert answer.json["groups"] == 400
@@ -85,7 +87,8 @@ def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
 
 
 REFUSED = {
-    "another method": (("--method", "platt"), "--group must go with --method anchored, binning or uniform"),
+    "another method": (("--method", "platt"), "--group must go with --method anchored, binning, uniform or"),
+    "a size": (("--method", "scaling-binning", "--max-group-size", "9"), "--max-group-size must be left out with"),
     "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
     "an id": (("--id", "patient"), "--id must be None beside a group"),

@@ -145,7 +145,8 @@ def _read(
         time, groups = (None if name is None else column_of(scores, name, part) for part, name in named)
     rows = read_rows(scores, y, **labels).collect()
     times = None if time is None else read_times(time, len(rows))
-    return rows, times, None if groups is None else Groups.of(groups, len(rows)).codes
+    known = rows.groups if groups is None else Groups.of(groups, len(rows))
+    return rows, times, None if known is None else known.codes
 
 
 def _tie_breaker(rows: MemoryRows, random_state: Any) -> np.random.Generator:

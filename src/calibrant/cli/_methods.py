@@ -38,12 +38,15 @@ _METHODS = {
 }
 METHODS = tuple(_METHODS)
 _IN_SEGMENTS = ("anchored", "binning", "uniform")
+_GROUPED = (*_IN_SEGMENTS, "scaling-binning")
 _WEIGHTED = ("binning", "uniform")
 _OPTIONS = {
     "bins": "--bins",
     "interval": "--interval",
     "split": "--split",
     "value": "--value",
+    "max_group_size": "--max-group-size",
+    "group_target": "--group-target",
     "score_range": "--range",
     "min_rows": "--min-rows",
 }
@@ -86,7 +89,7 @@ class Settings:
         by_label = "--prior" if self.sampling_rates is None else "--sampling-rates"
         uses = (
             ("--segment", segment is not None, _IN_SEGMENTS),
-            ("--group", group is not None, _IN_SEGMENTS),
+            ("--group", group is not None, _GROUPED),
             ("--weight", self.weighted, _WEIGHTED),
             (by_label, self.by_label, _WEIGHTED),
         )

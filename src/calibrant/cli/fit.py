@@ -82,8 +82,7 @@ def command(**options: Any) -> int:
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
         signs = signs_of(data, labels, options)
-    groups = calibrator.guarantee_.statement.groups if options["group"] is not None else None
-    n_groups = None if groups is None else groups.counted + groups.aside
+        n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:
         provenance["groups"] = n_groups
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
