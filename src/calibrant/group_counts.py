@@ -86,7 +86,8 @@ class GroupCounts:
         arrays = [np.asarray(column, dtype=np.int64) for column in columns]
         how_many = np.ones(len(region), dtype=np.int64) if number is None else np.asarray(number, dtype=np.int64)
         found, counts = _added_up(arrays, how_many)
-        return cls(*found[:3], None if size is None else found[4], found[3], counts, n_groups)
+        own_size = None if size is None else found[4]
+        return cls(found[0], found[1], found[2], own_size, found[3], counts, n_groups)
 
     def without_sizes(self) -> "GroupCounts":
         """The table without the groups' own sizes: all that is needed where every row counts the same."""
@@ -177,7 +178,7 @@ def block_of(keys: Keys) -> IntArray:
     (2 j + 1) / 48² of the groups.
     """
     share = (mixed(~keys) >> np.uint64(11)) * 2.0**-53
-    return np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1).astype(np.int64)
+    return np.asarray(np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1), dtype=np.int64)
 
 
 def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray], IntArray]:

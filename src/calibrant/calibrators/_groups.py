@@ -85,15 +85,16 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
     tally, classes, reach = others.tally_and_reach(partition)
     if parts is not None:
         reach = sum(map(Reach.of, parts.drawn.values()), reach)
-    if tally.groups is None or not tally.groups.n_groups:
+    table = tally.groups
+    if table is None or not table.n_groups:
         raise _too_few(n_groups)
     largest = settings.max_group_size
     if largest is None:
         seen = data.group_counts(partition, classes.positive, draw=draw, aside=True)
         largest = max(1, int(seen.rows.max(initial=1)))
     if settings.group_target == "rows":
-        tally = replace(tally, groups=tally.groups.without_sizes())
-    design = GroupDesign(largest, settings.group_target, n_groups - tally.groups.n_groups)
+        tally = replace(tally, groups=table.without_sizes())
+    design = GroupDesign(largest, settings.group_target, n_groups - table.n_groups)
     facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
     return Binned(partition, tally, classes, reach, others, facts, data), design
 
@@ -121,7 +122,7 @@ def groups_that_cut(n_groups: int, n_rows: int, n_bins: int) -> int:
     [10, 126, 2713]
     """
     about = round((n_rows * n_groups) ** 0.5)
-    return min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1)
+    return int(min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1))
 
 
 def _too_few(n_groups: int) -> InvalidValueError:
@@ -134,7 +135,7 @@ def _bins_for(settings: CutParameters, n_groups: float) -> int:
     return settings._automatic_bins(max(1, int(n_groups))) if settings.n_bins == "auto" else int(settings.n_bins)
 
 
-def _partition(settings: Any, sizes: Mapping[Any, int], n_groups: int, drawn: Mapping[Any, Any]) -> Partition:
+def _partition(settings: CutParameters, sizes: Mapping[Any, int], n_groups: int, drawn: Mapping[Any, Any]) -> Partition:
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
     if settings.partition is not None:
         return settings.partition

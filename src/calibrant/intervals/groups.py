@@ -107,7 +107,7 @@ class GroupSums:
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""
-        return np.bincount(self.region, self.number * values, minlength=self.n_regions)
+        return np.bincount(self.region, self.number * values, minlength=self.n_regions).astype(np.float64)
 
     @property
     def n_groups(self) -> IntArray:

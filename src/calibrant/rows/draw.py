@@ -13,10 +13,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._hash import mixed
+from calibrant._hash import mixed as mixed
 from calibrant._optional import pa
 from calibrant._params import as_generator
-from calibrant._typing import Keys
+from calibrant._typing import Keys as Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 DRAW_RULE = 2

@@ -66,8 +66,8 @@ class GroupRows:
         first = np.flatnonzero(new)
         size = np.add.reduceat(pairs.rows, first)[np.cumsum(new) - 1] if first.size else pairs.rows
         columns = pairs.regions, pairs.rows, pairs.positives, size, block_of(pairs.keys)
-        cells = (column[pairs.regions >= 0] for column in columns)
-        return GroupCounts.from_cells(*cells, None, first.size)
+        region, rows, positives, sizes, block = (column[pairs.regions >= 0] for column in columns)
+        return GroupCounts.from_cells(region, rows, positives, sizes, block, None, first.size)
 
     def split(self, buckets: int) -> list["GroupRows"]:
         """The pairs by the bucket of their group."""
