@@ -67,8 +67,8 @@ def brier_score(
 
     Claimed: the expected Brier score lies in [lower, upper] with probability at least `confidence_level`, for every
     distribution. The interval is found by betting on the rows in an order that is drawn by position. It is for the
-    score only; the parts are plain estimates. Assumed: rows are independent draws
-    from one distribution, and the model was not trained on them.
+    score only; the parts are plain estimates. Assumed: rows are independent draws from one distribution, their order
+    says nothing about scores and labels, and the model was not trained on them.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class Units:
 
 
 def _order(n: int) -> IndexArray:
-    """Rows may come sorted."""
+    """A fixed order, drawn by position: random only where the order of the rows says nothing about the outcomes."""
     order: IndexArray = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
     return order
 
