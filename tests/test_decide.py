@@ -51,6 +51,7 @@ def test_only_the_ratio_of_costs_matters_for_the_decision():
     assert other.cost == pytest.approx(10 * one.cost)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
 def test_decisions_are_the_cheaper_ones_and_costs_lie_in_their_limits(kind):
     """Rate = score: the rate of a region is its middle, and the average over new rows is known."""
@@ -106,6 +107,7 @@ def test_net_benefit_agrees_with_dcurves_of_r(threshold, family_history, everyon
     assert found.act_on_all[0] == pytest.approx(everyone, abs=1e-14)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("levels", "power"), [(None, 1), (5, 1), (None, 12)])
 def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power):
     """Rate = score^power for uniform scores, or the same for scores that were rounded up to a few levels."""

@@ -22,6 +22,7 @@ def test_ranks_among_earlier_values():
         assert smaller_before(np.argsort(values)).tolist() == wanted
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("values", [(1.0, 2.0, 3.0, 4.0), (1.0, 1.0, 2.0, 2.0), (0.0, 0.0, 0.0, 0.0)])
 def test_p_values_are_uniform_and_independent_over_all_orders_of_any_values(values):
     rng = np.random.default_rng(1)

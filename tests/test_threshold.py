@@ -93,6 +93,7 @@ def test_ties_at_the_threshold_keep_precision_and_npv_and_their_limits():
     assert is_kept(missed, seeds, 0.2)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("levels", [None, 10])
 @pytest.mark.parametrize("target", ["recall", "specificity"])
 def test_recall_and_specificity_are_kept_and_nearly_exact(target, levels):

@@ -77,6 +77,7 @@ def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
     assert one["Kuiper statistic"].value == pytest.approx(max(*cumulative, 0) - min(*cumulative, 0))
 
 
+@pytest.mark.broad
 def test_expected_over_observed_holds_for_unlike_rates() -> None:
     rng = np.random.default_rng(2)
     missed, draws = 0, 600

@@ -63,6 +63,7 @@ def test_min_rows_is_about_the_number_of_rows_from_which_a_segment_is_kept(optio
         assert fitted.tally_.n_rows < N  # rows that choose are not counted
 
 
+@pytest.mark.broad
 @BOTH
 @pytest.mark.parametrize("options", [{}, {"min_rows": 1000}, {"keep_segments": ["s01", "s30"]}, {"split": 0.2}])
 def test_a_table_gives_the_bins_and_counts_of_arrays(kind, options):

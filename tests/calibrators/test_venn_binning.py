@@ -93,3 +93,18 @@ def test_segments_have_bins_of_their_own():
     calibrator = VennBinningCalibrator(n_bins=3).fit(scores, y, segments=group)
     assert calibrator.predict_multiprobability(scores, segments=group).shape == (scores.size, 2)
     assert calibrator.tally_.n_regions == 6
+
+
+def test_a_tied_edge_and_the_rest_of_its_bin_have_numbers_of_their_own():
+    rng = np.random.default_rng(3)
+    scores = np.repeat(rng.uniform(size=300), 2)  # each value twice, so that every edge is tied
+    y = (rng.uniform(size=600) < scores).astype(int)
+    model = VennBinningCalibrator(4).fit(scores, y, sample_weight=np.ones(600))
+    edges = model.partition_.edges
+    assert model.tally_.absorbed is not None
+    assert edges.size == 3
+    for edge, after in zip(edges, [*edges[1:], np.inf], strict=True):
+        for rows, score in ((scores == edge, edge), ((scores > edge) & (scores < after), np.nextafter(edge, 1))):
+            n, k = np.count_nonzero(rows), y[rows].sum()
+            expected = [k / (n + 1), (k + 1) / (n + 1)]
+            np.testing.assert_allclose(model.predict_multiprobability([score])[0], expected, rtol=1e-12)

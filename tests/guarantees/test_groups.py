@@ -26,6 +26,7 @@ def _beta_binomial(rng, n_groups, size, icc, rate):
     return groups, (rng.uniform(size=groups.size) < own[groups]).astype(int)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("shared", [True, False], ids=["shared scores", "own scores"])
 @pytest.mark.parametrize(("n_groups", "icc"), [(10, 0.3), (300, 0.9), (300, 0.1)])
 def test_the_limits_cover_where_groups_share_a_random_rate(n_groups, icc, shared):
@@ -123,6 +124,7 @@ def _true_rates(partition, points=40_000):
     return regions, scores, np.bincount(regions, scores) / np.bincount(regions)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("target", ["rows", "groups"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared scores", "own scores"])
 def test_bins_cover(shared, target):

@@ -199,6 +199,7 @@ def test_many_regions_at_once():
     assert np.all(together.lower < together.upper)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("tail", [0.25, 0.1, 1e-6])
 def test_limits_for_unlike_labels_are_binomial_but_for_one_count_on_each_side(tail):
     for n in range(1, 200):

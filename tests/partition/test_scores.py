@@ -184,3 +184,10 @@ def test_segments_with_and_without_a_range_hold_the_scores_within() -> None:
     both = Partition.by_segment({"a": ranged, "b": free})
     assert both.inside(scores, np.array([0, 0, 0, 0])).tolist() == [False, True, True, False]
     assert both.inside(scores, np.array([1, 1, -1, 1])).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("edges", [[0.2, 0.5, 1.5], [0.0, 0.5], [-1.0]])
+def test_edges_outside_the_range_raise(edges: list[float]) -> None:
+    with pytest.raises(ValueError, match="edges must lie inside score_range"):
+        Partition.from_edges(edges, score_range=(0.0, 1.0))
+    assert Partition.from_edges([0.5, 1.0], score_range=(0.0, 1.0)).n_regions == 3

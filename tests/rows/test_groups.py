@@ -70,6 +70,7 @@ def named(source, column, **options):
     return scored(source, score="p", label="y", group=column, progress=False, **options)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_gives_the_fit_of_the_rows_in_memory(name, column, tmp_path) -> None:
