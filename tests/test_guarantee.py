@@ -369,8 +369,8 @@ def test_the_advice_for_a_single_bin_is_more_rows() -> None:
 
 def test_values_that_never_fall_share_what_breaks_the_order() -> None:
     rng = np.random.default_rng(2)
-    scores, segments = rng.uniform(size=600), rng.choice(["a", "b"], size=600)
-    y = rng.uniform(size=600) < 0.5
+    scores, segments = rng.uniform(size=4000), rng.choice(["a", "b"], size=4000)
+    y = rng.uniform(size=4000) < 0.5
     plain = BinningCalibrator(10).fit(scores, y, segments=segments)
     rising = BinningCalibrator(10, value="monotone").fit(scores, y, segments=segments)
     for region in (slice(0, 10), slice(10, 20)):

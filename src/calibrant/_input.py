@@ -247,7 +247,7 @@ def _one_per_score(values: ArrayLike | None, name: str, n_rows: int) -> NDArray[
     return _as_real(array.ravel(), name)
 
 
-def check_rows(bad: BoolArray, values: NDArray[Any], name: str, rule: str, advice: Text | None = None) -> None:
+def check_rows(bad: BoolArray, values: NDArray[Any], name: str, rule: Text, advice: Text | None = None) -> None:
     """Raise for the first row that is marked as bad, with its value and how many such rows there are."""
     rows = np.flatnonzero(bad)
     if rows.size:

@@ -207,7 +207,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "json array": (text('[{"p": 0.5, "y": 1}]', "x.json"), (), ("x.json", "one JSON object on each line", "array")),
     "too few rows": (text("p,y\n0.1,0\n0.2,1\n"), ("--bins", "10"), ("--bins", "10")),
     "a segment with too few rows": (
-        text(GOOD + "0.5,1,alone,1.0\n"), ("--segment", "region", "--bins", "5"), ("segment 'alone'",)),
+        text(GOOD + "0.5,1,alone,1.0\n"), ("--segment", "region", "--bins", "5", "--split", "none"), ("segment 'alone'",)),
     "no bins": (text(GOOD), ("--bins", "0"), ("--bins", "0")),
     "bins in words": (text(GOOD), ("--bins", "many"), ("--bins", "many")),
     "confidence of 90": (text(GOOD), ("--confidence", "90"), ("--confidence", "90")),

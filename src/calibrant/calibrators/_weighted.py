@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._input import check_rows
 from calibrant._params import CheckedParameters, Optional, Rules, as_generator, check_state
 from calibrant._state import read_counts, read_limits
-from calibrant._text import shown
+from calibrant._text import Setting, Text, shown
 from calibrant._typing import FloatArray, IndexArray, IntArray, Seed
 from calibrant.calibrators._bins import Binned
 from calibrant.errors import InvalidValueError
@@ -62,8 +62,13 @@ def checked_bound(weights: FloatArray, bound: float | None, name: str = "importa
         raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
     if bound is None:
         return float(weights.max())
-    check_rows(weights > bound, weights, name, f"be at most weight_bound={bound:g}")
+    check_rows(weights > bound, weights, name, at_most(bound))
     return float(bound)
+
+
+def at_most(bound: float) -> Text:
+    """The rule for weights that have a bound."""
+    return ("be at most ", Setting("weight_bound", f"{bound:g}", python=f"weight_bound={bound:g}"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from calibrant._params import Choice, Having, Number, Optional, Rules, error_bud
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
-from calibrant.calibrators._weighted import UNBOUNDED, checked_bound, shuffled, weights_of
+from calibrant.calibrators._weighted import UNBOUNDED, at_most, checked_bound, shuffled, weights_of
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, ImportanceWeights, Population, Statement, check_tally
@@ -228,8 +228,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.weight_bound is None:
             return Weights(True, largest, bounded=False)
         if largest > self.weight_bound:
-            rule = f"be at most weight_bound={self.weight_bound:g}"
-            raise InvalidValueError("importance_weight", rule, got=f"{largest:g}")
+            raise InvalidValueError("importance_weight", at_most(self.weight_bound), got=f"{largest:g}")
         return Weights(True, float(self.weight_bound), bounded=True)
 
     @classmethod
