@@ -36,9 +36,8 @@ _targets = option.together(
 @click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
               help="Fraction or number of rows that only choose where to look.")  # fmt: skip
 @option.row_id
-@option.column("group", "Column of groups: rows that belong together, such as those of one customer.")
-@click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help="A group counts as at most N rows. "
-              "Default: as many as the largest group that was drawn.")  # fmt: skip
+@option.group
+@option.max_group_size
 @option.seed
 @option.output("Write the thresholds to a JSON file, which Threshold.load reads.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
