@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, ScalingBinningCalibrator, audit
+from calibrant import AnchoredCalibrator, BinningCalibrator, ScalingBinningCalibrator, audit, plan
 from calibrant.saving import load_model
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
@@ -84,6 +84,16 @@ def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
     refused = calibrant("audit", "visits.csv", *COLUMNS, "--full")
     assert refused.code == 2
     assert "--full must be left out with --group" in refused.err
+
+
+def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
+    answer = calibrant("plan", "--epsilon", "0.1", "--bins", "5", "--group-size", "10", "--icc", "0.3", "--json")
+    expected = plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3)
+    assert answer.code == 0
+    assert (answer.json["n"], answer.json["sentence"]) == (expected.n, str(expected))
+    alone = calibrant("plan", "--epsilon", "0.1", "--icc", "0.3")
+    assert alone.code == 2
+    assert "--icc must be given with" in alone.err
 
 
 REFUSED = {

@@ -35,6 +35,7 @@ def command(ctx: click.Context, /, as_json: bool, quiet: bool, confidence: float
     calibrant plan --epsilon 0.05 --bins 10
     calibrant plan --rows 20000 --bins 10
     calibrant plan --epsilon 0.01 --bins 5 --base-rate 0.02
+    calibrant plan --epsilon 0.1 --bins 5 --group-size 10 --icc 0.3
     """
     if (options["epsilon"] is None) == (options["n"] is None):
         raise click.UsageError("give one of --epsilon and --rows", ctx)
