@@ -27,14 +27,14 @@ from calibrant._numbers import counted, percent, rows, upper
 from calibrant._optional import pandas
 from calibrant._params import Integer, as_generator, error_budget
 from calibrant._text import Setting, Text, render
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, ScoreMap, Seed
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Keys, ScoreMap, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.guarantee.statement import UNGROUPED
 from calibrant.metrics import ece, log_loss
 from calibrant.metrics.auc import delong
 from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.draw import Keys, folds_of
+from calibrant.rows.draw import folds_of
 
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
+from calibrant._hash import mixed
 from calibrant._params import Integer
-from calibrant._typing import CodeArray, FloatArray, IntArray, ScoreMap
+from calibrant._typing import CodeArray, FloatArray, IntArray, Keys, ScoreMap
 from calibrant.errors import InvalidTypeError
-from calibrant.rows.draw import Keys, mixed
 
 BITS = 40  # 10^12 points: a million draws repeat a point with probability 0.4, and 10^5 draws with 0.005
 POINTS = 2**BITS

@@ -14,10 +14,10 @@ from calibrant._input import EXACT_INTEGERS, LARGEST_WEIGHT
 from calibrant._labels import plain_number
 from calibrant._optional import pa
 from calibrant._text import did_you_mean
-from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.bins import OTHER
-from calibrant.rows.draw import Draw, Keys, id_keys, position_keys
+from calibrant.rows.draw import Draw, id_keys, position_keys
 from calibrant.rows.faults import Fault, Faults, Place
 
 _NO_PARTS = ("pending", "kept")

@@ -34,8 +34,8 @@ class DaskData(ScoredData):
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together on the workers: a task for each part of the groups gets all of them."""
-        first, *others = self._results(_tables, work)
-        return sum(others, first)
+        tables: list[GroupCounts] = list(self._results(_tables, work))
+        return sum(tables[1:], tables[0])
 
     def _results(self, graph: Callable[[Any, bytes], list[Any]], work: Work[Any]) -> Iterator[Any]:
         client = _client(self._source)

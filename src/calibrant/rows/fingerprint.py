@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._hash import mixed
+from calibrant._typing import Keys
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import BatchRows, Coded, Work, read_batch
-from calibrant.rows.draw import Keys, mixed
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.reach import Reach
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._input import as_column, is_missing, missing_entry
-from calibrant._typing import ArrayLike, BoolArray, IndexArray
+from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.draw import Keys, value_keys
+from calibrant.rows.draw import value_keys
 
 _KINDS = "hold whole numbers, dates or text, of one kind"
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import FloatArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.rows.batch import Columns, Work, read_batch
-from calibrant.rows.draw import Draw, Keys
+from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Faults, Place
 
 _SIGN = np.uint64(1 << 63)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._typing import FloatArray, IndexArray
+from calibrant._hash import mixed
+from calibrant._typing import FloatArray, IndexArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.rows.batch import BatchRows, Coded, Work, read_batch
-from calibrant.rows.draw import Draw, Keys, SmallestHashes, mixed, repeated, smallest
+from calibrant.rows.draw import Draw, SmallestHashes, repeated, smallest
 from calibrant.rows.faults import Fault, Faults, Place
 
 COLLECT_LIMIT = 100_000_000
