@@ -130,6 +130,15 @@ def test_false_alarms_of_blocks_are_no_more_than_stated(spread: str) -> None:
     assert_kept(simulate(), alpha, caught=0.7)
 
 
+def test_a_monitor_of_blocks_that_is_read_back_still_sounds_its_alarm() -> None:
+    shares = np.repeat([0.2, 0.8], 60)
+    monitor = watch_blocks(shares)
+    assert monitor.alarm
+    again = DriftMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    assert again.alarm
+    assert str(again) == str(monitor)
+
+
 def test_the_bets_of_blocks_are_fair_at_the_true_rate() -> None:
     # exact, over all ways in which six blocks can come; each capital starts where its bet begins
     from calibrant.drift import _RATES, _BlockHistory
