@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 from calibrant import BinningCalibrator, Partition, Tally
 from calibrant.intervals import clopper_pearson, clopper_pearson_weighted
+from calibrant.intervals.weighted import _middles
 
 EDGES = [0.02, 0.1, 0.4, 0.7]
 COUNTS = np.array([90, 20, 60, 45, 70])
@@ -80,3 +81,10 @@ def test_calibrators_take_the_edges_of_their_own_bins() -> None:
     assert weighted.guarantee_.epsilon < 0.97 * even.guarantee_.epsilon
     again = BinningCalibrator.from_dict(weighted.to_dict())
     assert again.guarantee_.epsilon == weighted.guarantee_.epsilon
+
+
+@pytest.mark.parametrize(
+    ("edges", "are_probabilities"), [([0.05, 0.97], True), ([-0.05, 0.5], False), ([0.5, 1.05], False)]
+)
+def test_middles_guess_rates_only_where_all_edges_are_probabilities(edges, are_probabilities):
+    assert (_middles(Partition.from_edges(edges)) is not None) == are_probabilities
