@@ -96,7 +96,7 @@ class WeightedLimits:
             statement,
             theorem=get_shift_method("betting").theorem,
             population=Population.WEIGHTED,
-            weights=ImportanceWeights(known=True, bound=self.bound),
+            weights=ImportanceWeights(known=True, bound=self.bound, in_order=True),
             caveats=statement.caveats if self.bounded else (*statement.caveats, UNBOUNDED),
         )
 

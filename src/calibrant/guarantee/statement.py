@@ -81,12 +81,15 @@ class ImportanceWeights:
         How far they may be from the density ratio, relatively.
     any_multiple : bool
         Whether a multiple of the density ratio does as well.
+    in_order : bool
+        Whether limits depend on the order of the rows, as bets do; a seed shuffles positions, always alike.
     """
 
     known: bool
     bound: float
     error: float = 0.0
     any_multiple: bool = True
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,13 +340,15 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     stated.append("the model that made the scores was not trained on the calibration rows")
     if statement.edges is Edges.FUNCTION:
         stated.append("the regions were fixed before the calibration labels were seen")
-    elif statement.groups is not None and statement.groups.aside:
-        stated.append(
-            "which groups were set aside depends on their labels alone, which say nothing of scores and labels"
-        )
     elif statement.edges is Edges.OTHER_ROWS:
-        stated.append("the bins were cut from a random part of the rows, which counts in no bin")
-    if statement.groups is None and (statement.looked or statement.cutting or statement.edges is Edges.OTHER_ROWS):
+        parts = "rows" if statement.groups is None else "groups"
+        stated.append(f"the bins were cut from a random part of the {parts}, which counts in no bin")
+    in_order = statement.weights is not None and statement.weights.in_order
+    if statement.groups is not None:
+        stated.append(
+            "the names of groups, by which groups are set aside and put in order, say nothing about scores and labels"
+        )
+    elif statement.looked or statement.cutting or statement.edges is Edges.OTHER_ROWS or in_order:
         stated.append("the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)")
     if statement.n_uncounted:
         edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"

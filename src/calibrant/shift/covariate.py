@@ -320,7 +320,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             statement=replace(
                 Statement.about(result.partition, split=self.split not in (None, "auto"), theorem=method.theorem),
                 population=Population.COVARIATE_SHIFT,
-                weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple),
+                weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple, method.needs_rows),
                 notes=result.remarks,
             ),
         )
