@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from calibrant._hash import mixed
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError
@@ -230,6 +231,7 @@ class ScoredData(ABC):
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """Bring the rows into memory, in their order; with a draw, a random part of them.
 
+        With an id the order is that of a hash of the ids, so that it is the same however the rows are stored.
         More rows than `limit` raise an error, so that no machine runs out of memory by surprise. The result takes the
         place of these data in every `fit`.
         """
@@ -253,11 +255,11 @@ class ScoredData(ABC):
             skipped=taken.sizes.skipped,
             groups=None if self.columns.group is None else Groups.of_keys(taken.keys()),
         )
-        if self.columns.segment is None:
-            return rows
-        segments = [part.segments for part in batches if part.segments is not None]
-        names = _sorted_segments({name for coded in segments for name in coded.names}, self.columns)
-        return rows.in_segments(names, joined_codes(segments, names.index))
+        if self.columns.segment is not None:
+            segments = [part.segments for part in batches if part.segments is not None]
+            names = _sorted_segments({name for coded in segments for name in coded.names}, self.columns)
+            rows = rows.in_segments(names, joined_codes(segments, names.index))
+        return rows if self.columns.id is None else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
 
     def values(self, most: int) -> dict[Any, Values]:
         """The distinct scores of all rows (None) and of each segment, where they are at most so many."""

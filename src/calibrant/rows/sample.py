@@ -160,7 +160,7 @@ class TakeRows(Work[Taken]):
 
     def __call__(self, batch: Any, place: Place) -> Taken:
         """Keep those of one batch."""
-        wants_keys = self.draw is not None or self.columns.group is not None
+        wants_keys = self.draw is not None or self.columns.group is not None or self.columns.id is not None
         rows, faults = read_batch(batch, self.columns, place, keys=wants_keys)
         sizes = Sizes.of(rows, faults)
         shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
