@@ -66,6 +66,19 @@ def test_a_calibrated_score_is_rejected_no_more_often_than_stated(kind: str) -> 
         assert stats.binomtest(rejected, 400, level, alternative="greater").pvalue > 1e-3
 
 
+def test_labels_are_drawn_afresh_for_other_rows_although_the_seed_is_fixed() -> None:
+    # with draws by the seed alone, 98 rows with the calibrated score 0.4 had p <= 0.001 with probability 0.0037
+    rng, n, k, rate, draws = np.random.default_rng(2), 98, 30, 0.4, 19
+    counts = np.arange(n + 1)
+    as_far = np.abs(counts - n * rate) >= abs(k - n * rate) - 1e-9
+    tail = float(stats.binom.pmf(counts, n, rate)[as_far].sum())
+    orders = [rng.permutation(n) < k for _ in range(60)]  # one statistic, however the rows are ordered
+    found = [validate(y, np.full(n, rate), n_draws=draws).p_value for y in orders]
+    smallest = int(np.sum(np.array(found) < 1.5 / (1 + draws)))
+    assert stats.binomtest(smallest, len(found), (1 - tail) ** draws).pvalue > 1e-3
+    assert validate(orders[0], np.full(n, rate), n_draws=draws).p_value == found[0]
+
+
 def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
     y, scores = rows
     assert validate(y, scores).p_value == 0.001

@@ -9,10 +9,12 @@ import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
 from numbers import Real
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._text import did_you_mean, shown
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -318,6 +320,17 @@ def as_generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
     return np.random.default_rng(random_state)
+
+
+def generator_of(random_state: Any, *content: NDArray[Any]) -> np.random.Generator:
+    """Return a generator that depends on the seed and on the rows, for random numbers that a proof averages over.
+
+    With the seed alone they would be the same for all data. And users draw data with the same seeds: the numbers must
+    not be the very ones that are tested.
+    """
+    digest = sha256(b"".join(array.tobytes() for array in content)).digest()
+    seed = int(as_generator(random_state).integers(2**62))
+    return np.random.default_rng([seed, int.from_bytes(digest)])
 
 
 def thread_count(n_jobs: Any) -> int:

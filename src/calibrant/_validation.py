@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from calibrant import _numbers
 from calibrant._input import shown
 from calibrant._optional import pandas
-from calibrant._params import Integer, Only, as_generator, error_budget
+from calibrant._params import Integer, Only, error_budget, generator_of
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.calibrators.logistic import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -228,7 +228,8 @@ def validate(
     n_draws : int or "auto", default="auto"
         Draws of labels for the exact test. "auto" is 999, and down to 99 for a million rows or more.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the labels of the test.
+        Draws the labels of the test, together with the rows: the same rows in the same order give the same p-value.
+        Choose it before you look: the claim is over these draws too, and the best of several seeds breaks it.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -247,7 +248,8 @@ def validate(
 
     *Kuiper's test*: the range of the cumulative sums of (label - score) / n in the order of the scores; tied scores are
     one step. If the score is calibrated, the labels given the scores are Bernoulli draws with known rates. M sets of
-    labels are drawn, and p = (1 + how many of them have a range at least as large) / (1 + M).
+    labels are drawn, and p = (1 + how many of them have a range at least as large) / (1 + M). The draws depend on the
+    seed and on the rows: with one fixed set of draws for all data the p-value of n rows would always err to one side.
 
     *CORP*: with r the isotonic regression of labels on scores, miscalibration = Brier(score) - Brier(r),
     discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label);
@@ -279,7 +281,7 @@ def validate(
     codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
         draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
-    kuiper, p_value = _kuiper_test(codes, probabilities, draws, as_generator(random_state))
+    kuiper, p_value = _kuiper_test(codes, probabilities, draws, generator_of(random_state, probabilities, codes))
     brier = brier_score(codes, probabilities, confidence_level=confidence_level, classes=(0, 1))
     measures = (
         _ratio(codes, probabilities, alpha),

@@ -1,7 +1,6 @@
 """Are rows drawn alike? Tests of exchangeability that are valid without assumptions, at every moment."""
 
 from collections.abc import Hashable
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from calibrant._exchangeable import bets
 from calibrant._exchangeable.order import in_order, one_of_each, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values
 from calibrant._exchangeable.report import KINDS, Exchangeability, ExchangeabilityTest
-from calibrant._params import as_generator, error_budget
+from calibrant._params import error_budget, generator_of
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.rows import ScoredData, read_rows
@@ -114,7 +113,7 @@ def check_exchangeable(
     """
     alpha = error_budget(confidence_level)
     rows, times, names = _read(scores, y, time, groups, classes=classes, pos_label=pos_label)
-    rng = _tie_breaker(rows, random_state)
+    rng = generator_of(random_state, np.asarray(rows.scores, dtype=np.float64), rows.codes)
     chosen = in_order(len(rows), times, rng)
     if names is not None:
         chosen = chosen[one_of_each(names[chosen], rng)]
@@ -147,18 +146,6 @@ def _read(
     times = None if time is None else read_times(time, len(rows))
     known = rows.groups if groups is None else Groups.of(groups, len(rows))
     return rows, times, None if known is None else known.codes
-
-
-def _tie_breaker(rows: MemoryRows, random_state: Any) -> np.random.Generator:
-    """Random numbers that depend on the seed and on the rows.
-
-    With the seed alone they would be the same for all data: for scores that are all equal, so would the p-values. And
-    users draw data with the same seeds: ties must not be broken by the very numbers that are tested.
-    """
-    content = sha256(np.asarray(rows.scores, dtype=np.float64).tobytes())
-    content.update(rows.codes.tobytes())
-    seed = int(as_generator(random_state).integers(2**62))
-    return np.random.default_rng([seed, int.from_bytes(content.digest())])
 
 
 def _paths(
