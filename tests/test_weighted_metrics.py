@@ -166,6 +166,7 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     assert found.is_miscalibrated
     assert 0.1 < found.lower_bound <= 0.25
     assert "rows of new groups" in found.assumptions[0]
+    assert "the names of the groups say nothing about scores and labels" in found.assumptions
     assert found.upper_bound is None
     assert found.average_lower_bound == 0.0
     assert "not derived" in str(found)
@@ -175,6 +176,7 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     weighted = audit(y, off, importance_weight=weights, weight_bound=1.0, tolerance=0.01)
     assert weighted.is_miscalibrated
     assert "counts by its weight" in weighted.assumptions[0]
+    assert "the order of the rows says nothing about scores and labels" in weighted.assumptions
     exchanged = audit(1 - y, 1.0 - off, groups=group, max_group_size=5)
     assert exchanged.lower_bound == pytest.approx(found.lower_bound, abs=0.03)
 

@@ -211,7 +211,8 @@ def validate(
     Brier score for every distribution; those of the grades for all grades at once. If the score is calibrated, the
     p-value is at most u with probability at most u, for every u and number of rows. Slope, intercepts and AUC have
     asymptotic limits, and the parts of the Brier score none. Assumed: rows are independent, and the model was not
-    trained on them.
+    trained on them. For the Brier score, the rows are draws from one distribution whose order says nothing about
+    scores and labels.
 
     Parameters
     ----------

@@ -135,9 +135,11 @@ def _assumed(units: Units, cutting: Any) -> tuple[str, ...]:
             "the population in which each row counts by its weight",
             f"no importance weight exceeds {units.bound:g}",
             set_aside,
+            "the order of the rows says nothing about scores and labels",
         )
     return (
         "the groups are independent draws from one distribution; what is said is about rows of new groups, where a "
         f"group counts as at most {units.bound:,.0f} rows",
         set_aside,
+        "the names of the groups say nothing about scores and labels",
     )
