@@ -180,3 +180,11 @@ def test_groups_and_counts_of_rows_do_not_go_together(rows):
     scores, codes, groups = rows
     with pytest.raises(InvalidTypeError, match="sample_weight must be None where rows have groups"):
         read_rows(scores, codes, groups=groups, sample_weight=np.ones(500))
+
+
+def test_rows_of_groups_that_count_in_no_region_are_told(rows):
+    scores, codes, groups = rows
+    assert _tally(*rows).uncounted == 0
+    cut = Partition.uniform_mass(scores, 5)
+    tally = read_rows(scores, codes, groups=groups, classes=(0, 1)).tally(cut)[0]
+    assert tally.uncounted == np.count_nonzero(cut.membership(scores) < 0) == 500 - tally.counts.sum() > 0

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,14 @@ def test_an_empty_region_predicts_one_half_and_says_so() -> None:
     assert empty.is_vacuous
     assert "1 of 2 regions hold no row" in empty.remarks[0]
     assert "says almost nothing yet" in str(empty)
+
+
+def test_an_epsilon_of_a_quarter_is_little_and_one_below_it_is_not() -> None:
+    one = guarantee([500], [100])
+    quarter = replace(one, value=np.array([0.5]), lower=np.array([0.25]), upper=np.array([0.75]))
+    assert quarter.is_weak
+    assert "says little" in str(quarter)
+    assert not replace(quarter, lower=np.array([0.2501]), upper=np.array([0.7499])).is_weak
 
 
 @pytest.mark.broad

@@ -209,6 +209,15 @@ def test_rows_of_the_smallest_bin_of_a_split_follow_the_bound() -> None:
         counting, log_term = n - split, np.log(2 * n_bins / 0.05)
         expected = np.floor(counting / (2 * n_bins) - np.sqrt(counting * log_term / 2))
         assert found.rows_per_bin == expected
+    found = plan(n=400_000, split=100_000, n_bins=1, probability=0.5)  # a term that is not much larger than 1
+    assert found.rows_per_bin == np.floor(150_000 - np.sqrt(150_000 * np.log(4)))
+
+
+def test_a_plan_by_hoeffding_is_his_radius_and_the_distance_of_jeffreys_value_at_rate_0() -> None:
+    for n, n_bins in ((20_000, 2), (3_000, 1)):
+        found = plan(n=n, n_bins=n_bins, split=n // 2, interval="hoeffding")
+        radius = np.sqrt(np.log(2 * n_bins / 0.095) / (2 * found.rows_per_bin))
+        assert found.epsilon == pytest.approx(radius + 0.5 / (found.rows_per_bin + 1), rel=1e-9)
 
 
 def test_a_plan_for_groups_is_reached_as_often_as_it_says():

@@ -51,6 +51,7 @@ CORE = {
     "partition": "tests/partition tests/calibrators/test_bins.py",
     "intervals/shift": "tests/shift",
     "intervals/bounded_mean": "tests/test_metrics.py tests/test_audit.py",
+    "intervals/groups": "tests/test_group_counts.py tests/guarantees/test_groups.py tests/calibrators/test_groups.py",
     "intervals": "tests/intervals",
     "sequences": "tests/sequences tests/calibrators/test_online.py",
     "calibrators/_bins": "tests/calibrators/test_bins.py tests/rows/test_one_draw.py tests/test_planning.py",
@@ -67,6 +68,13 @@ CORE = {
     "conformal": "tests/test_conformal.py",
     "shift": "tests/shift tests/rows/test_calibrators.py",
     "tripod": "tests/test_tripod.py tests/test_guarantee.py",
+    "group_counts": "tests/test_group_counts.py tests/calibrators/test_groups.py",
+    "calibrators/_groups": "tests/calibrators/test_groups.py tests/guarantees/test_groups.py",
+    "calibrators/_weighted": "tests/shift/test_weights.py tests/shift/test_calibrator.py",
+    "_threshold/search": "tests/test_threshold.py",
+    "_compare_models": "tests/test_compare_models.py",
+    "_exchangeable": "tests/test_exchangeable.py",
+    "monotone": "tests/guarantees/test_monotone_coverage.py",
 }
 """Modules and packages of the core, and the tests that belong to them beside their doctests. The first entry that fits
 a file is its own."""
@@ -172,6 +180,41 @@ EQUIVALENT = {
         "None if self.weights is None or other.weights is None else self.weights + other.weights,",
         "self.weights is None or other.weights is None -> self.weights is None and other.weights is None",
     ): "a sum of one tally with weights and one without was refused above",
+    (
+        "conformal",
+        "shares = self._shares(ranks[0][0].size, keys)",
+        "0 -> 1",
+    ): "every column of ranks has an entry for each row",
+    (
+        "calibrators/online",
+        "if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):",
+        "set(counted.kinds) <= set(_DEFAULT_CLASSES) -> set(counted.kinds) < set(_DEFAULT_CLASSES)",
+    ): "labels of which both are seen need no names",
+    (
+        "shift/prior",
+        "if (rest[slope == 0.0] > 0.0).any():",
+        "rest[slope == 0.0] > 0.0 -> rest[slope == 0.0] >= 0.0",
+    ): "distances are ratios of whole numbers, and the widths of bands are not",
+    (
+        "sequences/centred",
+        "going = np.where(out, -step > _CONVERGED * (current - origin[active]), ~proved[active] & (current < LARGEST))",
+        "-step > _CONVERGED * (current - origin[active]) -> -step >= _CONVERGED * (current - origin[active])",
+    ): "a step that equals the tolerance",
+    (
+        "sequences/centred",
+        "going = np.where(out, -step > _CONVERGED * (current - origin[active]), ~proved[active] & (current < LARGEST))",
+        "~proved[active] & (current < LARGEST) -> ~proved[active] | (current < LARGEST)",
+    ): "a solution that is proved or largest, and is not moved, is only found again",
+    (
+        "sequences/centred",
+        "going = np.where(out, -step > _CONVERGED * (current - origin[active]), ~proved[active] & (current < LARGEST))",
+        "current < LARGEST -> current <= LARGEST",
+    ): "the largest solution is only found again",
+    (
+        "sequences/_compiled",
+        "low, gap = 0.25, 0.25  # the last limits, kept as the lower one and as 1 minus the upper one",
+        "0.25 -> 0.275",
+    ): "a first guess of Newton's iteration",
 }
 """Changes that make no difference, and why: by module, line as it stands in the file, and change as printed."""
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibrant import OnlineCalibrator, Partition, Tally
+from calibrant import OnlineCalibrator, Partition, Tally, scored
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import CalibrantError
 from calibrant.intervals import Interval
@@ -429,3 +430,17 @@ def test_a_stream_that_eight_threads_update_keeps_every_row() -> None:
     again = pickle.loads(pickle.dumps(online))
     assert as_json(again) == as_json(online)
     assert as_json(copy.deepcopy(online).partial_fit([0.1], [1])) == as_json(again.partial_fit([0.1], [1]))
+
+
+def test_batches_of_scored_data_keep_the_classes_they_are_given_or_are_zeros_and_ones() -> None:
+    def fitted(labels, **options):
+        table = pd.DataFrame({"p": [0.2, 0.7], "y": labels})
+        return OnlineCalibrator(Partition.fixed_width(2), **options).partial_fit(scored(table, score="p", label="y"))
+
+    zeros = fitted([0, 0])
+    assert (zeros.classes_.tolist(), zeros.tally_.positives.tolist()) == ([0, 1], [0, 0])
+    ones = fitted([1, 1])
+    assert (ones.classes_.tolist(), ones.tally_.positives.tolist()) == ([0, 1], [1, 1])
+    assert fitted([0, 0], classes=(0, 2), pos_label=2).classes_.tolist() == [0, 2]
+    named = fitted(["no", "yes"], pos_label="yes")
+    assert (named.classes_.tolist(), named.tally_.positives.tolist()) == (["no", "yes"], [0, 1])

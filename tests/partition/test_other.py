@@ -120,3 +120,25 @@ def test_rows_of_fixed_bins_beside_cut_ones_keep_their_mass() -> None:
     limits = mass_limits(both, tally, 0.1)
     assert limits.regions[2] == 1.0  # nine rows in ten are there
     assert limits.outside == 1.0  # of which sample they are is not known, so nothing is proved of unseen segments
+
+
+def test_inputs_without_rows_of_their_own_are_taken_as_the_function_takes_them() -> None:
+    class Source:
+        def shape(self) -> tuple[int, int]:
+            return 3, 1
+
+    partition = Partition.from_function(lambda inputs: np.array(["b", "a"]), ["a", "b"])
+    for inputs in (Source(), np.array(0.5), {"x": 1}):
+        assert partition.assign(inputs).tolist() == [1, 0]
+    for inputs in ([1, 2, 3], np.zeros((3, 2))):
+        with pytest.raises(ValueError, match="return one region per row, 3; got 2"):
+            partition.assign(inputs)
+
+
+def test_missing_names_of_segments_are_told_from_names_of_another_kind() -> None:
+    fit = BinningCalibrator(n_bins=1, split=None).fit
+    scores, y = np.linspace(0, 1, 4), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match=r"segments .*missing.* None"):
+        fit(scores, y, segments=np.array(["a", None, "a", None], dtype=object))
+    with pytest.raises(TypeError, match="segments must hold one kind of entry; got int, str"):
+        fit(scores, y, segments=np.array(["a", 1, "a", 1], dtype=object))

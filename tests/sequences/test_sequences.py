@@ -166,6 +166,15 @@ def test_centred_limits_are_next_to_rates_that_are_ruled_out(n, data) -> None:
         assert lower <= k / n <= upper
 
 
+def test_centred_limits_of_many_labels_are_next_to_rates_that_are_ruled_out() -> None:
+    n, k = (np.array(counts) for counts in ([10**4, 10**6, 10**8, 10**9], [10, 1000, 10**7, 5 * 10**8]))
+    found = CentredBetaBinomial.limits_of(n, k, float(np.log(40)))
+    for q in (found.lower, found.upper):
+        beyond = log_evidence(k.astype(float), n.astype(float), q, 1.0 - q) - np.log(40)
+        assert (beyond >= 0).all()
+        assert (beyond < 1e-6).all()
+
+
 @pytest.mark.broad
 def test_centred_limits_of_few_labels_are_those_of_the_formula() -> None:
     # every count up to 30 labels, against bisection of the formula written out

@@ -89,6 +89,17 @@ def test_a_score_that_tells_nothing_leaves_the_prior_open():
     assert (prior.lower, prior.upper) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_classes_with_the_same_scores_tell_nothing_of_the_prior_and_refuse_other_scores(sign):
+    scores, codes = np.tile(np.arange(1000) / 1000, 2), np.repeat([0, 1], 1000)
+    bands = 2 * np.sqrt(np.log(6 / 0.1) / 2000)  # of the class and of the target: 0.0905
+    moved = scores[:1000] + sign * (np.floor(1000 * bands) - 0.5) / 1000
+    prior = mixture_prior(scores, codes.astype(np.uint8), moved, 0.1)
+    assert (prior.lower, prior.upper) == (0.0, 1.0)
+    with pytest.raises(InvalidValueError, match="mixture of the scores of both classes"):
+        mixture_prior(scores, codes.astype(np.uint8), moved + sign * 0.002, 0.1)
+
+
 def test_json_round_trip_answers_the_same():
     rng = np.random.default_rng(4)
     scores, y = draw(rng, 3000, 0.2)

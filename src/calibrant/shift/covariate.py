@@ -345,11 +345,13 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
 
 def _largest_weight(data: ScoredData, binned: Binned) -> float:
     """Of all rows: those that were drawn to cut the bins, and those at edges, have weights too and count in no bin."""
+    if isinstance(data, MemoryRows):
+        return float(weights_of(data).max())
     tally = binned.tally
-    if not isinstance(data, MemoryRows) and (binned.rows is not data or tally.uncounted):
+    if binned.rows is not data or tally.uncounted:
         whole = data.with_columns(replace(data.columns, segment=None))
         tally, _ = whole.tally(ScorePartition(np.empty(0)), weighted=True)
-    return float(weights_of(data).max() if isinstance(data, MemoryRows) else weight_sums(tally).largest.max())
+    return float(weight_sums(tally).largest.max())
 
 
 def _masses(relative_mass: Masses, partition: Partition) -> FloatArray | None:
