@@ -51,7 +51,7 @@ CORE = {
     "partition": "tests/partition tests/calibrators/test_bins.py",
     "intervals/shift": "tests/shift",
     "intervals/bounded_mean": "tests/test_metrics.py tests/test_audit.py",
-    "intervals/groups": "tests/test_group_counts.py tests/guarantees/test_groups.py tests/calibrators/test_groups.py",
+    "intervals/groups": "tests/intervals/test_groups.py tests/guarantees/test_groups.py",
     "intervals": "tests/intervals",
     "sequences": "tests/sequences tests/calibrators/test_online.py",
     "calibrators/_bins": "tests/calibrators/test_bins.py tests/rows/test_one_draw.py tests/test_planning.py",

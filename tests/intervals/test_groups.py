@@ -1,0 +1,105 @@
+"""Limits of groups against the bets and formulas written out, group by group."""
+
+import numpy as np
+import pytest
+
+from calibrant import Tally
+from calibrant.group_counts import GroupCounts, block_of
+from calibrant.intervals.groups import GroupDesign, GroupSums, group_distance, group_limits, proved_above
+
+DESIGNS = [GroupDesign(4), GroupDesign(9), GroupDesign(4, "groups")]
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Three regions, of which the last has no row; sizes from 1 to 9, rates that groups share."""
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(90), rng.integers(1, 10, size=90))
+    codes = (rng.uniform(size=groups.size) < rng.beta(1.2, 2.0, size=90)[groups]).astype(int)
+    return rng.integers(0, 2, size=groups.size), codes, groups
+
+
+@pytest.fixture(scope="module")
+def tally(world):
+    table = GroupCounts.of(*world)
+    return Tally(*table.totals(3), groups=table)
+
+
+def seen_in(world, region, design):
+    """Rows, positives, weight over its bound and block of each group with rows in a region."""
+    regions, codes, groups = world
+    blocks = block_of(np.arange(90, dtype=np.uint64))
+    for group in range(90):
+        there = (groups == group) & (regions == region)
+        if there.any():
+            rows, size = int(there.sum()), int((groups == group).sum())
+            weight = min(rows, design.max_size) / design.max_size if design.target == "rows" else rows / size
+            yield rows, int(codes[there].sum()), weight, int(blocks[group])
+
+
+def capital(seen, q, side, goal):
+    """Logarithm of the most that bets against the rate q have won after any block."""
+    log_wealth, best, before = 0.0, 0.0, []
+    for block in range(48):
+        mean = (0.5 + sum(w * y for w, y in before)) / (1 + sum(w for w, _ in before))
+        variance = (0.25 + sum((w * (y - mean)) ** 2 for w, y in before)) / (1 + len(before))
+        stake = min(np.sqrt(2 * goal / (len(seen) * variance)), 0.9 / (q if side > 0 else 1 - q))
+        now = [(w, hits / rows) for rows, hits, w, own in seen if own == block]
+        log_wealth += sum(np.log1p(side * stake * w * (y - q)) for w, y in now)
+        best = max(best, log_wealth)
+        before += now
+    return best
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, design):
+    limits, goal = group_limits(tally, design, 0.2), np.log(2 * 3 / 0.2)
+    for region in range(2):
+        seen = list(seen_in(world, region, design))
+        for q, side in ((limits.lower[region], 1), (limits.upper[region], -1)):
+            assert 0 < q < 1
+            assert capital(seen, q, side, goal) == pytest.approx(goal, abs=1e-7)
+            assert capital(seen, q - 1e-4 * side, side, goal) > goal > capital(seen, q + 1e-4 * side, side, goal)
+    assert (limits.lower[2], limits.upper[2]) == (0, 1)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, tally, design):
+    rates, goal = np.linspace(0.02, 0.6, 59), -np.log(0.1)
+    found = np.array([proved_above(tally, design, rate, 0.1) for rate in rates])
+    for region in range(2):
+        seen = list(seen_in(world, region, design))
+        won = [capital(seen, rate, 1, goal) >= goal for rate in rates]
+        assert found[:, region].tolist() == won
+        assert True in won
+        assert False in won
+    assert not found[:, 2].any()
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_sums_are_those_of_the_groups_one_by_one(world, tally, design):
+    sums = GroupSums.of(tally, design)
+    squares, alone = 0.0, 0.0
+    for region in range(2):
+        rows, hits, weight, _ = np.array(list(seen_in(world, region, design))).T
+        rate = (weight * hits / rows).sum() / weight.sum()
+        assert sums.rates[region] == pytest.approx(rate)
+        spread, own = ((weight * (hits / rows - rate)) ** 2).sum(), (weight**2 / rows).sum()
+        told = weight.sum() ** 2 * min(rate * (1 - rate) / spread, 1 / own)
+        assert sums.effective_rows[region] == pytest.approx(told)
+        squares, alone = squares + spread, alone + own * rate * (1 - rate)
+    assert sums.design_effect == pytest.approx(squares / alone)
+    assert np.isnan(sums.rates[2])
+    assert (sums.effective_rows[2], sums.telling[1][2]) == (0, 0)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_distance_is_that_of_the_formula(world, tally, design):
+    found = group_distance(tally, design, 0.3)
+    for region in range(2):
+        rows, _, weight, _ = np.array(list(seen_in(world, region, design))).T
+        point = np.sqrt(np.log(4 * 3 / 0.3) / (2 * rows.size))
+        picks = (point + 1 / (4 * rows.size * point)) / weight.mean()
+        variation = np.abs(rows / rows.sum() - weight / weight.sum()).sum() / 2
+        assert found[region] == pytest.approx(min(1.0, picks + variation))
+    assert found[:2].min() < 1.0 == found[2]
