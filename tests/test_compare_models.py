@@ -9,8 +9,10 @@ from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
 from calibrant._compare_models import difference_limits
+from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
+from calibrant.sequences.betting import Gamblers
 
 RATES, SHARES = np.array([0.02, 0.5, 0.97]), np.array([0.6, 0.3, 0.1])
 MODELS = {"true": RATES, "blind at the top": np.array([0.02, 0.5, 0.2]), "sure": np.array([0.0, 0.4, 1.0])}
@@ -43,6 +45,51 @@ def slow_delong(codes: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray
     of_negative = np.array([kernel.mean(axis=0) for kernel in kernels])
     covariance = sum(np.atleast_2d(np.cov(part)) / part.shape[1] for part in (of_positive, of_negative))
     return of_positive.mean(axis=1), covariance
+
+
+def by_measure(y: np.ndarray, models: dict, one, clip: float) -> tuple[np.ndarray, float]:
+    """Differences of a loss, row by row, as shares of their range; and how far the range reaches from 0."""
+    given = [np.where(y == 1, models[name], 1 - models[name]) for name in (one.first, one.second)]
+    if one.measure == "Brier score":
+        losses, span = [(1 - p) ** 2 for p in given], 1.0
+    else:
+        losses, span = [-np.log(np.clip(p, clip, 1 - clip)) for p in given], math.log((1 - clip) / clip)
+    return ((losses[0] - losses[1]) / span + 1) / 2, span
+
+
+def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
+    rng = np.random.default_rng(12)
+    y, models = drawn(rng, 400)
+    models = {name: np.clip(value + rng.normal(scale=0.05, size=400), 0, 1) for name, value in models.items()}
+    found = compare_models(y, models, confidence_level=0.9, clip=0.01, random_state=5)
+    order = np.random.default_rng(5).permutation(400)
+    areas, covariance = slow_delong(y, list(models.values()))
+    quantile = stats.norm.ppf(1 - 0.1 / 3 / 2)  # three pairs
+    for one in found.differences:
+        if one.is_proved:
+            values, span = by_measure(y, models, one, 0.01)
+            limits = (2 * np.array(betting_mean(values[order], 0.1 / 6, most_staked=0.9)) - 1) * span
+        else:
+            contrast = np.array([(name == one.first) * 1.0 - (name == one.second) for name in models])
+            radius = quantile * math.sqrt(contrast @ covariance @ contrast)
+            limits = contrast @ areas + np.array([-radius, radius])
+        assert (one.lower, one.upper) == pytest.approx(tuple(limits), abs=1e-9)
+    radius = stats.norm.ppf(0.95) * np.sqrt(np.diag(covariance))
+    assert found.auc_lower == pytest.approx(np.clip(areas - radius, 0, 1))
+    assert found.auc_upper == pytest.approx(np.clip(areas + radius, 0, 1))
+
+
+def test_each_pair_and_loss_of_a_sequence_has_its_share_of_alpha() -> None:
+    y, models = drawn(np.random.default_rng(13), 400)
+    found = SequentialModelComparison(list(MODELS), confidence_level=0.9, clip=0.01).update(y, models).result()
+    side = np.linspace(-1, 1, 2001)
+    for one in found.differences:
+        values, span = by_measure(y, models, one, 0.01)
+        gamblers = Gamblers.fresh((1 + np.sign(side) * side**2) / 2, 0.9)
+        gamblers.take(values, math.log(2 * 6 / 0.1))
+        limits = tuple((2 * limit - 1) * span for limit in gamblers.limits())
+        assert (one.lower, one.upper) == pytest.approx(limits, abs=1e-12)
+        assert one.value == pytest.approx((2 * values.mean() - 1) * span)
 
 
 @pytest.mark.slow

@@ -65,6 +65,40 @@ def test_every_bet_is_fair_given_the_past(name, rate, points):
     assert np.mean(factors, axis=0) == pytest.approx(1.0, abs=0.02)
 
 
+def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_more_or_less_often():
+    rng = np.random.default_rng(4)
+    ends = np.array([2, 3, 7, 8, 11, 12, 15, 16, 18, 21, 22, 25, 27, 28, 29, 30])
+    logs = rng.normal(scale=0.5, size=(3, 30))
+    gains = np.exp([np.zeros(16), *(np.diff(np.append(0, one.cumsum()[ends - 1])) for one in logs)])
+    plain = np.log(np.cumprod(gains, axis=1).mean(axis=0))  # one of the four bets keeps its capital
+    np.testing.assert_allclose(bets.capital(logs, ends, switching=False), plain, atol=1e-12)
+    paths = []
+    for rate in (0.0, 4 / 16, 1.0):  # of 32 changes in 16 looks: one after each
+        shares, path = np.full(4, 0.25), []
+        for gain in gains.T:
+            shares = shares * gain
+            path.append(shares.sum())
+            shares = (1 - rate) * shares + rate * shares.sum() / 4
+        paths.append(path)
+    np.testing.assert_allclose(bets.capital(logs, ends, switching=True), np.log(np.mean(paths, axis=0)), atol=1e-12)
+
+
+def test_an_alarm_is_raised_at_the_first_look_where_the_capital_is_five_over_alpha():
+    rng = np.random.default_rng(6)
+    scores = rng.random(600)
+    y = rng.random(600) < np.where(np.arange(600) < 300, scores, scores**3)
+    largest = check_exchangeable(scores, y, random_state=0)["labels"].log_evidence
+    alpha = 5 * np.exp(-largest)  # five tests
+    assert alpha < 0.5
+    reached = check_exchangeable(scores, y, random_state=0, confidence_level=1 - 1.001 * alpha)
+    assert reached["labels"].alarm
+    first = int(np.argmax(reached["labels"].path >= np.log(5 / (1.001 * alpha))))
+    assert reached["labels"].alarm_after == reached.looks[first]
+    assert reached["labels"].p_value == pytest.approx(alpha / 5)
+    missed = check_exchangeable(scores, y, random_state=0, confidence_level=1 - 0.999 * alpha)
+    assert not missed["labels"].alarm
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "values", "repeats"), [(2, 4, 200), (10, 4, 200), (60, 0, 100), (60, 1, 100), (60, 2, 100), (200, 4, 40)]

@@ -1,6 +1,7 @@
 """Importance weights in `fit`, such as survey weights: the promise is about the weighted population."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -29,9 +30,11 @@ from calibrant import (
     VennBinningCalibrator,
     scored,
 )
+from calibrant.calibrators._weighted import checked_bound, kept_rows, rounded_rows
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Population
+from calibrant.rows import read_rows
 
 EDGES = np.array([0.0, 0.3, 0.6, 0.8, 1.0])
 BINS = Partition.from_edges(EDGES[1:-1])
@@ -236,3 +239,32 @@ def test_what_weights_do_not_go_with_is_refused():
     tally = Tally.from_data(BINS, scores, y, importance_weight=weights)
     with pytest.raises(InvalidValueError, match=r"ShiftCalibrator\.from_tally"):
         BinningCalibrator.from_tally(BINS, tally)
+
+
+def test_rows_are_kept_and_rounded_by_their_weights():
+    rng = np.random.default_rng(13)
+    scores, y, _ = survey(rng, 3000)
+    weights = np.resize([0.0, 0.5, 2.0], 3000)
+    rows = replace(read_rows(scores, y, classes=(0, 1)).collect(), weights=weights)
+    kept = kept_rows(rows, 2.0, 1)
+    assert np.array_equal(kept.scores, scores[np.random.default_rng(1).random(3000) < weights / 2.0])
+    assert kept.weights is None
+    # 2,500 squared over 4,250 rows: a weight of 0.5 is 0.294 rows, and one of 2 is 1.176
+    times = np.floor(weights * 2500 / 4250 + np.random.default_rng(2).random(3000)).astype(int)
+    rounded = rounded_rows(rows, 2)
+    assert np.array_equal(rounded.scores, scores[times > 0])
+    assert np.array_equal(rounded.repeats, times[times > 0])
+    alike = rounded_rows(replace(rows, weights=np.full(3000, 0.3)), 3)
+    assert np.array_equal(alike.scores, scores)
+    assert alike.repeats is None or (alike.repeats == 1).all()
+
+
+def test_weights_may_equal_their_bound_and_must_not_all_be_zero():
+    assert checked_bound(np.array([0.0, 1.5]), 1.5) == 1.5
+    assert checked_bound(np.array([0.5, 1.5]), 4.0) == 4.0
+    assert checked_bound(np.array([0.5, 1.5]), None) == 1.5
+    with pytest.raises(InvalidValueError, match=r"be at most weight_bound=1\.4"):
+        checked_bound(np.array([0.5, 1.5]), 1.4)
+    for weights in (np.zeros(3), np.empty(0)):
+        with pytest.raises(InvalidValueError, match="not be zero in every row"):
+            checked_bound(weights, None)
