@@ -4,13 +4,16 @@ An estimator declares its rules in one mapping, `_parameter_rules`, and `Checked
 one value with a rule, `Integer(1).check("cv", cv)`.
 """
 
+import inspect
 import math
 import operator
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
 from hashlib import sha256
 from numbers import Real
+from types import FunctionType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -277,6 +280,31 @@ Rules: TypeAlias = Mapping[str, Rule[object]]
 """The rule of each parameter."""
 
 
+_TAKEN_ELSEWHERE = {
+    "groups": "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group",
+    "segments": "use BinningCalibrator or AnchoredCalibrator, or fit one calibrator for each segment",
+    "importance_weight": "use BinningCalibrator or AnchoredCalibrator",
+    "sample_weight": "repeat the rows instead",
+}
+
+
+def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method refuse what only other calibrators take beside the rows, with advice. Its signature stays."""
+    takes = inspect.signature(method).parameters
+    refused = [name for name in _TAKEN_ELSEWHERE if name not in takes]
+    if not refused or any(part.kind is part.VAR_KEYWORD for part in takes.values()):
+        return method
+
+    @wraps(method)
+    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
+        for name in refused:
+            if named.pop(name, None) is not None:
+                raise InvalidTypeError(name, f"be left out for {type(self).__name__}", advice=_TAKEN_ELSEWHERE[name])
+        return method(self, *args, **named)
+
+    return wrapped
+
+
 class CheckedParameters:
     """An estimator that declares what its parameters must be.
 
@@ -284,6 +312,14 @@ class CheckedParameters:
     """
 
     _parameter_rules: ClassVar[Rules] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let the methods that learn say why they cannot take groups, segments or weights, if they cannot."""
+        super().__init_subclass__(**kwargs)
+        for name in ("fit", "partial_fit"):
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType):
+                setattr(cls, name, _refusing(method))
 
     def _check_parameters(self) -> None:
         """Raise an error for the first parameter that breaks its rule."""

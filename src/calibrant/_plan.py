@@ -195,7 +195,7 @@ def plan(
     split = Optional(FRACTION_OR_COUNT | Only("auto")).check("split", split)
     probability = OPEN_UNIT.check("probability", probability)
     if (group_size is None) != (icc is None):
-        raise InvalidTypeError("icc", "be given with group_size, and only then", got=repr(icc))
+        raise InvalidTypeError("icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc))
     if group_size is not None and icc is not None:
         return _plan_groups(
             _GroupQuestion(

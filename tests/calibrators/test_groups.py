@@ -1,5 +1,6 @@
 """`groups=` in `fit`: bad input, giants, model files, merged tallies, and who refuses groups."""
 
+import inspect
 import json
 import time
 from dataclasses import replace
@@ -13,10 +14,14 @@ from calibrant import (
     BinningCalibrator,
     ClassWiseCalibrator,
     ConformalSets,
+    CrossVennAbersCalibrator,
+    MonotoneBand,
     OnlineCalibrator,
     Partition,
+    PlattCalibrator,
     ScalingBinningCalibrator,
     ShiftCalibrator,
+    TopLabelCalibrator,
     VennAbersCalibrator,
     VennBinningCalibrator,
     scored,
@@ -75,6 +80,41 @@ def test_merged_tallies_give_the_same_limits(rows):
     assert merged.guarantee_.lower.tolist() == whole.guarantee_.lower.tolist()
     with pytest.raises(InvalidValueError, match="max_group_size must be given with a tally of groups"):
         BinningCalibrator.from_tally(bins, tallies[0])
+
+
+@pytest.mark.parametrize("name", ["groups", "segments", "importance_weight", "sample_weight"])
+@pytest.mark.parametrize("calibrator", [MonotoneBand(), CrossVennAbersCalibrator(), TopLabelCalibrator()])
+def test_what_fit_cannot_use_is_refused_with_advice(calibrator, name):
+    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    with pytest.raises(InvalidTypeError, match=f"{name} must be left out for {type(calibrator).__name__}: ") as refused:
+        calibrator.fit(scores, y, **{name: np.ones(50)})
+    assert refused.value.advice
+
+
+def test_none_is_no_group_for_a_calibrator_that_takes_none():
+    scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    assert "groups" not in inspect.signature(PlattCalibrator.fit).parameters
+    fitted = PlattCalibrator().fit(scores, y, groups=None, segments=None)
+    np.testing.assert_array_equal(fitted.predict(scores), PlattCalibrator().fit(scores, y).predict(scores))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'group'"):
+        PlattCalibrator().fit(scores, y, group=y)
+
+
+def test_weights_and_groups_together_are_refused_with_advice_that_can_be_followed():
+    scores, y, groups = np.linspace(0, 1, 50), np.arange(50) % 2, np.arange(50) // 2
+    with pytest.raises(InvalidTypeError, match="keep one row of each group"):
+        BinningCalibrator().fit(scores, y, groups=groups, importance_weight=np.full(50, 0.3))
+    with pytest.raises(InvalidTypeError, match="repeat the rows instead"):
+        BinningCalibrator().fit(scores, y, groups=groups, sample_weight=np.full(50, 3))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::calibrant.errors.WeakGuaranteeWarning")
+def test_many_segments_with_groups_are_told_to_be_fewer():
+    scores, y = np.linspace(0, 1, 400), np.arange(400) % 2
+    found = BinningCalibrator(1, max_group_size=2).fit(
+        scores, y, groups=np.arange(400) // 2, segments=np.arange(400) % 20
+    )
+    assert found.guarantee_.sentence().endswith("Use fewer segments or more groups.")
 
 
 def test_one_group_is_refused_or_says_nothing():

@@ -57,6 +57,8 @@ def test_groups_are_tested_by_one_row_each(drift: Path, calibrant: Any) -> None:
     answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--group", "customer_id", "--json").json
     assert answer["rows"] < 501
     assert answer["signs_of_groups"] == []
+    said = calibrant("check", drift, *COLUMNS, "--time", "day", "--group", "customer_id").out
+    assert f"from one row of each of {answer['rows']} groups" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("command", ["fit", "audit"])

@@ -52,6 +52,7 @@ def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
     answer = calibrant(*arguments, "--check")
     assert answer.code == 1
     assert "cannot be proved" in answer.out
+    assert "false alarms" not in answer.out + answer.err  # there is no table of them
 
 
 @pytest.mark.usefixtures("rows")
@@ -62,6 +63,8 @@ def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
         (("--precision", "2"), "--precision must be a number strictly between 0 and 1; got 2.0"),
         (("--precision", "0.9", "-o", "t.txt"), "-o must end in .json"),
         (("--precision", "0.9", "--split", "none"), "--split must be a fraction"),
+        (("--recall", "0.9", "--group", "g"), "go with precision or npv and --method look, without --start"),
+        (("--recall", "0.9", "--start", "0.5"), "--start must go with one target, precision or npv, and --method look"),
     ],
 )
 def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibrant: Any) -> None:

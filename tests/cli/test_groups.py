@@ -93,7 +93,7 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
     assert (answer.json["n"], answer.json["sentence"]) == (expected.n, str(expected))
     alone = calibrant("plan", "--epsilon", "0.1", "--icc", "0.3")
     assert alone.code == 2
-    assert "--icc must be given with" in alone.err
+    assert "--icc must be given with --group-size" in alone.err
 
 
 REFUSED = {

@@ -126,7 +126,7 @@ def check_exchangeable(
     for kind, path in _paths(values, codes, bins, ends, rng).items():
         change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
         tests.append(_test(kind, path, threshold, ends, times, change))
-    return Exchangeability(tuple(tests), ends, float(confidence_level), len(rows), rows.skipped)
+    return Exchangeability(tuple(tests), ends, float(confidence_level), len(rows), rows.skipped, names is not None)
 
 
 def _read(

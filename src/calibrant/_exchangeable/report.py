@@ -27,6 +27,8 @@ _MOVED = {
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 _TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
 
+_GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExchangeabilityTest:
@@ -84,7 +86,7 @@ class ExchangeabilityTest:
     def __str__(self) -> str:
         strength = f"e-value {_e_value(self.log_evidence)}"
         if not self.alarm:
-            return f"{self.kind}: no evidence ({strength})"
+            return f"{self.kind}: no alarm ({strength})"
         when = "" if self.alarm_after is None else f", known after {_numbers.rows(self.alarm_after)}"
         when += "" if self.alarm_time is None else f" ({self.alarm_time})"
         change = ""
@@ -114,6 +116,8 @@ class Exchangeability:
         Rows tested; with groups, one of each group.
     n_skipped : int
         Rows without a label, which were left out.
+    grouped : bool
+        Whether one row of each group was tested.
     """
 
     tests: tuple[ExchangeabilityTest, ...]
@@ -121,6 +125,7 @@ class Exchangeability:
     confidence_level: float
     n_rows: int
     n_skipped: int = 0
+    grouped: bool = False
 
     def __getitem__(self, kind: str) -> ExchangeabilityTest:
         return self.tests[KINDS.index(kind)]
@@ -154,11 +159,19 @@ class Exchangeability:
         return "; ".join(_MOVED[kind] for kind in self.causes) or "no evidence against rows that are drawn alike"
 
     @property
+    def tested(self) -> str:
+        """How many rows were tested, in words."""
+        if self.grouped:
+            return f"one row of each of {_numbers.counted(self.n_rows, 'group')}"
+        return _numbers.rows(self.n_rows)
+
+    @property
     def advice(self) -> tuple[Text, ...]:
         """What to do about it."""
         found: list[Text] = []
         if any(self._has_runs(*pair) for pair in _PAIRS):
-            found.append((_TOGETHER, Setting("groups"), ", then check again"))
+            why = _GROUPS_TOGETHER if self.grouped else _TOGETHER
+            found.append((why, Setting("groups"), ", then check again"))
         if "labels" in self.causes:
             since = self["labels"].change_time
             recent = "the most recent rows" if since is None else f"recent rows, such as those from {since} on"
@@ -185,7 +198,7 @@ class Exchangeability:
         return self[runs].alarm and 2.0 * self[runs].log_evidence >= self[drift].log_evidence
 
     def __str__(self) -> str:
-        basis = f"{_numbers.percent(self.confidence_level)} confidence, {_numbers.rows(self.n_rows)}"
+        basis = f"{_numbers.percent(self.confidence_level)} confidence, {self.tested}"
         lines = [f"{self.verdict[:1].upper()}{self.verdict[1:]} ({basis})."]
         lines += [f"  {test}" for test in self.tests]
         lines += [f"  What to do: {render(text)}." for text in self.advice]

@@ -19,6 +19,7 @@ from calibrant._params import (
     RandomState,
     error_budget,
 )
+from calibrant._text import Setting
 from calibrant._threshold.result import (
     Cut,
     Measured,
@@ -164,7 +165,8 @@ def threshold(
     if start is not None:
         Number().check("start", start)
         if len(targets) > 1 or method != "look" or not set(targets) <= {"precision", "npv"}:
-            raise InvalidTypeError("start", "go with one target, precision or npv, and method='look'", got=repr(start))
+            rule = ("go with one target, precision or npv, and ", Setting("method", "look"))
+            raise InvalidTypeError("start", rule, got=repr(start))
     if scores is None:
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
@@ -174,7 +176,8 @@ def threshold(
         raise InvalidTypeError("weight", rule, got=repr(data.columns.weight), advice=advice)
     grouped = data.columns.group is not None
     if grouped and (method != "look" or start is not None or not set(targets) <= {"precision", "npv"}):
-        rule = "go with precision or npv and method='look', without a start"
+        look = (Setting("method", "look"), ", without ", Setting("start"))
+        rule = ("go with precision or npv and ", *look)
         raise InvalidTypeError("groups", rule, advice="keep one row of each group")
     if grouped:
         data = data.collect()

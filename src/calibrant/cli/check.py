@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import percent, rows
+from calibrant._numbers import percent
 from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled
@@ -57,7 +57,7 @@ def command(**options: Any) -> int:
     if options["as_json"]:
         print_json({"command": "check", **check_json(found), "signs_of_groups": signs})
     else:
-        basis = f"with {percent(found.confidence_level)} confidence, from {rows(found.n_rows)}"
+        basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"
         paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}, {basis}.", bold=True)
         for test in found.tests:
             paragraph(str(test), indent="  ")

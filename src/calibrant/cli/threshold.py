@@ -104,7 +104,8 @@ def _show(found: Any, notes: tuple[str, ...]) -> None:
         table(heads, [(name, repr(cut.threshold), *row) for name, cut, row in zip(names, kept, cells, strict=True)])
         together = percent(found.limits_confidence_level)
         note(f"limits in brackets; they and the targets hold together with {together} confidence")
+        note("false alarms are for each true one")
     drawn = f", of which {found.n_drawn:,} only chose where to look" if found.n_drawn else ""
-    note(f"{rows(found.n_rows)}{drawn}; false alarms are for each true one")
+    note(f"{rows(found.n_rows)}{drawn}")
     for text in notes:
         note(text)

@@ -320,7 +320,7 @@ def advice(guarantee: "Guarantee") -> Text:
         return ("Scores are tied: use ", Setting("split", "auto"), " or fewer bins")
     more = "more rows" if statement.groups is None else "more groups"
     if len(guarantee.regions) == max(1, statement.n_segments):
-        return f"Use {more}"
+        return f"Use {more}" if statement.n_segments < 2 else f"Use fewer segments or {more}"
     return f"Use fewer bins or {more}"
 
 

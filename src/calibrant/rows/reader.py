@@ -69,7 +69,8 @@ def read_rows(
     if groups is not None:
         for name, value in weighting.items():
             if value is not None:
-                raise InvalidTypeError(name, "be None where rows have groups", advice="repeat the rows instead")
+                advice = "repeat the rows instead" if name == "sample_weight" else "keep one row of each group"
+                raise InvalidTypeError(name, "be None where rows have groups", advice=advice)
         together = Groups.of(groups, len(codes))
     if partition is not None:
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
