@@ -165,8 +165,8 @@ def threshold(
     if start is not None:
         Number().check("start", start)
         if len(targets) > 1 or method != "look" or not set(targets) <= {"precision", "npv"}:
-            rule = ("go with one target, precision or npv, and ", Setting("method", "look"))
-            raise InvalidTypeError("start", rule, got=repr(start))
+            alone = ("go with one target, precision or npv, and ", Setting("method", "look"))
+            raise InvalidTypeError("start", alone, got=repr(start))
     if scores is None:
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
@@ -177,8 +177,7 @@ def threshold(
     grouped = data.columns.group is not None
     if grouped and (method != "look" or start is not None or not set(targets) <= {"precision", "npv"}):
         look = (Setting("method", "look"), ", without ", Setting("start"))
-        rule = ("go with precision or npv and ", *look)
-        raise InvalidTypeError("groups", rule, advice="keep one row of each group")
+        raise InvalidTypeError("groups", ("go with precision or npv and ", *look), advice="keep one row of each group")
     if grouped:
         data = data.collect()
     whole, known = data.tally(_parts({name: np.empty(0) for name in data.sizes()}))

@@ -23,7 +23,7 @@ from calibrant.tally import Tally
 
 NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
 UNBOUNDED = Caveat(
-    "weight_bound was not given, and there may be larger weights than the largest seen",
+    (Setting("weight_bound"), " was not given, and there may be larger weights than the largest seen"),
     "no weight is larger than those seen",
 )
 EXACT = "clopper-pearson"
