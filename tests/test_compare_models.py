@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
-from calibrant._compare_models import difference_limits
+from calibrant._compare_models import PairedDifference, _scaled, difference_limits
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
@@ -16,6 +16,7 @@ from calibrant.sequences.betting import Gamblers
 
 RATES, SHARES = np.array([0.02, 0.5, 0.97]), np.array([0.6, 0.3, 0.1])
 MODELS = {"true": RATES, "blind at the top": np.array([0.02, 0.5, 0.2]), "sure": np.array([0.0, 0.4, 1.0])}
+LIMITS = [(-0.2, 0.0), (0.0, 0.2), (-0.2, -0.1), (0.1, 0.2)]
 
 
 def drawn(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -172,6 +173,19 @@ def test_better_model_is_found_and_the_verdict_says_so() -> None:
     assert two.differences[0].upper < 0.001
     assert math.isnan(two.differences[2].lower)
     assert "no limits" in str(two)
+
+
+def test_a_difference_that_may_be_zero_tells_nothing() -> None:
+    for measure, lower_is_better in (("Brier score", True), ("AUC", False)):
+        best = {limits: PairedDifference("a", "b", measure, 0.0, *limits, True).better for limits in LIMITS}
+        assert best[(-0.2, 0.0)] is best[(0.0, 0.2)] is None
+        assert best[(-0.2, -0.1)] == ("a" if lower_is_better else "b")
+        assert best[(0.1, 0.2)] == ("b" if lower_is_better else "a")
+
+
+def test_differences_are_scaled_to_their_range_and_rounding_goes_no_further() -> None:
+    beyond = np.array([-1 - 1e-12, -0.5, 0.0, 1 + 1e-12])
+    assert _scaled(3.0 * beyond, 3.0).tolist() == [0.0, 0.25, 0.5, 1.0]
 
 
 def test_losses_that_disagree_are_both_told() -> None:

@@ -7,10 +7,17 @@ import sqlite3
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest
+from scipy.stats import binom, binomtest, norm
 
 from calibrant import Threshold, scored, threshold
-from calibrant._threshold.search import Ladder, candidates, misses_allowed
+from calibrant._threshold.search import (
+    Ladder,
+    _filled,
+    candidates,
+    labels_that_would_do,
+    misses_allowed,
+    rows_needed,
+)
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.export import to_python, to_sql
 
@@ -150,6 +157,29 @@ def test_binomial_tests_are_exact(n):
 def test_misses_allowed_is_the_largest(n, target, alpha):
     ranks = [r for r in range(1, n + 1) if binom.cdf(r - 1, n, 1 - target) <= alpha]
     assert misses_allowed(n, target, alpha) == max(ranks, default=0)
+
+
+def test_rows_needed_is_the_smallest():
+    assert [rows_needed(0.5, 0.25), rows_needed(0.1, 0.001), rows_needed(0.9, 0.1)] == [2, 3, 22]
+
+
+def test_labels_that_would_do_follow_the_normal_law():
+    n, k = np.array([100, 400]), np.array([95, 360])
+    rate = (k + 0.5) / (n + 1)
+    noise = norm.ppf(0.99) * math.sqrt(0.85 * 0.15) + norm.ppf(0.9) * np.sqrt(rate * (1 - rate))
+    rows = np.maximum((noise / (rate - 0.85)) ** 2, math.log(0.01) / math.log(0.85))
+    needed = (rows * 1000 / n).min()
+    found = labels_that_would_do(n, k, 1000, 0.85, 0.01)
+    assert 100 < needed <= found < needed + 10 ** math.floor(math.log10(needed) - 1)
+    assert found % 10 == 0  # two digits
+    assert labels_that_would_do(n, k, 1000, 0.98, 0.01) is None
+
+
+def test_candidates_are_even_places_or_numbers_between():
+    many, few = np.arange(1000.0)[::-1], np.array([4.0, 2.0, 1.0])
+    assert _filled(many).tolist() == many[np.round(np.linspace(0, 999, 100)).astype(int)].tolist()
+    between = np.interp(np.linspace(0, 2, 100), [0, 1, 2], few)
+    np.testing.assert_allclose(_filled(few), [*few, *between], rtol=1e-12)
 
 
 def test_candidates_skip_a_bad_top_and_fall():

@@ -215,6 +215,21 @@ EQUIVALENT = {
         "low, gap = 0.25, 0.25  # the last limits, kept as the lower one and as 1 minus the upper one",
         "0.25 -> 0.275",
     ): "a first guess of Newton's iteration",
+    (
+        "_threshold/search",
+        "while guess > 0 and binom.cdf(guess - 1, n, 1.0 - target) > alpha:",
+        "binom.cdf(guess - 1, n, 1.0 - target) > alpha -> binom.cdf(guess - 1, n, 1.0 - target) >= alpha",
+    ): "the loop after it undoes the step",
+    (
+        "calibrators/_weighted",
+        "times = np.floor(scaled * (1.0 + 1e-12) + as_generator(random_state).random(len(rows))).astype(np.int64)",
+        "1.0 + 1e-12 -> 1.0 - 1e-12",
+    ): "a slack for rounding, seen only in random numbers below 1e-12",
+    (
+        "_threshold/search",
+        "return math.ceil(math.log(alpha) / math.log(target) - 1e-9)",
+        "1e-09 -> 1.1000000000000001e-09",
+    ): "a slack for rounding, many times what is needed",
 }
 """Changes that make no difference, and why: by module, line as it stands in the file, and change as printed."""
 
@@ -342,7 +357,7 @@ def _changes(node: ast.AST) -> Iterator[ast.AST]:
             yield changed
         else:
             yield ast.Pass()
-    elif isinstance(node, ast.UnaryOp):
+    elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.UAdd):
         yield copy.deepcopy(node.operand)
     elif isinstance(node, ast.IfExp):
         yield ast.IfExp(node.test, node.orelse, node.body)

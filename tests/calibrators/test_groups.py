@@ -4,6 +4,7 @@ import inspect
 import json
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from calibrant import (
     VennBinningCalibrator,
     scored,
 )
+from calibrant.calibrators._groups import _aside, groups_that_cut
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.rows import read_rows
 
@@ -201,3 +203,19 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
     data = scored({"p": scores, "y": y, "customer": groups}, score="p", label="y", group="customer")
     for kind in (BinningCalibrator, AnchoredCalibrator):
         assert str(kind().fit(data).guarantee_) == str(kind().fit(scores, y, groups=groups).guarantee_)
+
+
+def test_how_many_groups_are_set_aside():
+    def aside(n_groups, fixed=False, **settings):
+        chosen = {"split": "auto", "max_group_size": None, "n_bins": 10} | settings
+        return _aside(SimpleNamespace(**chosen), n_groups, 10 * n_groups, fixed)
+
+    assert [aside(n, split=7) for n in (100, 8, 7, 2, 1)] == [7, 7, 6, 1, 1]  # one group is left to be counted
+    assert aside(100, split=0.3) == 0.3
+    assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [100, 2, 1, 1]  # a tenth, to find the size limit
+    assert aside(1, fixed=True, max_group_size=5) == 0
+    assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10_000, 10)
+    assert groups_that_cut(2, 20, 10) == 1
+    for fixed in (True, False):
+        with pytest.raises(InvalidValueError, match="groups must be at least two"):
+            aside(1, fixed=fixed)

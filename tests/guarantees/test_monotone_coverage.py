@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from calibrant import MonotoneBand, audit
 from calibrant.errors import CalibrantWarning
-from calibrant.monotone import _runs
+from calibrant.monotone import _refutation, _runs
 
 GRID = np.linspace(-0.1, 1.1, 1201)
 RATES = {
@@ -88,6 +88,7 @@ def test_limits_are_the_best_over_all_runs() -> None:
     band = quietly(scores, y, n_cells=60)
     start, stop = _runs(60)
     assert band.n_runs_ == start.size
+    assert (band.n_rows_, band.n_features_in_) == (60, 1)
     hits = np.array([y[a:b].sum() for a, b in zip(start, stop, strict=True)])
     limits = non_identical(stop - start, hits, 0.1 / (2 * start.size), stop - start == 1)
     for s, (lower, upper) in zip(GRID, band.predict_interval(GRID), strict=True):
@@ -118,6 +119,22 @@ def test_a_rate_that_falls_is_refuted_and_the_place_is_named() -> None:
     np.testing.assert_array_equal(band.predict_interval([0.1, 0.9]), [[0, 1], [0, 1]])
     assert band.largest_error() is None
     assert "the rate falls somewhere" in str(audit(y, scores, monotone=True))
+
+
+def test_a_refutation_is_the_pair_of_runs_that_cross_by_most() -> None:
+    rng = np.random.default_rng(5)
+    low = rng.uniform(size=50)
+    high, lower = low + rng.uniform(0, 0.3, size=50), rng.uniform(0, 0.6, size=50)
+    upper = lower + rng.uniform(0, 0.4, size=50)
+    low[7] = high[3]  # one that begins where another ends
+    gaps = np.where(high[:, None] <= low, lower[:, None] - upper, -1.0)
+    one, other = np.unravel_index(gaps.argmax(), gaps.shape)
+    found = _refutation(low, high, lower, upper)
+    assert (found.low, found.high, found.at_least) == (low[one], high[one], lower[one])
+    assert (found.other_low, found.other_high, found.at_most) == (low[other], high[other], upper[other])
+    assert _refutation(low, high, lower, np.ones(50)) is None
+    touching = [np.array(pair) for pair in ([0.1, 0.3], [0.3, 0.5], [0.4, 0.0], [1.0, 0.2])]
+    assert _refutation(*touching).at_least == 0.4
 
 
 def test_flipping_labels_and_scores_mirrors_the_band() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import Tally
+from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals.groups import GroupDesign, GroupSums, group_distance, group_limits, proved_above
 
@@ -103,3 +104,11 @@ def test_the_distance_is_that_of_the_formula(world, tally, design):
         variation = np.abs(rows / rows.sum() - weight / weight.sum()).sum() / 2
         assert found[region] == pytest.approx(min(1.0, picks + variation))
     assert found[:2].min() < 1.0 == found[2]
+
+
+def test_a_saved_design_is_checked():
+    for design in (GroupDesign(1), GroupDesign(7, "groups", 3)):
+        assert GroupDesign.from_dict(design.to_dict()) == design
+    for change in ({"max_size": 0}, {"aside": -1}, {"target": "columns"}):
+        with pytest.raises(InvalidValueError, match=next(iter(change))):
+            GroupDesign.from_dict(GroupDesign(1).to_dict() | change)

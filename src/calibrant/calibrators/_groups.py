@@ -111,7 +111,7 @@ def _aside(settings: Any, n_groups: int, n_rows: int, fixed: bool) -> float:
     if n_groups < 2:
         raise _too_few(n_groups)
     if fixed:
-        return min(max(round(_SHARE * n_groups), 1), n_groups - 1)
+        return max(round(_SHARE * n_groups), 1)
     return groups_that_cut(n_groups, n_rows, _bins_for(settings, n_groups))
 
 
