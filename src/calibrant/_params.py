@@ -185,6 +185,20 @@ class Instance(Rule[Any]):
         return value
 
 
+class Names(Rule[Any]):
+    """A list of names, each a text or a number; `words` says of what, with an example."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def parse(self, value: Any) -> Any:
+        """Return the list."""
+        plain = str | int | float | np.generic
+        if not isinstance(value, list | tuple) or not all(isinstance(name, plain) for name in value):
+            raise TypeError
+        return value
+
+
 class Having(Rule[Any]):
     """An object, not a class, that has some methods; `words` says what it is, with an example."""
 

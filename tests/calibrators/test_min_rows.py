@@ -127,3 +127,9 @@ def test_sql_gives_other_segments_the_rest_and_a_missing_one_null():
     sql = to_sql(fitted, dialect="sqlite", score="p", segment="g", table="t", outputs=["calibrated"])
     found = [row[-1] for row in database.execute(sql)]
     assert found == [*fitted.predict([0.2, 0.2], segments=["a", "zz"]), None]
+
+
+@pytest.mark.parametrize("wrong", ["north", {"north"}, [["north"]], [{}], [None]])
+def test_segments_to_keep_are_a_list_of_names(wrong):
+    with pytest.raises(InvalidTypeError, match="keep_segments must be a list of segments"):
+        BinningCalibrator(keep_segments=wrong).fit(SCORES, Y, segments=SEGMENTS)

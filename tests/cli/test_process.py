@@ -166,14 +166,14 @@ def peak_megabytes(*arguments: str) -> float:
 def test_memory_does_not_grow_with_the_rows(output: str, model: Path, folder: Path) -> None:
     rng = np.random.default_rng(0)
     schema = pa.schema([("p", pa.float64()), ("key", pa.int64())])
-    for name, rounds in (("short.parquet", 1), ("long.parquet", 6)):
+    for name, rounds in (("short.parquet", 1), ("long.parquet", 12)):
         with pq.ParquetWriter(folder / name, schema) as writer:
             for start in range(rounds):
                 keys = np.arange(262_144) + 262_144 * start
                 writer.write_table(pa.table({"p": rng.uniform(size=262_144), "key": keys}, schema=schema))
     small = peak_megabytes("apply", "model.json", "short.parquet", "-o", output, "-q")
     large = peak_megabytes("apply", "model.json", "long.parquet", "-o", f"long-{output}", "-q")
-    rows_of_long = 6 * 262_144
+    rows_of_long = 12 * 262_144
     # the output alone would be more than this, were it held in memory
     assert large - small < 8 * 3 * rows_of_long / 2**20
     assert large < 1000

@@ -18,6 +18,7 @@ from calibrant._params import (
     Instance,
     Integer,
     Jobs,
+    Names,
     Only,
     Optional,
     RandomState,
@@ -87,7 +88,7 @@ class CutParameters(BinParameters):
         **BinParameters._parameter_rules,
         "partition": Optional(Instance(Partition, "a Partition")),
         "min_rows": Optional(Integer(1) | Only("auto")),
-        "keep_segments": Optional(Instance((list, tuple), 'a list of segments, such as ["north", "south"]')),
+        "keep_segments": Optional(Names('a list of segments, such as ["north", "south"]')),
     }
 
     partition: Partition | None = None

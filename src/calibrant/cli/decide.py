@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from typing import Any
 
 import click
-import numpy as np
 
 from calibrant._numbers import limits, nearest, percent, rows
 from calibrant.cli import _options as option
@@ -40,6 +39,8 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
     """
+    import numpy as np
+
     from calibrant._decide import ACT, DO_NOT, UNKNOWN, break_even, check_cost, weighed
     from calibrant.guarantee import Guarantee
     from calibrant.rows.added_columns import LookUp
@@ -103,6 +104,8 @@ def command(**options: Any) -> None:
 
 def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> Any:
     """Write the rows where they are asked for, and count them by region."""
+    import numpy as np
+
     from calibrant._file import draft_of
     from calibrant.cli._writer import opened
 
