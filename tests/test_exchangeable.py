@@ -65,6 +65,12 @@ def test_every_bet_is_fair_given_the_past(name, rate, points):
     assert np.mean(factors, axis=0) == pytest.approx(1.0, abs=0.02)
 
 
+def test_sizes_of_bets_on_drifts_double_from_a_fortieth_on():
+    sizes = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
+    found = [2 * np.expm1(bet[0]) for bet in bets.drift_of_ranks(np.array([1.0]))]  # 1 is 1/2 above the middle
+    assert found == pytest.approx(2 * sorted([*sizes, *(-np.array(sizes))]))
+
+
 def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_more_or_less_often():
     rng = np.random.default_rng(4)
     ends = np.array([2, 3, 7, 8, 11, 12, 15, 16, 18, 21, 22, 25, 27, 28, 29, 30])

@@ -159,6 +159,11 @@ def test_misses_allowed_is_the_largest(n, target, alpha):
     assert misses_allowed(n, target, alpha) == max(ranks, default=0)
 
 
+def test_one_row_can_pass_and_no_row_cannot():
+    tested = Ladder(np.array([0.9, 0.8]), np.array([0, 1]), np.array([0, 1]))
+    assert tested.passed(0.09, 0.1).tolist() == [False, True]  # one right row proves 0.1
+
+
 def test_rows_needed_is_the_smallest():
     assert [rows_needed(0.5, 0.25), rows_needed(0.1, 0.001), rows_needed(0.9, 0.1)] == [2, 3, 22]
 

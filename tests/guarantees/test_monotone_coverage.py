@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit
+from sklearn.exceptions import NotFittedError
 
 from calibrant import MonotoneBand, audit
 from calibrant.errors import CalibrantWarning
@@ -190,3 +191,9 @@ def test_audit_says_what_is_known_about_single_scores() -> None:
 def test_bad_parameters_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MonotoneBand(**options).fit([0.1, 0.2], [0, 1])
+
+
+@pytest.mark.parametrize("ask", [lambda band: band.sentence(), lambda band: band.to_dict(), lambda band: band.knots_])
+def test_a_band_that_is_not_fitted_says_so(ask) -> None:
+    with pytest.raises(NotFittedError):
+        ask(MonotoneBand())
