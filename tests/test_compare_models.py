@@ -143,6 +143,7 @@ def test_sequence_may_be_looked_at_after_every_batch() -> None:
     assert stats.binomtest(ever, 40, 0.1, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.broad
 def test_sequence_does_not_depend_on_the_batches_and_can_be_saved() -> None:
     y, models = drawn(np.random.default_rng(4), 900)
     whole = SequentialModelComparison(list(MODELS)).update(y, models).result()

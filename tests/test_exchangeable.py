@@ -169,6 +169,7 @@ def test_rare_events_that_double_are_found():
     assert check_exchangeable(scores, rng.random(20_000) < rate)["labels"].alarm
 
 
+@pytest.mark.broad
 def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
     rng, scores, _ = _rows()
     customer = np.repeat(np.arange(400), 10)
@@ -187,6 +188,7 @@ def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
     assert check_exchangeable(copied, rng.random(4_000) < copied).causes == ("runs of scores",)
 
 
+@pytest.mark.broad
 def test_rows_of_one_time_are_shuffled_and_rows_follow_their_times():
     rng, scores, late = _rows()
     y = rng.random(4_000) < np.where(late, scores, scores**2)

@@ -220,6 +220,7 @@ def test_a_plan_by_hoeffding_is_his_radius_and_the_distance_of_jeffreys_value_at
         assert found.epsilon == pytest.approx(radius + 0.5 / (found.rows_per_bin + 1), rel=1e-9)
 
 
+@pytest.mark.broad
 def test_a_plan_for_groups_is_reached_as_often_as_it_says():
     rng, missed = np.random.default_rng(0), 0
     planned = plan(n=4000, n_bins=4, group_size=8, icc=0.3)

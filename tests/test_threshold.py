@@ -332,6 +332,7 @@ def test_groups_keep_the_precision_where_rows_alone_break_it():
     assert found > seeds / 2
 
 
+@pytest.mark.broad
 def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     pa = pytest.importorskip("pyarrow")
     groups, scores, y = in_groups(2_000, 3, 0)

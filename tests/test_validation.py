@@ -66,6 +66,7 @@ def test_a_calibrated_score_is_rejected_no_more_often_than_stated(kind: str) -> 
         assert stats.binomtest(rejected, 400, level, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.broad
 def test_labels_are_drawn_afresh_for_other_rows_although_the_seed_is_fixed() -> None:
     # with draws by the seed alone, 98 rows with the calibrated score 0.4 had p <= 0.001 with probability 0.0037
     rng, n, k, rate, draws = np.random.default_rng(2), 98, 30, 0.4, 19

@@ -21,6 +21,7 @@ Y = (RNG.uniform(size=N) < SCORES).astype(int)
 BOTH = pytest.mark.parametrize("kind", [AnchoredCalibrator, BinningCalibrator])
 
 
+@pytest.mark.broad
 @BOTH
 def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kind):
     pooled = kind().fit(SCORES, Y, segments=SEGMENTS)
@@ -33,6 +34,7 @@ def test_small_segments_are_pooled_by_default_and_the_promise_is_not_vacuous(kin
     assert remark.startswith('37 segments share the regions of "other", as do segments not seen: s03, s04, ')
 
 
+@pytest.mark.broad
 @BOTH
 def test_a_segment_not_seen_gets_what_the_pooled_ones_get(kind):
     fitted = kind().fit(SCORES, Y, segments=SEGMENTS)
@@ -107,6 +109,7 @@ def test_a_rest_with_few_rows_takes_the_smallest_segment_only_where_it_is_a_twen
     assert kept_segments({"a": 10, "b": 10}, 16) == set()
 
 
+@pytest.mark.broad
 def test_saved_and_loaded_the_rest_stays(tmp_path):
     fitted = AnchoredCalibrator().fit(SCORES, Y, segments=SEGMENTS)
     save_model(fitted, tmp_path / "model.json")

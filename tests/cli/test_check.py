@@ -28,6 +28,7 @@ def drift(tmp_path: Path) -> Path:
     return tmp_path / "drift.parquet"
 
 
+@pytest.mark.broad
 def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibrant: Any) -> None:
     answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--json").json
     table = pq.read_table(drift)

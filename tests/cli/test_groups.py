@@ -26,6 +26,7 @@ def visits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("method", ["anchored", "binning", "scaling-binning"])
 def test_fit_equals_the_library_and_verify_counts_again(method: str, visits: pd.DataFrame, calibrant: Any) -> None:
     settings = ("--method", method, "--bins", "5", "-o", "model.json")
@@ -65,6 +66,7 @@ def test_settings_of_groups_reach_the_calibrator(visits: pd.DataFrame, calibrant
     assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
 
 
+@pytest.mark.broad
 def test_compare_keeps_groups_whole(visits: pd.DataFrame, calibrant: Any) -> None:
     answer = calibrant("compare", "visits.csv", *COLUMNS, "--bins", "4", "--folds", "2", "--json")
     assert answer.code == 0

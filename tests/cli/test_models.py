@@ -63,6 +63,7 @@ def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibran
     assert message in answer.err
 
 
+@pytest.mark.broad
 def test_audit_adds_the_table_of_validators(folder: Path, calibrant: Any) -> None:
     columns = ("scores.csv", "--score", "p", "--label", "y")
     told = calibrant("audit", *columns, "--full", "--grade", "region", "-o", "full.html")

@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 FIT = ("--score", "p", "--label", "y")
 
@@ -14,6 +15,7 @@ def written(folder, seed, n, digits, names):
     pq.write_table(pa.table(table), folder / "rows.parquet")
 
 
+@pytest.mark.broad
 def test_small_segments_are_pooled_said_saved_and_verified(folder, calibrant):
     written(folder, 0, 4_000, 9, ["north"] * 30 + ["south"] * 9 + [f"island {number}" for number in range(10)])
     fitted = calibrant("fit", "rows.parquet", *FIT, "--segment", "g", "-o", "model.json", "--json")
@@ -37,6 +39,7 @@ def test_min_rows_needs_segments_and_a_number(folder, calibrant):
     assert "must be a whole number, auto or none; got 'few'" in few.err
 
 
+@pytest.mark.broad
 def test_a_model_that_absorbs_a_tied_edge_is_verified(folder, calibrant):
     from calibrant import load_model
 

@@ -117,6 +117,7 @@ def test_exact_intervals_spend_their_error_budget() -> None:
     assert stats.binomtest(misses, draws, ALPHA / 2, alternative="greater").pvalue < LEVEL
 
 
+@pytest.mark.broad
 def test_default_is_at_most_half_as_wide_as_the_papers_method() -> None:
     rng = np.random.default_rng(4)
     ours, default, papers = [], [], []

@@ -39,6 +39,7 @@ def test_the_limits_cover_where_groups_share_a_random_rate(n_groups, icc, shared
     _check(missed, seeds)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("n_groups", "rate"), [(30, 0.5), (100, 0.05)])
 def test_the_limits_cover_in_the_one_order_that_the_labels_of_groups_give(n_groups, rate):
     # bets in the order that a fixed hash gives to sorted groups miss .19 and .26
@@ -61,6 +62,7 @@ def test_independent_rows_would_have_missed():
     assert missed > 12
 
 
+@pytest.mark.broad
 def test_sizes_may_tell_something_about_labels():
     # half of the groups have one row, never positive; the others have nine, of which 2/3 are: the rate is 0.6
     rng, missed, seeds = np.random.default_rng(3), 0, 60

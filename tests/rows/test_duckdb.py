@@ -90,6 +90,7 @@ def test_rows_that_change_their_order_all_count_by_default(connection) -> None:
         BinningCalibrator(n_bins=4, min_rows=100).fit(data)
 
 
+@pytest.mark.broad
 def test_a_curve_is_that_of_one_table(connection) -> None:
     def make(rows, columns):
         return scored(connection.from_arrow(pa.Table.from_pandas(rows, preserve_index=False)), **columns.named)

@@ -176,6 +176,7 @@ def test_a_curve_that_promises_nothing_takes_any_rows() -> None:
     assert curve.predict([0.5]) == PlattCalibrator().fit(SCORES, LABELS).predict([0.5])
 
 
+@pytest.mark.broad
 def test_one_huge_group_and_a_million_small_ones() -> None:
     n_rows = 1_000_000
     rng = np.random.default_rng(2)

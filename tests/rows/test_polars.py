@@ -62,6 +62,7 @@ def test_rows_that_change_their_order_are_not_split_without_an_id() -> None:
     assert 900 < by_id.tally_.counts.sum() < 1_100
 
 
+@pytest.mark.broad
 def test_a_curve_is_that_of_one_table() -> None:
     check_anchored(lambda rows, columns: scored(pl.from_pandas(rows).lazy(), **columns.named), rows_of(2000, 3))
 
