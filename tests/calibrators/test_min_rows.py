@@ -1,6 +1,7 @@
 """Segments with few rows share the regions of "other", which takes every segment that was not kept."""
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -124,11 +125,11 @@ def test_sql_gives_other_segments_the_rest_and_a_missing_one_null():
     parts = Partition.by_segment({"a": Partition.fixed_width(2)}, other=Partition.fixed_width(1))
     segments = np.where(SEGMENTS == "s00", "a", SEGMENTS)
     fitted = BinningCalibrator(partition=parts).fit(SCORES, Y, segments=segments)
-    database = sqlite3.connect(":memory:")
-    database.execute("CREATE TABLE t (p REAL, g TEXT)")
-    database.executemany("INSERT INTO t VALUES (?, ?)", [(0.2, "a"), (0.2, "zz"), (0.2, None)])
     sql = to_sql(fitted, dialect="sqlite", score="p", segment="g", table="t", outputs=["calibrated"])
-    found = [row[-1] for row in database.execute(sql)]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE t (p REAL, g TEXT)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", [(0.2, "a"), (0.2, "zz"), (0.2, None)])
+        found = [row[-1] for row in database.execute(sql)]
     assert found == [*fitted.predict([0.2, 0.2], segments=["a", "zz"]), None]
 
 
