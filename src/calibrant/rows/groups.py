@@ -160,4 +160,4 @@ def _instant(value: Any) -> Any:
 def _check_missing(missing: BoolArray, values: NDArray[Any]) -> None:
     if missing.any():
         row = int(missing.argmax())
-        raise missing_entry("groups", row, int(np.count_nonzero(missing)), repr(values[row]))
+        raise missing_entry("groups", row, int(np.count_nonzero(missing)), str(values[row]))
