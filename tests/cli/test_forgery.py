@@ -155,7 +155,7 @@ def test_what_needs_more_than_rows_is_not_checked(folder: Path, table: pa.Table,
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_the_guide_shows_how_to_sign(model: Path, folder: Path) -> None:
     """The commands of the guide, as they stand there, accept the file and refuse a changed one."""
-    guide = (Path(__file__).parents[2] / "docs" / "guide" / "model-files.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "reference" / "model-files.md").read_text()
     section = guide.partition("## Signatures")[2].partition("\n## ")[0]
     commands = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
     assert len(commands) == 4

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def promise_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
-    """What is guaranteed, as plain values; documented in the guide."""
+    """What is guaranteed, as plain values; documented on the page of the command line."""
     return calibrator.guarantee_.to_dict(_words_for(calibrator))
 
 

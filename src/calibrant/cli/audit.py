@@ -198,7 +198,7 @@ def verdict_of(found: Any, basis: str = "") -> str:
 
 
 def audit_json(found: Any) -> dict[str, Any]:
-    """The audit as plain values; documented in the guide."""
+    """The audit as plain values; documented on the page of the command line."""
 
     def bounds(of: Any) -> dict[str, Any]:
         names = ("lower_bound", "average_lower_bound", "upper_bound", "upper_bound_reason")

@@ -68,7 +68,7 @@ def command(**options: Any) -> int:
 
 
 def check_json(found: Any) -> dict[str, Any]:
-    """The result as plain values; documented in the guide."""
+    """The result as plain values; documented on the page of the command line."""
     return {
         "verdict": found.verdict,
         "alarm": found.alarm,

@@ -346,7 +346,7 @@ class Guarantee:
         """Return what is proved and what is said, as plain JSON values.
 
         `stated_epsilon` holds for `stated_mass` of the population: what the sentence says. `epsilon` holds in all
-        regions. The keys are listed in the guide, under "The command line".
+        regions. The keys are listed in the documentation, under "The command line".
 
         >>> from calibrant import BinningCalibrator
         >>> scores = [number / 400 for number in range(400)]
