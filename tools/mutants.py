@@ -5,6 +5,12 @@ is killed if a test fails. Survivors are printed with their line: each is a miss
 difference (`EQUIVALENT`, with the reason). Results are kept in a file, so that a run that was stopped goes on where it
 was, and a survivor can be tried again after a test was written.
 
+First the tests run without any change, and each function of the package that a test enters is noted. A mutant meets the
+tests that enter its function, the quickest first; then the doctests of its module; then all other tests that belong to
+it. So most mutants die within a second or two, and no test is left out for one that survives.
+
+The sample is the same for a seed as long as the lines are: a change elsewhere draws no other mutants.
+
     python tools/mutants.py                         # the sample of `make mutants`
     python tools/mutants.py --only mass --count 30  # of one module
     python tools/mutants.py --again                 # survivors only, after tests were written
@@ -18,27 +24,33 @@ import importlib.abc
 import importlib.util
 import json
 import os
-import random
 import signal
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
-HEAVY = ("numba", "pandas", "pyarrow.parquet", "pytest", "scipy.stats", "sklearn.calibration")
+import pytest
+
+HEAVY = ("numba", "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.calibration")
 """Libraries that the tests need: they are loaded once, and a fork of this process has them."""
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "calibrant"
 RESULTS = ROOT / "build" / "mutants.json"
+REACH = ROOT / "build" / "reach.json"
 LONGEST = 600  # seconds; a mutant that takes longer is killed, as it probably never ends
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider"]
+_PATIENCE = 10  # times as long as without a change, and a minute: for a machine that has other work
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "-m", "not service"]
+_SOURCES = f"{PACKAGE}{os.sep}"
 NO_TESTS = 5  # what pytest returns where no test was chosen
-QUICK, OTHERS = "not slow and not broad and not service", "(slow or broad) and not service"
 ENOUGH = 0.95  # the share that must be killed
 
 CORE = {
@@ -46,6 +58,7 @@ CORE = {
     "tally": "tests/test_tally.py tests/test_exact.py tests/calibrators/test_bins.py",
     "_exact": "tests/test_exact.py tests/test_tally.py",
     "guarantee/base": "tests/test_guarantee.py tests/guarantees/test_coverage.py",
+    "guarantee/absorbed": "tests/guarantees/test_tied_scores.py tests/test_guarantee.py",
     "partition/function": "tests/partition/test_other.py tests/partition/test_scores.py",
     "partition/segments": "tests/partition/test_other.py tests/calibrators/test_bins.py",
     "partition": "tests/partition tests/calibrators/test_bins.py",
@@ -71,7 +84,11 @@ CORE = {
     "group_counts": "tests/test_group_counts.py tests/calibrators/test_groups.py",
     "calibrators/_groups": "tests/calibrators/test_groups.py tests/guarantees/test_groups.py",
     "calibrators/_weighted": "tests/shift/test_weights.py tests/shift/test_calibrator.py",
-    "_threshold/search": "tests/test_threshold.py",
+    "calibrators/_pieces": "tests/calibrators/test_anchored.py tests/guarantees/test_anchored_coverage.py",
+    "calibrators/anchored": "tests/calibrators/test_anchored.py tests/guarantees/test_anchored_coverage.py",
+    "_threshold": "tests/test_threshold.py",
+    "_decide": "tests/test_decide.py",
+    "_validation": "tests/test_validation.py",
     "_compare_models": "tests/test_compare_models.py",
     "_exchangeable": "tests/test_exchangeable.py",
     "monotone": "tests/guarantees/test_monotone_coverage.py",
@@ -270,6 +287,7 @@ class Mutant:
     before: str
     after: str
     source: str
+    function: str
 
     @property
     def change(self) -> str:
@@ -296,7 +314,9 @@ def mutants_of(module: str, lines: frozenset[str] | None = None) -> Iterator[Mut
     starts = [0]
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    for node in _code(ast.parse(text)):
+    tree = ast.parse(text)
+    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+    for node in _code(tree):
         start = starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         end = starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
         line = node.lineno  # type: ignore[attr-defined]
@@ -310,7 +330,14 @@ def mutants_of(module: str, lines: frozenset[str] | None = None) -> Iterator[Mut
                 ast.parse(source)
             except SyntaxError:
                 continue
-            yield Mutant(module, line, shown, ast.unparse(node), ast.unparse(changed), source.decode())
+            function = _place(module, _first_line(functions, line))
+            yield Mutant(module, line, shown, ast.unparse(node), ast.unparse(changed), source.decode(), function)
+
+
+def _first_line(functions: list[ast.FunctionDef], line: int) -> int:
+    """Where the innermost function with this line in its body begins, decorators included; 0 outside of functions."""
+    inside = [one for one in functions if one.body[0].lineno <= line <= (one.end_lineno or 0)]
+    return max((min([one.lineno, *(mark.lineno for mark in one.decorator_list)]) for one in inside), default=0)
 
 
 def stale() -> list[tuple[str, str, str]]:
@@ -419,58 +446,172 @@ class _Loader(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         return self.mutant.source.encode()
 
 
-def fails(tests: list[str], mutant: Mutant | None = None, *, quick: bool = False) -> bool:
-    """Whether a test fails: first the doctests of the module, then the quick tests, then the others.
+@dataclass(eq=False)
+class Reach:
+    """A plugin of pytest: how long each test took, and which functions of the package it entered."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    entered: dict[str, set[str]] = field(default_factory=dict)
+    _now: set[str] = field(default_factory=set)
+    _shared: dict[object, set[str]] = field(default_factory=dict)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Note what one test enters, the fixtures that it shares with others included."""
+        self._now = set()
+        start = time.perf_counter()
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            self.seconds[item.nodeid] = time.perf_counter() - start
+            shared = (self._shared.get(name, set()) for name in getattr(item, "fixturenames", ()))
+            self.entered[item.nodeid] = self._now.union(*shared)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[object]:
+        """Note what a fixture enters: it may run for the first of several tests only."""
+        before, self._now = self._now, set()
+        try:
+            return (yield)
+        finally:
+            self._shared.setdefault(fixturedef.argname, set()).update(self._now)
+            self._now |= before
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_SOURCES):
+            self._now.add(_place(frame.f_code.co_filename[len(_SOURCES) :], frame.f_code.co_firstlineno))
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A plugin of pytest: keeps these tests only, in this order."""
+
+    order: dict[str, int]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out all other tests, and put the quickest first."""
+        items[:] = sorted((one for one in items if one.nodeid in self.order), key=lambda one: self.order[one.nodeid])
+
+
+def _place(file: str, line: int) -> str:
+    return f"{file.removesuffix('.py')}:{line}"
+
+
+def fails(tests: list[str], reach: dict[str, tuple[float, list[str]]], mutant: Mutant) -> bool:
+    """Whether a test fails.
 
     The doctests run by themselves, as importing a module by its path hides a function of the same name.
     """
-    if mutant is not None and _one_fails([f"src/calibrant/{mutant.module}.py"], "", mutant):
-        return True
-    return any(_one_fails(tests, marks, mutant) for marks in (QUICK, OTHERS)[: 1 if quick else 2])
+    known = {name: value for name, value in reach.items() if any(_within(name, test) for test in tests)}
+    quickest = sorted(known, key=lambda name: known[name][0])
+    near = [name for name in quickest if mutant.function in known[name][1]]
+    far = [name for name in quickest if name not in set(near)]
+    return (
+        _fail(near, sum(known[name][0] for name in near), mutant)
+        or _fail([f"src/calibrant/{mutant.module}.py"], LONGEST / _PATIENCE, mutant)
+        or _fail(far, sum(known[name][0] for name in far), mutant)
+    )
 
 
-def _one_fails(tests: list[str], marks: str, mutant: Mutant | None) -> bool:
-    chosen = ["--hypothesis-profile=quick", "-m", marks] if marks else []
-    child = os.fork()  # it has the heavy libraries already
+def _within(name: str, test: str) -> bool:
+    return name.startswith((f"{test}::", f"{test}/"))
+
+
+def _fail(tests: list[str], seconds: float, mutant: Mutant) -> bool:
+    """Whether one of these tests fails with a mutant, or takes far longer than without it."""
+    if not tests:
+        return False
+    files = list(dict.fromkeys(name.partition("::")[0] for name in tests))
+    plugins = [Chosen({name: place for place, name in enumerate(tests)})] if files != tests else []
+    return _in_child(files, plugins, min(LONGEST, int(60 + _PATIENCE * seconds)), mutant) != 0
+
+
+def _in_child(
+    files: list[str], plugins: list[object], seconds: int, mutant: Mutant | None = None, result: Path | None = None
+) -> int:
+    """Run pytest in a fork of this process, which has the heavy libraries already."""
+    child = os.fork()
     if child == 0:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        signal.alarm(LONGEST)
-        import numba
-        import pytest
-
+        signal.alarm(seconds)
         with TemporaryDirectory() as folder:
-            numba.config.CACHE_DIR = folder  # what was compiled from the true file must not be used
             try:
                 if mutant is not None:  # before pytest can load the true file
+                    if "njit" in mutant.source:  # what was compiled from the true file must not be used
+                        importlib.import_module("numba").config.CACHE_DIR = folder
                     loader = _Loader(mutant)
                     sys.meta_path.insert(0, loader)
                     importlib.import_module(loader.name)
-                code = int(pytest.main([*_OPTIONS, *chosen, *tests]))
+                code = int(pytest.main([*_OPTIONS, *files], plugins=plugins))
+                if result is not None:
+                    result.write_text(json.dumps([[plugin.seconds, _lists(plugin.entered)] for plugin in plugins]))
             except BaseException:
                 code = 1
         os._exit(0 if code == NO_TESTS else code)
     _, status = os.waitpid(child, 0)
-    return status != 0
+    return status
+
+
+def _lists(sets: dict[str, set[str]]) -> dict[str, list[str]]:
+    return {name: sorted(entries) for name, entries in sets.items()}
+
+
+def reached(files: list[str], start: float) -> dict[str, tuple[float, list[str]]]:
+    """Seconds and functions of every test of these files; kept until the package or the file changes."""
+    kept = json.loads(REACH.read_text()) if REACH.exists() else {}
+    helpers = [path for path in sorted((ROOT / "tests").rglob("*.py")) if not path.name.startswith("test_")]
+    state = sha256(b"".join(path.read_bytes() for path in [*sorted(PACKAGE.rglob("*.py")), *helpers])).hexdigest()
+    found: dict[str, tuple[float, list[str]]] = {}
+    for file in files:
+        name = sha256(f"{state} {file} {(ROOT / file).read_text(encoding='utf-8')}".encode()).hexdigest()
+        if name not in kept:
+            with TemporaryDirectory() as folder:
+                result = Path(folder) / "reach.json"
+                if _in_child([file], [Reach()], LONGEST, result=result) != 0:
+                    sys.exit(f"a test fails without any change: {file}")
+                ((seconds, entered),) = json.loads(result.read_text())
+            kept[name] = {test: (seconds[test], entered[test]) for test in seconds}
+            REACH.parent.mkdir(exist_ok=True)
+            REACH.write_text(json.dumps(kept))
+        found |= kept[name]
+        print(f"{time.monotonic() - start:6.0f} s  the tests pass without any change: {file}", flush=True)
+    return found
+
+
+def test_files(tests: list[str]) -> list[str]:
+    """The files of tests behind names of files and folders."""
+    places = [ROOT / test for test in tests]
+    files = [file for place in places for file in (sorted(place.rglob("test_*.py")) if place.is_dir() else [place])]
+    return [file.relative_to(ROOT).as_posix() for file in files]
 
 
 def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[str]]]:
-    """Mutants drawn at random, each line as likely as it has changes."""
-    modules = {name: tests for name, tests in core_modules().items() if only is None or only in name}
-    found = [(mutant, tests) for name, tests in modules.items() for mutant in mutants_of(name)]
-    return random.Random(seed).sample(found, min(count, len(found)))
+    """Mutants drawn at random, each change as likely as any other; the draw depends on their own lines only."""
+    found = []
+    for name, tests in core_modules().items():
+        if only is None or only in name:
+            seen: Counter[tuple[str, str]] = Counter()
+            for mutant in mutants_of(name):
+                seen[mutant.text, mutant.change] += 1
+                key = f"{seed} {name} {mutant.text} {mutant.change} {seen[mutant.text, mutant.change]}"
+                found.append((sha256(key.encode()).digest(), mutant, tests))
+    return [(mutant, tests) for _, mutant, tests in sorted(found, key=lambda entry: entry[0])[:count]]
 
 
 def main() -> int:
     """Try the sample, print the survivors and the share that was killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="part of a module's name")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="leave out tests that are slow or broad")
-    parser.add_argument("--trust", action="store_true", help="do not run the tests without any change first")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     arguments = parser.parse_args()
     if old := stale():
@@ -482,15 +623,12 @@ def main() -> int:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     drawn = sample(arguments.count, arguments.seed, arguments.only)
     start = time.monotonic()
-    for tests in [] if arguments.trust else {tuple(tests): tests for _, tests in drawn}.values():
-        if fails(tests, quick=arguments.quick):
-            sys.exit(f"these tests fail without any change: {' '.join(tests)}")
-        print(f"{time.monotonic() - start:6.0f} s  the tests pass without any change: {' '.join(tests)}", flush=True)
+    reach = reached(sorted({file for _, tests in drawn for file in test_files(tests)}), start)
 
     def tried(pair: tuple[Mutant, list[str]]) -> bool:
         mutant, tests = pair
         if mutant.key not in known or (arguments.again and known[mutant.key]):
-            known[mutant.key] = not fails(tests, mutant, quick=arguments.quick)
+            known[mutant.key] = not fails(tests, reach, mutant)
             RESULTS.parent.mkdir(exist_ok=True)
             RESULTS.write_text(json.dumps(known))
         done = f"{time.monotonic() - start:6.0f} s"
