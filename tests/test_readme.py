@@ -1,33 +1,43 @@
-"""Every snippet of the README and of the guide runs, and prints what the page says it prints."""
+"""Every snippet of the README and of the docs runs, prints what the page says it prints, and makes its pictures."""
 
-import doctest
-import re
+import importlib.util
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if "```py" in path.read_text()]
-FENCE = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SLOW = ROOT / "docs" / "tutorials"
+
+spec = importlib.util.spec_from_file_location("examples", ROOT / "tools" / "examples.py")
+examples = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(examples)
+
+
+def run(runner, example):
+    """Run an example; skip it, but never in CI, where data or a library of its own cannot be had."""
+    try:
+        runner(example)
+    except Exception as error:
+        if (reason := examples.excuse(error)) is None:
+            raise
+        pytest.skip(reason)
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(path, marks=pytest.mark.slow) if path.parent == SLOW else path for path in PAGES],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
 def test_snippets_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = page.read_text()
-    namespace = {"__name__": "__main__"}
-    for fence in FENCE.finditer(text):
-        kind, code = fence.groups()
-        line = text[: fence.start()].count("\n") + 2
-        if kind == "python":
-            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
-            continue
-        test = doctest.DocTest(
-            doctest.DocTestParser().get_examples(code), namespace, page.name, str(page), line - 1, None
-        )
-        report: list[str] = []
-        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
-        runner.run(test, out=report.append, clear_globs=False)
-        assert not runner.failures, "".join(report)
-        namespace = test.globs
+    run(examples.run_page, page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted(ROOT.glob("docs/gallery/*.py")), ids=lambda path: path.stem)
+def test_scripts_of_the_gallery_show_one_picture(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(examples.run_script, script)
+    assert (tmp_path / f"{script.stem}.png").exists()

@@ -1,0 +1,106 @@
+"""For mkdocs: pictures are made by the code beside them, and every script of the gallery becomes a page."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, InclusionLevel
+
+sys.path.append(str(Path(__file__).parents[1] / "tools"))
+from examples import ROOT, pictures_of, place_of
+
+DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
+CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
+CARD = '<a href="{name}.html"><img src="{name}.png" alt="{picture}" loading="lazy"><span>{title}</span></a>'
+STYLE = """<style>
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 0.8rem; }
+.cards a { border: 1px solid var(--md-default-fg-color--lightest); border-radius: 0.2rem; padding: 0.4rem; }
+.cards img { width: 100%; aspect-ratio: 4 / 3; object-fit: contain; background: white; }
+.cards span { display: block; font-size: 0.7rem; line-height: 1.3; padding-top: 0.3rem; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script of the gallery. Its docstring is a title, an explanation, and what the picture shows."""
+
+    path: Path
+    text: str
+    title: str
+    explanation: str
+    picture: str
+
+    @classmethod
+    def read(cls, path: Path) -> Script:
+        """Read a script, and take its docstring apart."""
+        text = path.read_text(encoding="utf-8")
+        docstring = ast.get_docstring(ast.parse(text)) or ""
+        title, explanation, picture = (" ".join(part.split()) for part in docstring.split("\n\n"))
+        return cls(path, text, title.rstrip("."), explanation, picture.removeprefix("Picture: "))
+
+    def page(self) -> str:
+        """The page of the script: its picture, and the code without the docstring."""
+        name, code = self.path.stem, self.text.split('"""', 2)[2].lstrip("\n")
+        head = f"# {self.title}\n\n{self.explanation}\n\n![{self.picture}]({name}.png)\n\n"
+        note = f"Save [{name}.py]({name}.py)"
+        if "realdata" in code:
+            note += " and [realdata.py](../tutorials/realdata.py), which fetches the data, in one folder"
+        return f"{head}```python\n{code}```\n\n{note}, and run it. [All examples](index.md)\n"
+
+    def card(self) -> str:
+        """The picture and the title, as a link to the page."""
+        return CARD.format(name=self.path.stem, picture=escape(self.picture), title=escape(self.title))
+
+
+def scripts() -> dict[str, Script]:
+    """All scripts, by name."""
+    return {path.stem: Script.read(path) for path in sorted((DOCS / "gallery").glob("*.py"))}
+
+
+def on_config(config: Any) -> None:
+    """List the pages of the gallery, in the order of its index."""
+    named = CARDS.findall((DOCS / "gallery" / "index.md").read_text(encoding="utf-8"))
+    pages = [f"gallery/{name}.md" for names in named for name in names.split()]
+    for entries in (entries for door in config.nav for entries in door.values() if isinstance(entries, list)):
+        for entry in entries:
+            if isinstance(entry, dict) and entry.get("Gallery") == "gallery/index.md":
+                entry["Gallery"] = ["gallery/index.md", *pages]
+
+
+def on_files(files: Any, config: Any) -> None:
+    """Run the examples that changed, and add their pictures, the pages of the gallery and files to download."""
+    pages = {DOCS / file.src_uri: file for file in files.documentation_pages()}
+    examples = {page: names for page in pages if (names := pictures_of(page))}
+    examples |= {script.path: [f"{name}.png"] for name, script in scripts().items()}
+    subprocess.run([sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True)
+
+    def add(uri: str, **content: Any) -> None:
+        files.append(File.generated(config, uri, inclusion=InclusionLevel.INCLUDED, **content))
+
+    for example, names in examples.items():
+        for name in names:
+            made = MADE / place_of(example) / name
+            add((example.parent.relative_to(DOCS) / name).as_posix(), abs_src_path=str(made))
+    for name, script in scripts().items():
+        add(f"gallery/{name}.md", content=script.page())
+        add(f"gallery/{name}.py", content=script.text)
+    add("tutorials/realdata.py", abs_src_path=str(TOOLS / "realdata.py"))
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put cards with thumbnails on the index of the gallery."""
+    if page.file.src_uri != "gallery/index.md":
+        return markdown
+    found = scripts()
+
+    def cards(names: re.Match[str]) -> str:
+        return '<div class="cards">\n' + "\n".join(found[name].card() for name in names[1].split()) + "\n</div>"
+
+    return f"{CARDS.sub(cards, markdown)}\n{STYLE}\n"

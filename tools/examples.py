@@ -1,0 +1,131 @@
+"""Run the examples of the documentation: the code of its pages, and the scripts of its gallery.
+
+    python tools/examples.py out/docs docs/tutorials/credit.md docs/gallery/two_models.py
+
+Each example runs in a folder of its own below out/docs, where it leaves its pictures: a page by `savefig`, a script by
+`plt.show()`. An example that has not changed, nor calibrant, is not run again. The tests run the same code.
+"""
+
+from __future__ import annotations
+
+import doctest
+import hashlib
+import os
+import re
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FENCE = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"!\[[^\]]+\]\(([\w-]+\.png)\)")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
+
+sys.path.append(str(ROOT / "tools"))  # for `import realdata`, in examples
+
+
+def pictures_of(page: Path) -> list[str]:
+    """The pictures that the code of a page makes: those that lie beside it under no folder, and not in git."""
+    return [name for name in PICTURE.findall(page.read_text(encoding="utf-8")) if not (page.parent / name).exists()]
+
+
+def run_page(page: Path) -> None:
+    """Run the code of a page, in order, in the current folder; what it prints must be what the page says."""
+    text = page.read_text(encoding="utf-8")
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for fence in FENCE.finditer(text):
+        kind, code = fence.groups()
+        line = text[: fence.start()].count("\n") + 2
+        if kind == "python":
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+            continue
+        examples = doctest.DocTestParser().get_examples(code)
+        test = doctest.DocTest(examples, namespace, page.name, str(page), line - 1, None)
+        report: list[str] = []
+        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
+        runner.run(test, out=report.append, clear_globs=False)
+        if runner.failures:
+            raise AssertionError("".join(report))
+        namespace = test.globs
+    if missing := [name for name in pictures_of(page) if not Path(name).exists()]:
+        raise AssertionError(f"the code of {page.name} makes no {', '.join(missing)}")
+
+
+def run_script(script: Path) -> None:
+    """Run a script of the gallery; the picture it shows becomes a file, named like the script."""
+    import matplotlib.pyplot as plt
+
+    shown, show = [], plt.show
+
+    def save() -> None:
+        plt.savefig(f"{script.stem}.png", dpi=120)
+        shown.append(plt.gcf())
+
+    plt.show = save
+    try:
+        exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), {"__name__": "__main__"})
+    finally:
+        plt.show = show
+        plt.close("all")
+    if len(shown) != 1:
+        raise AssertionError(f"{script.name} must show one picture; it shows {len(shown)}")
+
+
+def excuse(error: Exception) -> str | None:
+    """Why an example cannot run here, if that is not its own fault. In CI there is no excuse."""
+    from realdata import DataNotFetchedError
+
+    absent = isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("calibrant")
+    return str(error) if (absent or isinstance(error, DataNotFetchedError)) and not os.environ.get("CI") else None
+
+
+def stand_in(reason: str, names: list[str]) -> None:
+    """Write pictures that say why the right ones are not here."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((6, 3))
+    figure.text(0.5, 0.5, f"not made on this machine:\n{reason}", ha="center", va="center", wrap=True)
+    for name in names:
+        figure.savefig(name)
+
+
+def key_of(example: Path) -> str:
+    """What the result of an example depends on: its code, calibrant, and the libraries."""
+    sources = [example, *sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tools").glob("*.py"))]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
+    digest.update(repr([metadata.version(name) for name in LIBRARIES]).encode())
+    return digest.hexdigest()
+
+
+def place_of(example: Path) -> str:
+    """Name of the folder of an example."""
+    return "-".join(example.relative_to(ROOT / "docs").with_suffix("").parts)
+
+
+def main() -> None:
+    """Run the examples that changed. Where one cannot run, its pictures say why."""
+    folder, *examples = [Path(name).absolute() for name in sys.argv[1:]]
+    for example in examples:
+        place, key = folder / place_of(example), key_of(example)
+        kept = place / "key.txt"
+        if kept.exists() and kept.read_text() == key:
+            continue
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        os.chdir(place)
+        print(f"running {example.relative_to(ROOT)}", flush=True)
+        try:
+            (run_script if example.suffix == ".py" else run_page)(example)
+        except Exception as error:
+            if (reason := excuse(error)) is None:
+                raise
+            print(f"  its pictures cannot be made here: {reason}", flush=True)
+            stand_in(reason, [f"{example.stem}.png"] if example.suffix == ".py" else pictures_of(example))
+        else:
+            kept.write_text(key)
+
+
+if __name__ == "__main__":
+    os.environ["MPLBACKEND"] = "agg"
+    main()
