@@ -220,7 +220,7 @@ def test_frames_come_back_as_frames_where_that_is_set(library) -> None:
         model.set_output(predict="pandas")
 
 
-@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("library", [pytest.param(pd, marks=pytest.mark.broad), pl])
 @pytest.mark.parametrize("kind", [*CALIBRATORS, "conformal"])
 def test_every_calibrator_gives_frames(kind, library) -> None:
     calibrator = fitted(CALIBRATORS[kind]) if kind in CALIBRATORS else ConformalSets().fit(SCORES, Y)

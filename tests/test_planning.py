@@ -47,7 +47,13 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
     assert planned.epsilon == pytest.approx(worst_radius(rows, 3, interval), rel=1e-9)
 
 
-@pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize(
+    "interval",
+    [
+        "clopper-pearson",
+        *(pytest.param(name, marks=pytest.mark.broad) for name in ("empirical-bernstein", "kl", "blaker")),
+    ],
+)
 @pytest.mark.parametrize(
     ("split", "n"),
     [(None, 13), ("auto", 30), *(pytest.param(None, n, marks=pytest.mark.broad) for n in (6, 27, 28, 31))],

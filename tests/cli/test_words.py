@@ -32,7 +32,7 @@ METHODS = (
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("form", [(), pytest.param(("--json",), marks=pytest.mark.broad)])
 def test_what_fit_and_verify_say(method: str, form: tuple[str, ...], folder: Path, calibrant: Any) -> None:
     answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", *form)
     assert answer.code == 0, answer.err

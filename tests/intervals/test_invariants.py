@@ -72,6 +72,7 @@ def check_inside(tally, alpha):
     assert np.all(inner.upper <= outer.upper)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", ANY_COUNTS)
 def test_what_holds_for_all_holds_on_a_dense_grid(name):
     for alpha in ALPHAS:

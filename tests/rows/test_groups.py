@@ -2,7 +2,6 @@
 
 import itertools
 
-import dask.dataframe as dd
 import duckdb
 import numpy as np
 import pandas as pd
@@ -50,6 +49,12 @@ def as_torch(folder) -> dict:
     return {"p": torch.tensor(SCORES), "y": torch.tensor(LABELS), "number": NUMBER, "text": TEXTS}
 
 
+def as_dask(folder):
+    import dask.dataframe as dd  # takes a second, which other tests need not wait for
+
+    return dd.from_pandas(TABLE.to_pandas(), npartitions=5)
+
+
 SOURCES = {
     "mapping": lambda folder: {name: TABLE[name].to_numpy(zero_copy_only=False) for name in TABLE.column_names},
     "table, shuffled": lambda folder: TABLE.take(pa.array(np.random.default_rng(1).permutation(N_ROWS))),
@@ -61,7 +66,7 @@ SOURCES = {
     "parquet, backwards": lambda folder: written(folder, write_parquet, "parquet")[::-1],
     "csv": lambda folder: written(folder, pa_csv.write_csv, "csv"),
     "json": lambda folder: written(folder, write_json, "jsonl"),
-    "dask": lambda folder: dd.from_pandas(TABLE.to_pandas(), npartitions=5),
+    "dask": as_dask,
     "tensors": as_torch,
 }
 
