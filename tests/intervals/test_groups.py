@@ -1,7 +1,10 @@
 """Limits of groups against the bets and formulas written out, group by group."""
 
+from bisect import bisect_left
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from calibrant import Tally
 from calibrant.errors import InvalidValueError
@@ -38,16 +41,29 @@ def seen_in(world, region, design):
             yield rows, int(codes[there].sum()), weight, int(blocks[group])
 
 
-def capital(seen, q, side, goal):
+TURNS = [*range(0, 48, 2), *range(47, 0, -2)]
+
+
+def capital(seen, q, side, goal, *, hedged=True):
     """Logarithm of the most that bets against the rate q have won after any block."""
     log_wealth, best, before = 0.0, 0.0, []
-    for block in range(48):
-        mean = (0.5 + sum(w * y for w, y in before)) / (1 + sum(w for w, _ in before))
-        variance = (0.25 + sum((w * (y - mean)) ** 2 for w, y in before)) / (1 + len(before))
-        stake = min(np.sqrt(2 * goal / (len(seen) * variance)), 0.9 / (q if side > 0 else 1 - q))
+    for block in TURNS:
         now = [(w, hits / rows) for rows, hits, w, own in seen if own == block]
+        if not now:
+            continue
+        most = max((w for w, _ in before), default=1.0)
+        mean = (most / 2 + sum(w * y for w, y in before)) / (most + sum(w for w, _ in before))
+        variance = (most**2 / 4 + sum((w * (y - mean)) ** 2 for w, y in before)) / (1 + len(before))
+        if hedged:
+            share = np.exp(min(log_wealth - goal, -1e-9))
+            stake = norm.pdf(norm.ppf(share)) / share / np.sqrt(variance * (len(seen) - len(before)))
+        else:
+            stake = np.sqrt(2 * goal / (len(seen) * variance))
+        stake = min(stake, 0.9 / (q if side > 0 else 1 - q))
         log_wealth += sum(np.log1p(side * stake * w * (y - q)) for w, y in now)
         best = max(best, log_wealth)
+        if hedged and best >= goal:
+            break
         before += now
     return best
 
@@ -57,16 +73,24 @@ def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, des
     limits, goal = group_limits(tally, design, 0.2), np.log(2 * 3 / 0.2)
     for region in range(2):
         seen = list(seen_in(world, region, design))
-        for q, side in ((limits.lower[region], 1), (limits.upper[region], -1)):
-            assert 0 < q < 1
-            assert capital(seen, q, side, goal) == pytest.approx(goal, abs=1e-7)
-            assert capital(seen, q - 1e-4 * side, side, goal) > goal > capital(seen, q + 1e-4 * side, side, goal)
+        step = 1 / (40 * np.sqrt(len(seen) * min(design.max_size, 10)))
+        for end, side in ((limits.lower[region], 1), (1 - limits.upper[region], -1)):
+            place = np.arcsin(np.sqrt(end)) / step
+            assert place == pytest.approx(round(place), abs=1e-6), "on the grid"
+            shares = np.sin(np.arange(round(place) + 2) * step) ** 2
+            rates = shares if side > 0 else 1 - shares
+            first, then = goal - np.log(0.05), goal - np.log(0.95)
+            begin = bisect_left(rates[1:], True, key=lambda q: capital(seen, q, side, first, hedged=False) < first) + 1
+            assert 2 < begin < round(place) - 2, "the walk begins where the first bets end"
+            for q in (*rates[begin:-2:6], *rates[-4:-1]):
+                assert capital(seen, q, side, then) >= then
+            assert capital(seen, rates[-1], side, then) < then
     assert (limits.lower[2], limits.upper[2]) == (0, 1)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, tally, design):
-    rates, goal = np.linspace(0.02, 0.6, 59), -np.log(0.1)
+    rates, goal = np.linspace(0.02, 0.6, 15), -np.log(0.1)
     found = np.array([proved_above(tally, design, rate, 0.1) for rate in rates])
     for region in range(2):
         seen = list(seen_in(world, region, design))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import ndtri_exp
 
 from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
@@ -23,6 +24,11 @@ from calibrant.tally import Tally
 TARGETS = ("rows", "groups")
 _STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
+_BEGIN = 0.05  # of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
+_PER_WIDTH = 40.0  # steps of the grid are so many to 1 / sqrt(rows), if a group has `_MOST_ROWS` at most
+_MOST_ROWS = 10
+_AT_ONCE = 32  # rates of the grid that are bet against together
+_TURNS = np.argsort([*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)])  # the blocks grow, and then shrink
 _ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
 
 
@@ -177,13 +183,22 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     -----
     Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
     depend on each other does not matter, nor does it matter if sizes tell something about labels. The groups with rows
-    in a region are independent draws, in any order that does not depend on their rows. The bets are those of
-    `calibrant.intervals.shift.betting`, made on 48 blocks of groups one after another: the stake in a block,
-    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more
-    than 0.9 of the capital. A block has the same bet for all of its groups, so that equal ones are counted and not
+    in a region are independent draws, in any order that does not depend on their rows. Bets are made on 48 blocks of
+    groups one after another. A block has the same bet for all of its groups, so that equal ones are counted and not
     told apart: the work grows with the table and not with the rows. Which block a group falls into is decided by a
     hash of its label, and not by its place in a sorted table: with N = 100 groups and a rate of 0.05, bets in the order
     that one fixed hash gives to sorted groups miss with probability 0.26 at alpha = 0.1.
+
+    First, with 5 % of delta, the bets of `calibrant.intervals.shift.betting`: the stake in a block,
+    sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more
+    than 0.9 of the capital. What is kept is an interval.
+
+    Then, with 95 % of delta, bets that depend on what has been won. If the capital K is a share p of the goal and n
+    groups are left, the stake is phi(Phi^-1(p)) / (p s sqrt(n)): in a game of many small steps that is how one reaches
+    the goal exactly if the normal test at this level rejects. Such bets are made against the rates of a grid, which is
+    fixed given the number of groups. The lower limit moves up from one rate to the next as long as that one is ruled
+    out. It passes the true rate only if the first rate of the grid that is not below it is ruled out, by bets that the
+    rate is larger, which it is not. So nothing is paid for the size of the grid.
 
     Groups with rows in several regions make the regions dependent: delta is alpha over the number of regions
     (Bonferroni).
@@ -198,17 +213,25 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     >>> table = GroupCounts.of(np.zeros(10_000, int), codes, groups)
     >>> tally = Tally(*table.totals(1), groups=table)
     >>> group_limits(tally, GroupDesign(max_size=10), 0.1).radius.round(3)
-    array([0.019])
+    array([0.015])
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
-    sums = GroupSums.of(tally, design)
+    return limits_of_sums(GroupSums.of(tally, design), design.max_size, alpha / tally.n_regions)
+
+
+def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
+    """Limits for the rate of each region, each of which misses with probability at most `delta`.
+
+    A group has at most about `most_rows` rows in a region; the step of the grid depends on it, and nothing else.
+    """
     lower, upper = np.zeros(sums.n_regions), np.ones(sums.n_regions)
-    if sums.number.size:
-        game = _Game.of(sums, float(np.log(2.0 * sums.n_regions / alpha)))
-        seen = sums.n_groups > 0
-        lower[seen] = game.last_rejected(+1.0)[seen]
-        upper[seen] = 1.0 - game.last_rejected(-1.0)[seen]
-    return Interval(lower, upper)
+    if not sums.number.size:
+        return Interval(lower, upper)
+    game, seen, goal = _Game.of(sums), sums.n_groups > 0, float(np.log(2.0 / delta))
+    begin = goal - float(np.log(_BEGIN))
+    lower[seen] = game.last_rejected(+1.0, begin)[seen]
+    upper[seen] = 1.0 - game.last_rejected(-1.0, begin)[seen]
+    return _sharpened(game, lower, upper, most_rows, goal - float(np.log1p(-_BEGIN)))
 
 
 def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -> BoolArray:
@@ -220,9 +243,7 @@ def proved_above(tally: Tally, design: GroupDesign, rate: float, alpha: float) -
     sums = GroupSums.of(tally, design)
     if not sums.number.size:
         return np.zeros(sums.n_regions, dtype=bool)
-    goal = float(-np.log(alpha))
-    game = _Game.of(sums, goal)
-    return np.asarray(game.best_capital(np.full(sums.n_regions, rate), +1.0) >= goal + _ROUNDING)
+    return _Game.of(sums).hedged(np.full((sums.n_regions, 1), rate), np.ones(1), float(-np.log(alpha)))[:, 0]
 
 
 def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArray:
@@ -256,18 +277,22 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Game:
-    """Groups by region and block, equal ones as one entry, and the stakes.
+    """Groups by region and block, equal ones as one entry.
 
     Attributes
     ----------
-    starts, regions : int arrays
-        Where each block of a region begins among the entries, and its region.
-    length : int array
-        Entries of each block.
+    weight, rate, number : arrays
+        Of each entry: weight over its bound, share of positives, groups.
+    starts, length : int arrays
+        Where each block of a region begins among the entries, and how many entries it has.
+    regions, turn : int arrays
+        The region of each block, and its place in the order of the bets.
     first : int array
-        The first block of each region that has any, and which regions these are (`places`).
-    stake : float array
-        Of each block.
+        The first block of each region that has any.
+    variance, left : float arrays
+        What is known of the variance before a block, and the groups that are left, the block's own among them.
+    n_groups : int array
+        Groups of each region.
     """
 
     weight: FloatArray
@@ -276,18 +301,19 @@ class _Game:
     starts: IndexArray
     length: IntArray
     regions: IndexArray
+    turn: IntArray
     first: IndexArray
-    places: IndexArray
-    stake: FloatArray
-    n_regions: int
-    goal: float
+    variance: FloatArray
+    left: FloatArray
+    n_groups: IntArray
 
     @classmethod
-    def of(cls, sums: GroupSums, goal: float) -> Self:
-        order = np.lexsort((sums.block, sums.region))
-        region, block, number = sums.region[order], sums.block[order], sums.number[order]
+    def of(cls, sums: GroupSums) -> Self:
+        turn = _TURNS[sums.block]
+        order = np.lexsort((turn, sums.region))
+        region, turn, number = sums.region[order], turn[order], sums.number[order]
         weight, rate = sums.weight[order] / sums.bound, sums.rate[order]
-        starts = np.flatnonzero(np.diff(region * N_BLOCKS + block, prepend=-1))
+        starts = np.flatnonzero(np.diff(region * N_BLOCKS + turn, prepend=-1))
         regions = region[starts]
         first = np.flatnonzero(np.diff(regions, prepend=-1))
         length = np.diff(starts, append=order.size)
@@ -299,35 +325,109 @@ class _Game:
             earlier: FloatArray = running - np.repeat(running[first], np.diff(first, append=starts.size))
             return np.maximum(earlier, 0.0)
 
-        # a rate of 1/2 and its variance, as if one group of weight 1 had been seen
-        mean = (0.5 + before(weight * rate)) / (1.0 + before(weight))
+        # a rate of 1/2 and its variance, as if one group of the largest weight so far had been seen
+        apart = 2.0 * np.cumsum(np.diff(regions, prepend=-1) != 0)
+        largest = np.maximum.accumulate(np.maximum.reduceat(weight, starts) + apart) - apart
+        largest = np.concatenate([[1.0], largest[:-1]])
+        largest[first] = 1.0
+        mean = (0.5 * largest + before(weight * rate)) / (largest + before(weight))
         squares = [before(np.square(weight) * values) for values in (np.ones(rate.size), rate, rate * rate)]
         variance = np.maximum(squares[2] - 2.0 * mean * squares[1] + mean * mean * squares[0], 0.0)
-        variance = (0.25 + variance) / (1.0 + before(np.ones(rate.size)))
-        stake = np.sqrt(2.0 * goal / (sums.n_groups[regions] * variance))
-        places = regions[first]
-        return cls(weight, rate, number, starts, length, regions, first, places, stake, sums.n_regions, goal)
+        seen = before(np.ones(rate.size))
+        variance = (0.25 * np.square(largest) + variance) / (1.0 + seen)
+        left = sums.n_groups[regions] - seen
+        return cls(weight, rate, number, starts, length, regions, turn[starts], first, variance, left, sums.n_groups)
 
-    def best_capital(self, rates: FloatArray, side: float) -> FloatArray:
-        """Largest logarithm of capital after any block, in each region, of bets that the rate differs from `rates`."""
+    def best_capital(self, rates: FloatArray, side: float, goal: float) -> FloatArray:
+        """Largest logarithm of capital after any block, in each region, of bets that the rate differs from `rates`.
+
+        The bets do not depend on the rate, so that the capital falls as the rate comes nearer.
+        """
         q = rates[self.regions]
-        stake = np.minimum(self.stake, _MOST_STAKED / np.where(side > 0, q, 1.0 - q))
+        stake = np.sqrt(2.0 * goal / (self.n_groups[self.regions] * self.variance))
+        stake = np.minimum(stake, _MOST_STAKED / np.where(side > 0, q, 1.0 - q))
         stake, q = np.repeat(side * stake, self.length), np.repeat(q, self.length)
         growth = self.number * np.log1p(stake * self.weight * (self.rate - q))
         capital = np.cumsum(np.add.reduceat(growth, self.starts))
         before = np.concatenate([[0.0], capital])[self.first]
-        best = np.zeros(self.n_regions)
-        best[self.places] = np.maximum.reduceat(
+        best = np.zeros(rates.size)
+        best[self.regions[self.first]] = np.maximum.reduceat(
             capital - np.repeat(before, np.diff(self.first, append=self.starts.size)), self.first
         )
         return best
 
-    def last_rejected(self, side: float) -> FloatArray:
+    def last_rejected(self, side: float, goal: float) -> FloatArray:
         """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
-        ruled_out, kept = np.zeros(self.n_regions), np.ones(self.n_regions)
+        ruled_out, kept = np.zeros(self.n_groups.size), np.ones(self.n_groups.size)
         for _ in range(_STEPS):
             middle = 0.5 * (ruled_out + kept)
             rates = middle if side > 0 else 1.0 - middle
-            lost = self.best_capital(rates, side) >= self.goal + _ROUNDING
+            lost = self.best_capital(rates, side, goal) >= goal + _ROUNDING
             ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
         return ruled_out
+
+    def hedged(self, rates: FloatArray, side: FloatArray, goal: float) -> BoolArray:
+        """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns)."""
+        capital = np.zeros(rates.shape)
+        best = np.zeros(rates.shape)
+        room = _MOST_STAKED / np.maximum(np.where(side > 0, rates, 1.0 - rates), np.finfo(np.float64).tiny)
+        for turn in range(N_BLOCKS):
+            blocks = np.flatnonzero(self.turn == turn)
+            if not blocks.size:
+                continue
+            here, length = self.regions[blocks], self.length[blocks]
+            ends = np.cumsum(length)
+            rows = np.repeat(self.starts[blocks] - ends + length, length) + np.arange(ends[-1])
+            log_share = np.minimum(capital[here] - goal, -_ROUNDING)
+            d = ndtri_exp(log_share)
+            stake = np.exp(-0.5 * d * d - log_share) / np.sqrt(2.0 * np.pi * self.variance * self.left)[blocks, None]
+            stake = side * np.where(best[here] >= goal + _ROUNDING, 0.0, np.minimum(stake, room[here]))
+            entry = np.repeat(np.arange(blocks.size), length)
+            gain = self.weight[rows, None] * (self.rate[rows, None] - rates[here][entry])
+            growth = self.number[rows, None] * np.log1p(stake[entry] * gain)
+            capital[here] += np.add.reduceat(growth, ends - length)
+            best[here] = np.maximum(best[here], capital[here])
+        return np.asarray(best >= goal + _ROUNDING)
+
+    def part(self, regions: BoolArray) -> "_Game":
+        """The groups of some of the regions, whose numbers stay as they are."""
+        blocks = regions[self.regions]
+        rows = np.repeat(blocks, self.length)
+        length = self.length[blocks]
+        where = self.regions[blocks]
+        return _Game(
+            self.weight[rows],
+            self.rate[rows],
+            self.number[rows],
+            np.cumsum(length) - length,
+            length,
+            where,
+            self.turn[blocks],
+            np.flatnonzero(np.diff(where, prepend=-1)),
+            self.variance[blocks],
+            self.left[blocks],
+            self.n_groups,
+        )
+
+
+def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float) -> Interval:
+    """Move limits inwards over a fixed grid of rates, as long as hedged bets rule the next rate out."""
+    # the square root of a rate is the sine of an angle: half-widths are about as large at every angle
+    step = 1.0 / (_PER_WIDTH * np.sqrt(np.maximum(game.n_groups, 1) * min(most_rows, _MOST_ROWS)))
+    place = [np.ceil(np.arcsin(np.sqrt(end)) / step) for end in (lower, 1.0 - upper)]
+    ends = [lower.copy(), 1.0 - upper]
+    going = np.stack([game.n_groups > 0, game.n_groups > 0])
+    side = np.repeat([1.0, -1.0], _AT_ONCE)
+    while going.any():
+        active = going.any(axis=0)
+        angles = [np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2) for start in place]
+        shares = [np.square(np.sin(angle)) for angle in angles]
+        lost = game.part(active).hedged(np.concatenate([shares[0], 1.0 - shares[1]], axis=1), side, goal)
+        for number, found in enumerate((lost[:, :_AT_ONCE], lost[:, _AT_ONCE:])):
+            count = np.where(found.all(axis=1), _AT_ONCE, np.argmin(found, axis=1))
+            moved = going[number] & (count > 0)
+            last = shares[number][np.arange(count.size), np.maximum(count - 1, 0)]
+            ends[number] = np.where(moved, np.maximum(last, ends[number]), ends[number])
+            going[number] &= (count == _AT_ONCE) & (last < 1.0)
+            place[number] += _AT_ONCE
+    return Interval(ends[0], 1.0 - ends[1])
