@@ -352,7 +352,7 @@ class _GroupQuestion:
         if n_groups <= bins:
             return 1.0, 0.0
         if isinstance(self.split, str):
-            aside = groups_that_cut(n_groups, n_groups * self.group_size, bins)
+            aside = groups_that_cut(n_groups, bins)
         else:
             aside = round(self.split * n_groups) if isinstance(self.split, float) else int(self.split or 0)
         counted = n_groups - aside

@@ -188,6 +188,21 @@ def test_segments_and_groups(rows):
     assert one.partition_.n_regions == 4
 
 
+def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
+    scores, y, groups = rows
+    found = BinningCalibrator(2).fit(scores, y, segments=np.full(len(y), "a"), groups=groups)
+    read = read_rows(scores, y, groups=groups).collect()
+    aside = read.chosen(read.draw(100, 0))
+    segments = np.full(len(y), "a", dtype=object)
+    segments[groups == groups[~aside][0]] = "new"
+    one = BinningCalibrator(2, split=100).fit(scores, y, segments=segments, groups=groups)
+    assert one._design.unproved == (2,)
+    assert (one.guarantee_.lower[2], one.guarantee_.upper[2]) == (0, 1)
+    again = BinningCalibrator.from_dict(one.to_dict())
+    assert again.guarantee_.lower.tolist() == one.guarantee_.lower.tolist()
+    assert found._design.unproved == ()
+
+
 def test_classes_of_new_groups(rows):
     scores, _, groups = rows
     label = np.random.default_rng(3).integers(0, 3, size=len(groups))
@@ -208,14 +223,14 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
 def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
         chosen = {"split": "auto", "max_group_size": None, "n_bins": 10} | settings
-        return _aside(SimpleNamespace(**chosen), n_groups, 10 * n_groups, fixed)
+        return _aside(SimpleNamespace(**chosen), n_groups, fixed)
 
     assert [aside(n, split=7) for n in (100, 8, 7, 2, 1)] == [7, 7, 6, 1, 1]  # one group is left to be counted
     assert aside(100, split=0.3) == 0.3
     assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [100, 2, 1, 1]  # a tenth, to find the size limit
     assert aside(1, fixed=True, max_group_size=5) == 0
-    assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10_000, 10)
-    assert groups_that_cut(2, 20, 10) == 1
+    assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10)
+    assert groups_that_cut(2, 10) == 1
     for fixed in (True, False):
         with pytest.raises(InvalidValueError, match="groups must be at least two"):
             aside(1, fixed=fixed)

@@ -75,12 +75,14 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
     data = data if segments is None else data.pooled(segments.kept)
     n_groups, sizes = data.n_groups(), data.sizes()
     fixed = settings.partition is not None or settings.strategy == "uniform"
-    aside = _aside(settings, n_groups, sum(sizes.values()), fixed)
+    known = settings.partition is not None or settings.keep_segments is not None or list(sizes) == [None]
+    aside = _aside(settings, n_groups, fixed, known)
     draw, parts = None, None
     if aside:
         draw = data.draw(aside, seed)
         parts = data.split_by(draw)
-    partition = _partition(settings, sizes, n_groups, {} if parts is None else parts.drawn)
+    drawn = {} if parts is None else parts.drawn
+    partition = _partition(settings, sizes, n_groups, drawn)
     others = data if parts is None else parts.others
     tally, classes, reach = others.tally_and_reach(partition)
     if parts is not None:
@@ -94,34 +96,40 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
         largest = max(1, int(seen.rows.max(initial=1)))
     if settings.group_target == "rows":
         tally = replace(tally, groups=table.without_sizes())
-    design = GroupDesign(largest, settings.group_target, n_groups - table.n_groups)
+    unproved = () if known else _regions_without(partition, {name for name in sizes if not len(drawn.get(name, ()))})
+    design = GroupDesign(largest, settings.group_target, n_groups - table.n_groups, unproved)
     facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
     return Binned(partition, tally, classes, reach, others, facts, data), design
 
 
-def _aside(settings: Any, n_groups: int, n_rows: int, fixed: bool) -> float:
-    """How many groups are set aside, as an int; or a fraction of them."""
+def _aside(settings: Any, n_groups: int, fixed: bool, known: bool = True) -> float:
+    """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
+
+    `fixed` tells that bins are, and `known` that segments are.
+    """
     if not fixed and settings.split is None:
         rule = ("be ", Setting("split", "auto"), ", or a fraction or number of groups, where rows have groups")
         raise InvalidValueError("split", rule, got="None")
     if not fixed and not isinstance(settings.split, str):
         return settings.split if isinstance(settings.split, float) else min(int(settings.split), max(n_groups - 1, 1))
-    if fixed and settings.max_group_size is not None:
+    if fixed and known and settings.max_group_size is not None:
         return 0
     if n_groups < 2:
         raise _too_few(n_groups)
     if fixed:
         return max(round(_SHARE * n_groups), 1)
-    return groups_that_cut(n_groups, n_rows, _bins_for(settings, n_groups))
+    return groups_that_cut(n_groups, _bins_for(settings, n_groups))
 
 
-def groups_that_cut(n_groups: int, n_rows: int, n_bins: int) -> int:
-    """How many groups cut bins: the share of rows that would, if these were as many as the groups and rows in the mean.
+def groups_that_cut(n_groups: int, n_bins: int) -> int:
+    """How many groups cut bins: the share of rows that would, if these were three times as many as the groups.
 
-    >>> [groups_that_cut(n, 10 * n, 10) for n in (20, 1000, 100_000)]
-    [10, 126, 2713]
+    It does not depend on the rows that there are: given their number, groups are not independent.
+
+    >>> [groups_that_cut(n, 10) for n in (20, 1000, 100_000)]
+    [10, 128, 2761]
     """
-    about = round((n_rows * n_groups) ** 0.5)
+    about = 3 * n_groups
     return int(min(max(round(n_groups * split_size(about, n_bins) / about), 1), n_groups - 1))
 
 
@@ -139,10 +147,12 @@ def _partition(settings: CutParameters, sizes: Mapping[Any, int], n_groups: int,
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
     if settings.partition is not None:
         return settings.partition
-    n_rows = max(sum(sizes.values()), 1)
+    n_drawn = sum(map(len, drawn.values()))
 
     def cut(name: Hashable) -> ScorePartition:
-        n_bins = _bins_for(settings, n_groups * sizes[name] / n_rows)
+        # by the rows set aside: given how many rows of a segment are counted, groups are not independent
+        share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
+        n_bins = _bins_for(settings, n_groups * share)
         if settings.strategy == "uniform":
             return ScorePartition.fixed_width(n_bins, settings.score_range or (0.0, 1.0))
         scores = drawn[name]
@@ -154,6 +164,15 @@ def _partition(settings: CutParameters, sizes: Mapping[Any, int], n_groups: int,
         return ScorePartition.from_other_scores(scores, n_bins)
 
     return _joined(_each({name: name for name in sizes}, cut))
+
+
+def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...]:
+    """Regions of these segments."""
+    if not segments:
+        return ()
+    bins = partition.as_bins()
+    inside = np.isin(bins.layout.cells.segment, [n for n, name in enumerate(bins.bins_by_segment) if name in segments])
+    return tuple(np.flatnonzero(inside).tolist())
 
 
 def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, *, cut: bool) -> Statement:

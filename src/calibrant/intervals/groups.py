@@ -44,22 +44,30 @@ class GroupDesign:
         Whether every row or every group counts the same.
     aside : int
         Groups that were set aside, and are not counted.
+    unproved : tuple of int
+        Regions of which nothing is proved, because no group that was set aside showed that there are such.
     """
 
     max_size: int
     target: str = "rows"
     aside: int = 0
+    unproved: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {"max_size": self.max_size, "target": self.target, "aside": self.aside}
+        unproved = {"unproved": list(self.unproved)} if self.unproved else {}
+        return {"max_size": self.max_size, "target": self.target, "aside": self.aside, **unproved}
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, ("max_size", "target", "aside"))
         aside, target = Integer(0).check("aside", state["aside"]), Choice(TARGETS).check("target", state["target"])
-        return cls(Integer(1).check("max_size", state["max_size"]), target, aside)
+        unproved = state.get("unproved", [])
+        if not isinstance(unproved, list | tuple):
+            raise InvalidTypeError("unproved", "be a list of regions", got=repr(unproved))
+        regions = tuple(Integer(0).check("unproved", region) for region in unproved)
+        return cls(Integer(1).check("max_size", state["max_size"]), target, aside, regions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +209,8 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     rate is larger, which it is not. So nothing is paid for the size of the grid.
 
     Groups with rows in several regions make the regions dependent: delta is alpha over the number of regions
-    (Bonferroni).
+    (Bonferroni). Regions must be fixed before the counted groups are seen. Those of segments that no group set aside
+    has are not, and have the limits 0 and 1, which cost nothing.
 
     Examples
     --------
@@ -216,7 +225,10 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     array([0.015])
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
-    return limits_of_sums(GroupSums.of(tally, design), design.max_size, alpha / tally.n_regions)
+    n_proved = max(tally.n_regions - len(design.unproved), 1)
+    found = limits_of_sums(GroupSums.of(tally, design), design.max_size, alpha / n_proved)
+    found.lower[[*design.unproved]], found.upper[[*design.unproved]] = 0.0, 1.0
+    return found
 
 
 def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
@@ -272,6 +284,7 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
     n_rows = np.maximum(sums.sums(rows), 1.0)
     uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
     distance += sums.sums(rows * uneven) / 2.0
+    distance[[*design.unproved]] = 1.0
     return np.where(n_groups > 0, np.minimum(distance, 1.0), 1.0)
 
 
