@@ -1,11 +1,29 @@
-"""What mkdocs does beyond its plugins: the changelog as a page of the site."""
+"""What mkdocs does beyond its plugins: formulas as MathML, which needs no script, and the changelog as a page."""
 
 from __future__ import annotations
 
+import html
+import logging
+import re
 from pathlib import Path
 from typing import Any
 
+try:
+    from latex2mathml.converter import convert
+except ModuleNotFoundError:  # the other pages are checked all the same
+    convert = None
+
+LOG = logging.getLogger("mkdocs.hooks")  # a warning fails a strict build
 ROOT = Path(__file__).parents[1]
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[([](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def mathml(found: re.Match[str]) -> str:
+    """One formula; its source is the alternative text."""
+    tag, source = found[1], html.unescape(found[2]).strip()
+    display = "block" if tag == "div" else "inline"
+    formula = convert(source, display=display).replace("<math ", f'<math alttext="{html.escape(source)}" ', 1)
+    return f'<div class="formula" tabindex="0">{formula}</div>' if tag == "div" else formula
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -13,3 +31,18 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri != "reference/changelog.md":
         return markdown
     return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").replace("](docs/", "](../")
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Turn the formulas that the Markdown extension has marked into MathML."""
+    if convert is None and FORMULA.search(content):
+        LOG.warning("formulas stay as they are: pip install latex2mathml; make docs does so")
+        return content
+    return FORMULA.sub(mathml, content)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the search dialog for screen readers; the theme does not."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
