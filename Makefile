@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, and not in each process that a test starts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test oldest lint docs paper mutants bench dist clean
+.PHONY: help demo quick test oldest lint docs paper study mutants bench dist clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online
 paper: $(VENV)/.ready-paper ## Run the paper's simulations and claims, one script each; half an hour
 	@for name in $(PAPER); do echo "== experiments/$$name.py"; $(BIN)/python experiments/$$name.py || exit 1; done
 
+study: $(VENV)-study/.ready ## Run the validation study on real data, or some of it: PARTS="rows peers order clusters"; half an hour
+	@$(VENV)-study/bin/python study/run.py $(PARTS)
+
 mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see whether its tests notice; half an hour
 	@PYTHONPATH=src $(BIN)/python tools/mutants.py
 
@@ -57,7 +60,7 @@ dist: $(VENV)/.ready-dist ## Build wheel and sdist, and test the wheel in clean 
 	@$(BIN)/python tools/dist.py
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) $(VENV)-oldest site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-study site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -69,6 +72,12 @@ $(VENV)-oldest/.ready: pyproject.toml constraints-oldest.txt
 	@echo "Setting up $(VENV)-oldest"
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(VENV)-oldest/bin/python -m pip install -qq -c constraints-oldest.txt -e '.[core-test]'
+	@touch $@
+
+$(VENV)-study/.ready: pyproject.toml constraints.txt study/requirements.txt
+	@echo "Setting up $(VENV)-study"
+	@$(PYTHON) -m venv $(VENV)-study
+	@$(VENV)-study/bin/python -m pip install -qq -c constraints.txt -r study/requirements.txt -e '.[bench]'
 	@touch $@
 
 # One stamp for each extra: installed once, and again when the dependencies change.

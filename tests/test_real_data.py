@@ -1,6 +1,6 @@
 """On real data the default promises something, keeps the ranking, and is as sharp as other calibrators.
 
-`benchmarks/real.py` asks the same of many more sets, beside more calibrators.
+`make study` asks the same of many more sets, beside more calibrators.
 """
 
 from functools import cache

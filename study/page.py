@@ -1,0 +1,237 @@
+"""Tables and figures of the study's page, from the committed CSV files: python study/page.py."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import beta
+
+RESULTS = Path(__file__).parents[1] / "docs" / "study"
+PAGE = "index.md"
+OURS = ["calibrant", "calibrant binning"]
+NOMINAL = 0.1
+
+
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *lines))
+
+
+def share(hits: int, trials: int) -> tuple[float, float, float]:
+    """A share and its exact 95 % limits."""
+    low = beta.ppf(0.025, hits, trials - hits + 1) if hits else 0.0
+    high = beta.isf(0.025, hits + 1, trials - hits) if hits < trials else 1.0
+    return hits / trials, low, high
+
+
+def shown(hits: float, trials: float) -> list[str]:
+    """How often something was seen, its share, and the limits of the share."""
+    rate, low, high = share(int(hits), int(trials))
+    return [f"{int(hits):,} of {int(trials):,}", f"{rate:.1%}", f"{low:.1%} to {high:.1%}"]
+
+
+def read(folder: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(folder / f"{name}.csv")
+
+
+def promises(folder: Path) -> str:
+    rows = read(folder, "rows")
+    lines = []
+    for method in OURS:
+        ours = rows[rows.method == method]
+        lines.append([f"`{method}`, known population", *shown(ours.broken.sum(), ours.draws.sum()), f"{NOMINAL:.0%}"])
+    for method in OURS:
+        ours = rows[rows.method == method]
+        lines.append([f"`{method}`, new rows", *shown(ours.refuted.sum(), ours.splits.sum()), "15%"])
+    return markdown(["promises of", "broken or refuted", "share", "95 % limits", "at most"], lines)
+
+
+def promises_by_model(folder: Path) -> str:
+    rows = read(folder, "rows")
+    lines = []
+    for model, each in rows.groupby("model", sort=False):
+        cells = [model, str(each.set.nunique())]
+        for method in OURS:
+            ours = each[each.method == method]
+            cells += [f"{ours.broken.sum() / ours.draws.sum():.1%}", f"{ours.refuted.sum() / ours.splits.sum():.1%}"]
+        lines.append(cells)
+    header = ["scores of", "sets", "default: broken", "refuted", "binning: broken", "refuted"]
+    return markdown(header, lines)
+
+
+def compared(folder: Path) -> pd.DataFrame:
+    """All methods in all cells (a set and a model), with what the raw score and the best peer reached there."""
+    cells = pd.concat([read(folder, "peers"), read(folder, "rows")], ignore_index=True)
+    key = ["set", "model"]
+    peers = cells[~cells.method.isin([*OURS, "raw score"]) & (cells.failed == 0)]
+    best = peers.loc[peers.groupby(key).log_loss.idxmin(), [*key, "method", "log_loss"]]
+    best = best.rename(columns={"method": "best", "log_loss": "best_log_loss"})
+    raw = cells[cells.method == "raw score"][[*key, "auc", "brier"]].rename(
+        columns={"auc": "raw_auc", "brier": "raw_brier"}
+    )
+    cells = cells.merge(best, on=key).merge(raw, on=key).merge(read(folder, "sets")[["set", "seen"]], on="set")
+    cells["excess"] = cells.log_loss / cells.best_log_loss - 1
+    cells["brier_change"] = (cells.brier / cells.raw_brier - 1).where(~cells.model.isin(["points", "svm", "age"]))
+    cells["auc_change"] = cells.auc - cells.raw_auc
+    return cells
+
+
+CRITERIA: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "no vacuous promise (300 rows or more)": lambda cells: (cells.vacuous == 0).where(cells.rows >= 300),
+    "AUC at most 0.002 below the score's": lambda cells: cells.auc_change >= -0.002,
+    "Brier score at most 1.5 % above the score's": lambda cells: (cells.brier_change <= 0.015).where(
+        cells.brier_change.notna()
+    ),
+    "log loss at most 2 % above the best peer's": lambda cells: cells.excess <= 0.02,
+}
+"""What a default must achieve; NaN where a cell cannot tell."""
+
+
+def criteria(folder: Path) -> str:
+    cells = compared(folder)
+    header, columns = ["criterion"], []
+    for method in reversed(OURS):
+        for seen in (True, False):
+            header.append(f"{'default' if method == 'calibrant' else 'binning'}, {'seen' if seen else 'unseen'} sets")
+            columns.append(cells[(cells.method == method) & (cells.seen == seen)])
+    lines = []
+    for name, met in CRITERIA.items():
+        told = [met(column).dropna().astype(bool) for column in columns]
+        lines.append([name, *(f"{each.sum()} of {each.size}" for each in told)])
+    return markdown(header, lines)
+
+
+def methods(folder: Path) -> str:
+    cells = compared(folder)
+    n_cells = len(cells[["set", "model"]].drop_duplicates())
+    ranked = cells[cells.failed.fillna(0) == 0]
+    winner = ranked.loc[ranked.groupby(["set", "model"]).log_loss.idxmin()].method.value_counts()
+    lines = []
+    for method, each in cells.groupby("method"):
+        figures = [f"{each.excess.median():+.2%}", f"{(each.excess <= 0.02).sum() / n_cells:.0%}"]
+        figures += [str(winner.get(method, 0)), f"{each.brier_change.median():+.1%}", f"{each.ece.median():.3f}"]
+        figures += [f"{each.auc_change.mean():+.4f}", str(int(each.failed.fillna(0).sum()))]
+        lines.append((each.excess.median(), [method, str(len(each)), *figures]))
+    header = ["method", "cells", "log loss", "within 2 %", "best", "Brier", "ECE", "AUC", "failed"]
+    return markdown(header, [line for _, line in sorted(lines)])
+
+
+def sets(folder: Path) -> str:
+    cells = compared(folder)
+    ours = cells[cells.method == "calibrant"]
+    best = cells[cells.excess == 0].groupby("set").method.agg(lambda names: names.mode()[0])
+    lines = []
+    for name, each in ours.groupby("set", sort=False):
+        broken = f"{each.broken.sum()}/{each.draws.sum()}"
+        change = each.brier_change.mean()
+        lines.append(
+            [
+                f"{name}{'' if each.seen.iloc[0] else ' *'}", str(len(each)), f"{each.rows.iloc[0]:,}",
+                f"{each.positive.mean():.1%}", f"{each.regions.mean():.0f}", f"{each.epsilon.mean():.3f}",
+                f"{each.width.mean():.3f}", broken, f"{each.ece.mean():.3f}", f"{each.auc_change.mean():+.4f}",
+                "" if np.isnan(change) else f"{change:+.1%}", f"{each.excess.mean():+.1%}", best[name],
+            ]
+        )  # fmt: skip
+    header = ["set", "models", "rows", "positive", "regions", "epsilon", "width", "broken", "ECE", "AUC", "Brier",
+              "log loss", "most often best"]  # fmt: skip
+    return markdown(header, lines)
+
+
+def warnings(folder: Path) -> str:
+    order = read(folder, "order")
+    order["refuted"] = order.distance > 0
+    lines = []
+    for by in ("time", "site"):
+        for shuffled in (False, True):
+            each = order[(order.by == by) & (order.shuffled == shuffled)]
+            bad, fine = each[each.refuted], each[~each.refuted]
+            lines.append(
+                [
+                    "the same rows, shuffled" if shuffled else f"by {by}", str(len(each)), f"{len(bad)}",
+                    f"{each.gap.median():.3f}", f"{each.distance.max():.2f}",
+                    f"{bad.check.sum()} of {len(bad)}", f"{bad.monitor.sum()} of {len(bad)}",
+                    f"{fine.check.sum()} of {len(fine)}", f"{fine.monitor.sum()} of {len(fine)}",
+                ]
+            )  # fmt: skip
+    header = ["split", "promises", "refuted", "median gap", "largest proved distance", "refuted: check warned",
+              "refuted: monitor warned", "others: check warned", "others: monitor warned"]  # fmt: skip
+    return markdown(header, lines)
+
+
+def order(folder: Path) -> str:
+    table = read(folder, "order")
+    lines = []
+    for (name, by), each in table.groupby(["set", "by"], sort=False):
+        real, mixed = each[~each.shuffled], each[each.shuffled]
+        lines.append(
+            [
+                name, f"{by}: {real.column.iloc[0]}", f"{real.rows.iloc[0]:,}", f"{real.later.iloc[0]:,}",
+                f"{real.epsilon.mean():.3f}", f"{real.gap.mean():.3f}", f"{mixed.gap.mean():.3f}",
+                f"{(real.distance > 0).sum()}/{len(real)}", f"{real.distance.max():.2f}",
+                f"{real.check.sum()}/{len(real)}", f"{real.monitor.sum()}/{len(real)}",
+                f"{(mixed.distance > 0).sum()}/{len(mixed)}", f"{mixed.check.sum()}/{len(mixed)}",
+                f"{mixed.monitor.sum()}/{len(mixed)}",
+            ]
+        )  # fmt: skip
+    header = ["set", "by", "rows", "later", "epsilon", "gap", "shuffled", "refuted", "distance", "check", "monitor",
+              "shuffled: refuted", "check", "monitor"]  # fmt: skip
+    return markdown(header, lines)
+
+
+def clusters(folder: Path) -> str:
+    table = read(folder, "clusters")
+    lines = []
+    ways = [("binning", True), ("binning", False), ("anchored", True), ("anchored", False)]
+    for name, each in table.groupby("set", sort=False):
+        cells = [name, each.column.iloc[0], f"{each.groups.iloc[0]:,}", f"{each.rows.iloc[0]:,}"]
+        for method, grouped in ways:
+            found = each[(each.method == method) & (each.grouped == grouped)]
+            cells.append(f"{found.broken.sum()}/{found.draws.sum()}, {found.epsilon.mean():.2f}")
+        lines.append(cells)
+    total = ["**all**", "", "", ""]
+    for method, grouped in ways:
+        found = table[(table.method == method) & (table.grouped == grouped)]
+        total.append(" ".join(shown(found.broken.sum(), found.draws.sum())[:2]))
+    header = ["set", "groups by", "groups", "rows", "binning with groups", "without", "default with groups", "without"]
+    return markdown(header, [*lines, total])
+
+
+def sources(folder: Path) -> str:
+    known = read(folder, "sets").groupby(["table", "licence"], sort=True).set.agg(", ".join).reset_index()
+    return markdown(["table", "licence", "sets"], known[["table", "licence", "set"]].to_numpy().tolist())
+
+
+def times(folder: Path) -> str:
+    used = read(folder, "time").groupby("part", sort=False).seconds.agg(["sum", "size"])
+    lines = [[f"`{part}`", str(each["size"]), f"{each['sum'] / 60:.1f}"] for part, each in used.iterrows()]
+    total = ["all", str(int(used["size"].sum())), f"{used['sum'].sum() / 60:.1f}"]
+    return markdown(["part", "units", "minutes of processor time"], [*lines, total])
+
+
+TABLES = (promises, promises_by_model, criteria, methods, sets, warnings, order, clusters, sources, times)
+
+
+def filled(page: str, folder: Path) -> str:
+    """The page with its tables made again, each of which stands between two marks."""
+    for make in TABLES:
+        marks = rf"(<!-- table {make.__name__} -->\n).*?(\n<!-- end of table -->)"
+        table = make(folder)
+        page, n = re.subn(marks, lambda found, table=table: found[1] + table + found[2], page, flags=re.DOTALL)
+        if n != 1:
+            raise ValueError(f"the page must have one table {make.__name__}; got {n}")
+    return page
+
+
+def write_page(folder: Path = RESULTS) -> None:
+    """Write the tables of the page, and the figures beside it."""
+    from figures import draw
+
+    path = folder / PAGE
+    path.write_text(filled(path.read_text(encoding="utf-8"), folder), encoding="utf-8")
+    draw(folder)
+
+
+if __name__ == "__main__":
+    write_page()

@@ -1,0 +1,201 @@
+"""The parts of the study. Each takes a set and a model, and gives lines of its table."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from judging import average_gap, is_broken, proved_distance, regions
+from methods import OURS, PEERS, SLOW, SLOW_ROWS, measure, peer
+from sets import SETS, RealSet, generator, load, score, scored
+
+from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, check_exchangeable
+
+Line = dict[str, Any]
+SPLITS = 3  # of the rows of each set
+DRAWS = 6  # of each split: samples from a known population
+SEEDS = 2  # samples of each set that is ordered by time or site
+CLUSTER_DRAWS = 40
+CLUSTERS = 800  # drawn each time
+
+
+def means(figures: list[dict[str, float]]) -> dict[str, float]:
+    """The mean of each figure over the splits."""
+    return {key: float(np.mean([each[key] for each in figures])) for key in figures[0]} if figures else {}
+
+
+def peers_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
+    """Rows split at random: the raw score and the calibrators of other packages."""
+    splits = [scored(real, model, split, cache) for split in range(SPLITS)]
+    for method in ("raw score", *PEERS):
+        if method in SLOW and splits[0].n > SLOW_ROWS:
+            continue
+        figures = [found for rows in splits if (found := peer(method, rows))]
+        common = {"set": real.name, "model": model, "method": method, "rows": splits[0].n}
+        yield {**common, "failed": SPLITS - len(figures), **means(figures)}
+
+
+def rows_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
+    """Rows split at random: calibrant, and whether its promises hold.
+
+    *Known population*: all rows that did not train the model are the population, and rows drawn from it with
+    replacement calibrate. So the rows are independent draws, as the promise assumes, and the truth is known exactly.
+    *New rows*: the promise of a fit on the calibration rows is tested by the test rows.
+    """
+    for method, make in OURS.items():
+        figures, broken = [], 0
+        for split in range(SPLITS):
+            rows = scored(real, model, split, cache)
+            known, new = (rows.scores[: rows.n], rows.y[: rows.n]), (rows.scores[rows.n :], rows.y[rows.n :])
+            fitted = make().fit(*known)
+            promise = fitted.guarantee_
+            figures.append(
+                {
+                    **measure(fitted.predict(new[0]), new[1]),
+                    "regions": len(promise.counts),
+                    "epsilon": promise.epsilon,
+                    "average_epsilon": promise.average_epsilon,
+                    "width": float(np.diff(fitted.predict_interval(new[0])).mean()),
+                    "vacuous": SPLITS * promise.is_vacuous,
+                    "refuted": SPLITS * (proved_distance(fitted, *new) > 0),
+                    "tied": promise.statement.cutting > 0,
+                }
+            )
+            rng = generator(real.name, model, "draws", split)
+            for _ in range(DRAWS):
+                drawn = rng.integers(0, len(rows.y), rows.n)
+                again = make().fit(rows.scores[drawn], rows.y[drawn])
+                broken += is_broken(again, rows.scores, rows.y)
+        judged = {"splits": SPLITS, "draws": SPLITS * DRAWS, "broken": broken}
+        common = {"set": real.name, "model": model, "method": method, "rows": rows.n, "positive": rows.y.mean()}
+        yield {**common, **means(figures), **judged}
+
+
+def moments(real: RealSet, by: str, table: pd.DataFrame) -> np.ndarray:
+    """What rows are ordered by: the time; or 0 at the site that has most rows, and 1 elsewhere. NaN where unknown."""
+    column = table[getattr(real, by)]
+    if by == "site":
+        return (column != column.mode()[0]).astype(float).where(column.notna()).to_numpy()
+    if not pd.api.types.is_numeric_dtype(column):
+        column = pd.to_datetime(column, utc=True, format="mixed").astype("int64")
+    return column.to_numpy(float)
+
+
+def in_order(moment: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that train, calibrate, and come later. At the main site half of the rows train and half calibrate."""
+    order = np.argsort(moment, kind="stable")
+    if by == "site":
+        home = int((moment == 0).sum())
+        return order[: home // 2], order[home // 2 : home], order[home:]
+    first, second, third = np.array_split(order, 3)
+    return first, second, third
+
+
+def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line]:
+    """Rows split by time or site; and the same rows, shuffled, where the promise must hold and no alarm is right."""
+    for seed in range(SEEDS):
+        table, y = load(real, seed)
+        moment = moments(real, by, table)
+        table, y, moment = table[~np.isnan(moment)], y[~np.isnan(moment)], moment[~np.isnan(moment)]
+        for shuffled in (False, True):
+            if shuffled:
+                moment = generator(real.name, by, "shuffled", seed).permutation(moment)
+            train, known, later = in_order(moment, by)
+            scores = score(real, model, table, y, train, drop=(getattr(real, by),))
+            fitted = AnchoredCalibrator().fit(scores[known], y[known])
+            both = np.concatenate([known, later])
+            found = check_exchangeable(scores[both], y[both], time=moment[both])
+            monitor = DriftMonitor(fitted.partition_).update(scores[both], y[both])
+            yield {
+                "set": real.name,
+                "by": by,
+                "column": getattr(real, by),
+                "model": model,
+                "seed": seed,
+                "shuffled": shuffled,
+                "rows": len(known),
+                "later": len(later),
+                "epsilon": fitted.guarantee_.epsilon,
+                "gap": average_gap(fitted, scores[later], y[later]),
+                "distance": proved_distance(fitted, scores[later], y[later]),
+                "check": bool(found.causes),
+                "causes": " ".join(found.causes),
+                "monitor": monitor.alarm,
+            }
+
+
+def capped(calibrator: Any, scores: np.ndarray, group: np.ndarray) -> np.ndarray | None:
+    """The weight of each row, where a group counts as at most `max_size` rows of a region."""
+    said = calibrator.guarantee_.statement.groups
+    if said is None:
+        return None
+    pair = pd.DataFrame({"region": regions(calibrator, scores)[0], "group": group})
+    size = pair.groupby(["region", "group"]).group.transform("size").to_numpy()
+    return np.minimum(size, said.max_size) / size
+
+
+def clusters_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
+    """Whole groups of rows, drawn from a known population of groups: promises with and without `groups=`.
+
+    Half of the groups train the model. The others are the population. Groups are drawn from it with replacement, and
+    all their rows calibrate. With `groups=`, a group counts as at most `max_size` rows, as the guarantee says.
+    """
+    table, y = load(real)
+    group = pd.factorize(table[real.group])[0]
+    n_groups = group.max() + 1
+    rng = generator(real.name, model, "clusters")
+    train = (rng.permutation(n_groups) < n_groups // 2)[group]
+    scores = score(real, model, table, y, np.flatnonzero(train), drop=(real.group,))[~train]
+    order = np.argsort(group[~train], kind="stable")
+    scores, y, group = scores[order], y[~train][order], group[~train][order]
+    _, first, size = np.unique(group, return_index=True, return_counts=True)
+    samples = [rng.integers(0, first.size, min(CLUSTERS, first.size)) for _ in range(CLUSTER_DRAWS)]
+    for method, make in {"binning": BinningCalibrator, "anchored": AnchoredCalibrator}.items():
+        for grouped in (True, False):
+            broken, epsilon = 0, []
+            for sample in samples:
+                rows = np.concatenate([np.arange(first[one], first[one] + size[one]) for one in sample])
+                groups = np.repeat(np.arange(sample.size), size[sample]) if grouped else None
+                fitted = make(n_bins=5).fit(scores[rows], y[rows], groups=groups)
+                broken += is_broken(fitted, scores, y, capped(fitted, scores, group))
+                epsilon.append(fitted.guarantee_.epsilon)
+            yield {
+                "set": real.name,
+                "column": real.group,
+                "model": model,
+                "method": method,
+                "grouped": grouped,
+                "groups": first.size,
+                "rows": len(y),
+                "draws": CLUSTER_DRAWS,
+                "broken": broken,
+                "epsilon": float(np.mean(epsilon)),
+            }
+
+
+Unit = tuple[str, str, tuple[str, ...]]
+"""A part, the name of a set, and what else the part takes."""
+PARTS: dict[str, Callable[..., Iterator[Line]]] = {
+    "rows": rows_part,
+    "peers": peers_part,
+    "order": order_part,
+    "clusters": clusters_part,
+}
+ORDER_MODELS, CLUSTER_MODELS = ("lightgbm", "logistic"), ("logistic", "lightgbm")
+
+
+def units(parts: list[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
+    """What there is to do."""
+    todo: dict[str, list[Unit]] = {part: [] for part in PARTS}
+    for real in sets:
+        for model in real.models:
+            todo["rows"].append(("rows", real.name, (model,)))
+            todo["peers"].append(("peers", real.name, (model,)))
+        for by in ("time", "site"):
+            if getattr(real, by):
+                models = (*ORDER_MODELS, *(name for name in real.more if name == "predicted_probability"))
+                todo["order"] += [("order", real.name, (by, model)) for model in models]
+        if real.group:
+            todo["clusters"] += [("clusters", real.name, (model,)) for model in CLUSTER_MODELS]
+    return [unit for part in parts for unit in todo[part]]

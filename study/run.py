@@ -1,0 +1,109 @@
+"""Run the study: python study/run.py [rows] [peers] [order] [clusters].
+
+Results are kept in the cache, one file for each part, set and model, so that a run can be stopped and resumed. When
+all units of a part are done, its table is written to docs/study, and the figures and the page are made again. Two
+processes run at a time, each with one thread.
+"""
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from page import RESULTS, write_page
+from parts import PARTS, Unit, units
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from sets import BY_NAME, SEED, SETS, RealSet
+from tables import CACHE, LICENCES
+from threadpoolctl import threadpool_limits
+
+
+def result_path(unit: Unit, cache: Path) -> Path:
+    part, name, names = unit
+    return cache / "results" / part / f"{', '.join((name, *names))}.json"
+
+
+def do(unit: Unit, cache: Path) -> float:
+    """Do a unit, keep its lines, and return the processor time in seconds."""
+    part, name, names = unit
+    start = time.process_time()
+    with threadpool_limits(1), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of models, of peers, and of promises that say little
+        lines = list(PARTS[part](BY_NAME[name], *names, cache))
+    seconds = time.process_time() - start
+    path = result_path(unit, cache)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part_file = path.with_suffix(f".{os.getpid()}")
+    part_file.write_text(json.dumps({"lines": lines, "seconds": seconds}, default=lambda value: value.item()))
+    part_file.replace(path)
+    return seconds
+
+
+def run(todo: Sequence[Unit], cache: Path, jobs: int) -> None:
+    """Do what is not done yet, with a progress bar."""
+    waiting = [unit for unit in todo if not result_path(unit, cache).exists()]
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn()) as progress, ProcessPoolExecutor(jobs) as pool:
+        bar = progress.add_task("Study", total=len(todo), completed=len(todo) - len(waiting))
+        for job in as_completed([pool.submit(do, unit, cache) for unit in waiting]):
+            job.result()
+            progress.advance(bar)
+
+
+def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, folder: Path) -> None:
+    """Write the lines of each part, the processor time and the sets as CSV."""
+    folder.mkdir(parents=True, exist_ok=True)
+    times = []
+    for part in parts:
+        kept = {unit: json.loads(result_path(unit, cache).read_text()) for unit in units([part], tuple(sets))}
+        table = pd.DataFrame([line for found in kept.values() for line in found["lines"]])
+        table.to_csv(folder / f"{part}.csv", index=False, float_format="%.6g")
+        times += [
+            {"part": part, "set": unit[1], "unit": ", ".join(unit[2]), "seconds": round(found["seconds"], 1)}
+            for unit, found in kept.items()
+        ]
+    pd.DataFrame(times).to_csv(folder / "time.csv", index=False)
+    known = pd.DataFrame(
+        {
+            "set": [real.name for real in sets],
+            "table": [real.table for real in sets],
+            "licence": [LICENCES[real.licence_key] for real in sets],
+            "models": [" ".join(name.replace(" ", "-") for name in real.models) for real in sets],
+            "time": [real.time for real in sets],
+            "site": [real.site for real in sets],
+            "group": [real.group for real in sets],
+            "seen": [real.seen for real in sets],
+        }
+    )
+    known.to_csv(folder / "sets.csv", index=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of {', '.join(PARTS)}; all if none is named")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of wheels, scores and results")
+    parser.add_argument("--sets", nargs="+", help="only these sets; the tables then go to the cache, not to the page")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    options = parser.parse_args()
+    parts = options.parts or list(PARTS)
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
+    sets = tuple(real for real in SETS if options.sets is None or real.name in options.sets)
+    run(units(parts, sets), options.cache, options.jobs)
+    done = [part for part in PARTS if all(result_path(unit, options.cache).exists() for unit in units([part], sets))]
+    folder = RESULTS if options.sets is None else options.cache / "tables"
+    write_tables(done, sets, options.cache, folder)
+    print(f"Wrote {folder}; the seed is {SEED}")
+    if options.sets is None and len(done) == len(PARTS):
+        write_page(RESULTS)
+        print("Wrote the figures and the page")
+
+
+if __name__ == "__main__":
+    main()
