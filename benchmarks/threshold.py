@@ -1,7 +1,7 @@
 """Thresholds with a proved precision: how much is selected, and how often the promise is broken.
 
 calibrant is run beside MAPIE's `BinaryClassificationController` on the same rows. MAPIE is no dependency of the
-project. Install it beside it and run this in that environment:
+project. Install it beside calibrant and run this in that environment:
 
     python -m venv peers
     peers/bin/pip install -e . mapie
@@ -10,7 +10,7 @@ project. Install it beside it and run this in that environment:
 Peers that are not installed are left out. The truth is known in each world, so broken promises are counted: the true
 precision at the threshold is below the target. With 90 % confidence a tenth of the runs may be broken. MAPIE tests 100
 thresholds, as by default. Its fixed sequence begins at 0.9, as does calibrant with a start, and its split sequence
-learns the order from 15 % of the rows, as many as calibrant draws.
+learns the order from 15 % of the rows, as many as calibrant draws for a look.
 """
 
 import argparse
@@ -31,7 +31,7 @@ WORLDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def look(y: np.ndarray, scores: np.ndarray, seed: int) -> float | None:
+def ranks(y: np.ndarray, scores: np.ndarray, seed: int) -> float | None:
     return threshold(y, scores, precision=TARGET, confidence_level=CONFIDENCE, random_state=seed).threshold
 
 
@@ -39,8 +39,8 @@ def start(y: np.ndarray, scores: np.ndarray, seed: int) -> float | None:
     return threshold(y, scores, precision=TARGET, confidence_level=CONFIDENCE, start=0.9).threshold
 
 
-def ranks(y: np.ndarray, scores: np.ndarray, seed: int) -> float | None:
-    found = threshold(y, scores, precision=TARGET, confidence_level=CONFIDENCE, method="ranks", random_state=seed)
+def look(y: np.ndarray, scores: np.ndarray, seed: int) -> float | None:
+    found = threshold(y, scores, precision=TARGET, confidence_level=CONFIDENCE, method="look", random_state=seed)
     return found.threshold
 
 
@@ -76,11 +76,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=400)
     parser.add_argument("--rows", type=int, nargs="+", default=[500, 2_000, 10_000])
+    parser.add_argument("--only", nargs="+", help="methods whose names contain one of these texts")
     options = parser.parse_args()
-    methods = {"calibrant": look, "calibrant, start=0.9": start, "calibrant, ranks": ranks}
+    methods = {"calibrant": ranks, "calibrant, start=0.9": start, "calibrant, look": look}
     if find_spec("mapie") is not None:
         for fwer_method in ("bonferroni_holm", "fixed_sequence", "split_fixed_sequence"):
             methods[f"MAPIE, {fwer_method}"] = mapie(fwer_method)
+    if options.only:
+        methods = {name: find for name, find in methods.items() if any(text in name for text in options.only)}
     print(f"{'world':<22}{'rows':>8}  {'method':<30}{'selected':>10}{'broken':>8}{'nothing':>9}")
     for world, rate in WORLDS.items():
         rates = rate(FINE)

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom, binomtest, norm
 
 from calibrant import Threshold, scored, threshold
+from calibrant._threshold.ranks import chained, starts, tails_of
 from calibrant._threshold.search import (
     Ladder,
     _filled,
@@ -62,13 +63,13 @@ def is_kept(broken, tried, alpha=0.1):
     return binomtest(broken, tried, alpha, alternative="greater").pvalue > 0.01
 
 
-@pytest.mark.parametrize("start", [None, 0.9])
+@pytest.mark.parametrize("how", [{}, {"method": "look"}, {"start": 0.9}], ids=["ranks", "look", "start"])
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.slow
-def test_precision_is_kept_whatever_the_curve(world, start):
+def test_precision_is_kept_whatever_the_curve(world, how):
     rate, broken, seeds = WORLDS[world], 0, 100
     for seed, scores, y in draws(rate, 600, seeds):
-        cut = threshold(y, scores, precision=0.8, start=start, random_state=seed).threshold
+        cut = threshold(y, scores, precision=0.8, random_state=seed, **how).threshold
         broken += cut is not None and true_precision(rate, cut) < 0.8 - 1e-3
     assert is_kept(broken, seeds)
 
@@ -139,16 +140,21 @@ def test_selects_nearly_as_much_as_ranks_can(n, least):
 
 
 def test_the_order_of_tests_is_fixed_and_the_first_failure_ends_them():
-    tested = Ladder(np.array([0.9, 0.8, 0.7]), np.array([50, 60, 500]), np.array([48, 48, 480]))
+    tested = Ladder(np.array([0.9, 0.8, 0.7]), np.array([50, 60, 500]), np.array([48, 48, 480]), np.arange(3))
     assert tested.passed(0.8, 0.1).tolist() == [True, False, True]
-    assert tested.proved(0.8, 0.1) == 1
+    assert tested.proved(0.8, 0.1).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("n", [1, 5, 22, 60])
 def test_binomial_tests_are_exact(n):
     k = np.arange(n + 1)
-    passed = Ladder(k.astype(float), np.full(n + 1, n), k).passed(0.8, 0.1)
-    assert passed.tolist() == (binom.sf(k - 1, n, 0.8) <= 0.1).tolist()
+    passed = Ladder(k.astype(float), np.full(n + 1, n), k, k).passed(0.8, 0.1)
+    exact = binom.sf(k - 1, n, 0.8)
+    assert passed.tolist() == (exact <= 0.1).tolist()
+    for least in (0.1, 0.004):
+        tails = tails_of(np.full(n + 1, n), k, 0.8, least)
+        np.testing.assert_allclose(tails[tails > 0], exact[tails > 0], rtol=1e-12)
+        assert (exact[tails == 0] <= least).all()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +166,7 @@ def test_misses_allowed_is_the_largest(n, target, alpha):
 
 
 def test_one_row_can_pass_and_no_row_cannot():
-    tested = Ladder(np.array([0.9, 0.8]), np.array([0, 1]), np.array([0, 1]))
+    tested = Ladder(np.array([0.9, 0.8]), np.array([0, 1]), np.array([0, 1]), np.arange(2))
     assert tested.passed(0.09, 0.1).tolist() == [False, True]  # one right row proves 0.1
 
 
@@ -264,10 +270,20 @@ def test_scored_data_agree_with_arrays(target, segments):
     kept = threshold(scores=data, **{target: 0.8})
     exact = threshold(y, scores, segments=group, **{target: 0.8})
     for one, other in zip(kept.cuts, exact.cuts, strict=True):
-        if target in ("precision", "npv"):
-            assert one == other
-        else:
-            assert one.threshold == pytest.approx(other.threshold, abs=0.05)
+        assert one == other
+
+
+@pytest.mark.parametrize("target", ["precision", "npv", "recall", "specificity"])
+def test_more_rows_than_are_sorted_are_counted_at_drawn_thresholds(target, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    _, scores, y = next(draws(lambda s: s, 4_000, 1))
+    data = scored(pa.table({"p": scores, "y": y}), score="p", label="y")
+    exact = threshold(y, scores, **{target: 0.8})
+    monkeypatch.setattr("calibrant._threshold._MOST_RANKED", 3_999)
+    drawn = threshold(scores=data, **{target: 0.8})
+    assert (exact.n_drawn, exact.method, drawn.method) == (0, "ranks", "look")
+    assert 500 < drawn.n_drawn < 700
+    assert drawn.threshold == pytest.approx(exact.threshold, abs=0.05)
 
 
 def test_saved_and_read_back(tmp_path):
@@ -345,8 +361,8 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     table = pa.table({"p": scores, "y": y, "g": groups, "s": segments})
     data = scored(table, score="p", label="y", group="g", segment="s")
     assert threshold(scores=data, precision=0.7, npv=0.7) == found
-    for wrong in ({"recall": 0.9}, {"precision": 0.9, "method": "ranks"}, {"precision": 0.9, "start": 0.9}):
-        with pytest.raises(InvalidTypeError, match="groups must go with precision or npv"):
+    for wrong in ({"precision": 0.9, "method": "ranks"}, {"precision": 0.9, "start": 0.9}):
+        with pytest.raises(InvalidTypeError, match="groups must go with method='look', without start"):
             threshold(y, scores, groups=groups, **wrong)
 
 
@@ -357,12 +373,71 @@ def test_weights_are_refused_and_not_ignored():
         threshold(scores=scored(table, score="p", label="y", weight="w"), precision=0.9)
 
 
-def test_ranks_say_what_they_assume():
+def test_ties_are_tested_in_an_order_that_only_the_seed_decides():
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
-    found = threshold(y, scores, precision=0.8, method="ranks")
-    assert found.n_drawn == 0
-    assert any("rate never falls" in assumed for assumed in found.assumptions)
-    assert (1 + found.threshold) / 2 > 0.75
+    assert threshold(y, scores, precision=0.8).assumptions == ("rows are independent draws from one population",)
+    tied = np.round(scores, 1)
+    found = threshold(y, tied, precision=0.8)
+    assert any("drawn at random" in assumed for assumed in found.assumptions)
+    order = np.argsort(y, kind="stable")
+    assert threshold(y[order], tied[order], precision=0.8) == found
+    assert found.threshold == np.nextafter(0.7, 1)  # between two scores
+
+
+def test_starts_share_alpha_and_leave_what_they_cannot_use_to_the_next():
+    for n in (30, 200, 500, 10_000, 10**6):
+        for target in (0.5, 0.8, 0.95):
+            found = starts(n, target, 0.1)
+            assert math.isclose(sum(part for _, part in found), 0.1) or not found
+            assert all(target**size <= part for size, part in found)
+            assert [size for size, _ in found] == sorted({size for size, _ in found})
+            assert all(size < n for size, _ in found)
+    assert starts(22, 0.9, 0.1) == []
+    assert starts(23, 0.9, 0.1) == [(22, 0.1)]
+
+
+def test_a_chain_hands_its_part_on_and_a_failure_ends_it():
+    tails = np.array([0.9, 0.03, 0.04, 0.06, 0.2, 0.09, 0.05, 0.04])
+    begins = [(2, 0.04), (4, 0.02), (7, 0.05)]
+    assert chained(tails, begins).tolist() == [False, True, True, True, False, False, True, True]
+    assert chained(tails, [(2, 0.035), (4, 0.02), (7, 0.04)]).tolist() == [False, True] + [False] * 6
+
+
+@pytest.mark.parametrize("rates", [(0.0, 1.0, 0.0, 1.0), (0.3, 0.95, 0.9, 0.1), (1.0, 0.0, 1.0, 0.6), (0.2, 1.0, 0.5)])
+@pytest.mark.parametrize("weights", ["even", "steep"])
+def test_ranks_are_kept_for_step_curves_and_few_rows(rates, weights):
+    """Every proved set of every draw is checked, not only the last: the truth is known at each rank."""
+    n, alpha, target = 10, 0.3, 0.6
+    begins = [(4, 0.15), (6, 0.15)] if weights == "even" else [(3, 0.25), (7, 0.05)]
+    shares = np.full(len(rates), 1 / len(rates))
+    rng = np.random.default_rng(5)
+    tried, wrong = 4_000, 0
+    places = -np.sort(-rng.uniform(size=(tried, n)), axis=1)  # ranks from the top
+    steps = np.minimum((places * len(rates)).astype(int), len(rates) - 1)
+    labels = rng.uniform(size=places.shape) < np.asarray(rates)[steps]
+    sizes, hits = np.arange(1, n + 1), np.cumsum(labels, axis=1)
+    tails = binom.sf(hits - 1, sizes, target)
+    mass = np.concatenate([[0.0], np.cumsum(shares * rates)])
+    inner = mass[steps] + (places * len(rates) - steps) * shares[steps] * np.asarray(rates)[steps]
+    precision = (mass[-1] - inner) / (1.0 - places)  # above the score of each row
+    for row, one in enumerate(tails):
+        proved = np.flatnonzero(chained(one, begins))
+        wrong += bool((precision[row, np.minimum(proved + 1, n - 1)][proved < n - 1] < target).any())
+    assert is_kept(wrong, tried, alpha)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["recall", "specificity"])
+def test_groups_keep_recall_and_specificity(target):
+    broken, found, seeds = 0, 0, 60
+    for seed in range(seeds):
+        groups, scores, y = in_groups(300, 10, seed)
+        cut = threshold(y, scores, **{target: 0.8}, groups=groups, random_state=seed).threshold
+        found += cut is not None
+        kept = 0.0 if cut is None else 1 - cut**2 if target == "recall" else 1 - (1 - cut) ** 2
+        broken += cut is not None and kept < 0.8
+    assert is_kept(broken, seeds)
+    assert found > seeds / 2
 
 
 @pytest.mark.slow
@@ -452,8 +527,8 @@ def test_one_class_needs_the_name_of_the_other():
         ({"precision": 0.9, "confidence_level": 90}, "confidence_level must be"),
         ({"precision": 0.9, "method": "luck"}, "method must be"),
         ({"precision": 0.9, "split": 1.5}, "split must be"),
-        ({"precision": 0.9, "split": 100}, "split must leave rows"),
         ({"recall": 0.9, "start": 0.5}, "start must go with one target"),
+        ({"precision": 0.9, "split": 100, "method": "look"}, "split must leave rows"),
         ({"precision": 0.9, "start": "high"}, "start must be a finite number"),
     ],
 )

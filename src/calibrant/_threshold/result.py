@@ -12,15 +12,12 @@ from numpy.typing import NDArray
 
 from calibrant._file import write_file
 from calibrant._input import as_scores
-from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._numbers import limits, lower, nearest, percent, rows, upper
 from calibrant._params import check_state
 from calibrant._state import check_schema
 from calibrant._text import shown
-from calibrant._threshold.search import Confusion
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.intervals._binomial import lower_limit, upper_limit
-from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.partition.segments import segment_kinds
 
 _SCHEMA = "calibrant.threshold/1"
@@ -31,20 +28,48 @@ TARGETS = {
     "specificity": "{share} of the negative rows have a score < {threshold}",
 }
 """What can be asked for, and what it says."""
-_EVERYTHING = (0.0, 1.0)
+SHOWN = ("selected", "precision", "recall", "false_alarms")
+"""What is printed of a threshold."""
+NAMES = {"false_alarms": "false alarms per true one"}
+"""Parts that are printed under other names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A share among the counted rows, and limits for it in the population."""
+    """A share among the counted rows, and limits for it in the population; 0 and 1 where none are derived."""
 
     value: float
     lower: float
     upper: float
 
+    @property
+    def limits(self) -> str:
+        """The limits in words; what is true of every share is left out."""
+        return self._within(1.0)
+
+    def _within(self, most: float) -> str:
+        low, high = not self.lower > 0.0, not self.upper < most
+        if low and high:
+            return "no limit derived"
+        if low or high:
+            return f"at most {upper(self.upper)}" if low else f"at least {lower(self.lower)}"
+        return limits(self.lower, self.upper)
+
     def __str__(self) -> str:
         known = "unknown" if math.isnan(self.value) else nearest(self.value)
-        return f"{known} ({limits(self.lower, self.upper)})"
+        return f"{known} ({self.limits})"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Measured):
+    """A number for each of something else, which may exceed 1; its limits are 0 and infinite where none are derived."""
+
+    @property
+    def limits(self) -> str:
+        """The limits in words."""
+        return self._within(math.inf)
+
+    __str__ = Measured.__str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +93,7 @@ class Cut:
     selected, precision, recall, specificity, npv : Measured or None
         The share of rows that are selected, and how often the decision is right. The limits of all of them and the
         target hold together; see `Threshold.limits_confidence_level`.
-    false_alarms : Measured or None
+    false_alarms : Ratio or None
         False alarms for each true one, (1 - precision) / precision.
     """
 
@@ -84,7 +109,7 @@ class Cut:
     recall: Measured | None = None
     specificity: Measured | None = None
     npv: Measured | None = None
-    false_alarms: Measured | None = None
+    false_alarms: Ratio | None = None
 
     @classmethod
     def at(
@@ -179,7 +204,7 @@ class Threshold:
         return self.only.recall
 
     @property
-    def false_alarms(self) -> Measured | None:
+    def false_alarms(self) -> Ratio | None:
         """False alarms for each true one."""
         return self.only.false_alarms
 
@@ -196,8 +221,7 @@ class Threshold:
             if cut.threshold is not None:
                 name = cut.target if cut.segment is None else f"{cut.target}, segment {cut.segment!r}"
                 lines.append(f"{name}: threshold {cut.threshold!r}, from {rows(cut.counted)}")
-                shown_names = ("selected", "precision", "recall", "false_alarms")
-                lines += [f"  {part.replace('_', ' ')} {getattr(cut, part)}" for part in shown_names]
+                lines += [f"  {NAMES.get(part, part)} {getattr(cut, part)}" for part in SHOWN]
         if any(cut.threshold is not None for cut in self.cuts):
             together = percent(self.limits_confidence_level)
             lines.append(f"limits in brackets; they and the target hold together with {together} confidence")
@@ -278,7 +302,10 @@ def _read_cut(state: Any) -> Cut:
     if state["target"] not in TARGETS:
         raise InvalidValueError("target", f"be one of {', '.join(TARGETS)}", got=shown(state["target"]))
     values: dict[str, Any] = {
-        name: _read_share(state[name]) if isinstance(state[name], Mapping) else state[name] for name in names
+        name: _read_share(state[name], Ratio if name == "false_alarms" else Measured)
+        if isinstance(state[name], Mapping)
+        else state[name]
+        for name in names
     }
     return Cut(**values)
 
@@ -294,10 +321,10 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _read_share(state: Mapping[str, Any]) -> Measured:
+def _read_share(state: Mapping[str, Any], kind: type[Measured]) -> Measured:
     check_state(state, ("value", "lower", "upper"))
     missing = {"value": math.nan, "lower": math.nan, "upper": math.inf}  # what JSON does not have
-    return Measured(*(value if state[name] is None else float(state[name]) for name, value in missing.items()))
+    return kind(*(value if state[name] is None else float(state[name]) for name, value in missing.items()))
 
 
 def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any]:
@@ -307,116 +334,3 @@ def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any
     if number.size != n:
         raise InvalidValueError("segments", f"have one entry per score, {n}", got=f"{number.size} entries")
     return np.asarray(number == names.index(segment) if segment in names else np.zeros(n, dtype=bool))
-
-
-def measured_at_fixed(seen: Confusion, target: str, level: float, tail: float) -> dict[str, Measured]:
-    """Exact limits at a threshold that was fixed beforehand; `tail` is for each of the five shares and both sides."""
-    tp, fp, fn, tn = seen
-    parts = {
-        "selected": (tp + fp, seen.n),
-        "precision": (tp, tp + fp),
-        "recall": (tp, tp + fn),
-        "specificity": (tn, tn + fp),
-        "npv": (tn, tn + fn),
-    }
-    k, n = np.array([*parts.values()]).T
-    low = np.where(n > 0, lower_limit(k, n, tail), 0.0).tolist()
-    high = np.where(n > 0, upper_limit(k, n, tail), 1.0).tolist()
-    shares = [Measured(_share(*part), *ends) for part, *ends in zip(parts.values(), low, high, strict=True)]
-    return _finished(dict(zip(parts, shares, strict=True)), target, level)
-
-
-def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
-    """Limits at an order statistic of one class: rows of the other class are independent of it.
-
-    So their share on each side has exact limits, and so has the share of positives among all rows. The share of the own
-    class is only known by its target. The rest follows from these three.
-    """
-    tp, fp, fn, tn = seen
-    own = Measured(_share(tp, tp + fn) if target == "recall" else _share(tn, tn + fp), level, 1.0)
-    other = _exact(tn, tn + fp, alpha / 4) if target == "recall" else _exact(tp, tp + fn, alpha / 4)
-    shares = (own, other) if target == "recall" else (other, own)
-    return _composed(seen, _exact(tp + fn, seen.n, alpha / 4), *shares, target, level)
-
-
-def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
-    """Limits at any threshold, however it was found: Kolmogorov's distance within each class holds at all of them."""
-    tp, fp, fn, tn = seen
-    reach = kolmogorov_distance(np.array([tp + fn, tn + fp]), 0.75 * alpha)
-    recall, specificity = (
-        Measured(_share(k, n), max(_share(k, n) - far, 0.0), min(_share(k, n) + far, 1.0))
-        if n
-        else Measured(math.nan, *_EVERYTHING)
-        for (k, n), far in zip(((tp, tp + fn), (tn, tn + fp)), reach.tolist(), strict=True)
-    )
-    return _composed(seen, _exact(tp + fn, seen.n, alpha / 8), recall, specificity, target, level)
-
-
-def measured_in_groups(seen: Confusion, target: str, level: float) -> dict[str, Measured]:
-    """Shares among the counted rows of groups. Only the target is proved."""
-    tp, fp, fn, tn = seen
-    pairs = {"selected": (tp + fp, seen.n), "precision": (tp, tp + fp), "recall": (tp, tp + fn),
-             "specificity": (tn, tn + fp), "npv": (tn, tn + fn)}  # fmt: skip
-    return _finished({name: Measured(_share(*pair), *_EVERYTHING) for name, pair in pairs.items()}, target, level)
-
-
-def _composed(
-    seen: Confusion, base: Measured, recall: Measured, specificity: Measured, target: str, level: float
-) -> dict[str, Measured]:
-    """All shares, from the share of positives and from those of both classes on each side."""
-    tp, fp, fn, tn = seen
-    return _finished(
-        {
-            "selected": Measured(
-                _share(tp + fp, seen.n),
-                _mix(base, recall.lower, 1 - specificity.upper, min),
-                _mix(base, recall.upper, 1 - specificity.lower, max),
-            ),
-            "precision": _bayes(_share(tp, tp + fp), base, recall, specificity),
-            "recall": recall,
-            "specificity": specificity,
-            "npv": _bayes(_share(tn, tn + fn), _turned(base), specificity, recall),
-        },
-        target,
-        level,
-    )
-
-
-def _mix(base: Measured, of_positives: float, of_negatives: float, extreme: Any) -> float:
-    return float(extreme(share * of_positives + (1 - share) * of_negatives for share in (base.lower, base.upper)))
-
-
-def _turned(share: Measured) -> Measured:
-    return Measured(1 - share.value, 1 - share.upper, 1 - share.lower)
-
-
-def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> Measured:
-    """The share of positives among selected rows, from the shares of both classes that are selected."""
-
-    def right(share: float, hits: float, alarms: float) -> float:
-        return share * hits / max(share * hits + (1 - share) * alarms, 1e-300)
-
-    lower = right(base.lower, hit.lower, 1 - rejected.lower)
-    return Measured(value, lower, right(base.upper, hit.upper, 1 - rejected.upper) if rejected.upper < 1 else 1.0)
-
-
-def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str, Measured]:
-    """With what the target proves, and false alarms for each true one."""
-    proved = parts[target]
-    parts[target] = Measured(proved.value, max(proved.lower, level), max(proved.upper, level))
-    found = parts["precision"]
-    parts["false_alarms"] = Measured(_per_hit(found.value), _per_hit(found.upper), _per_hit(found.lower))
-    return parts
-
-
-def _per_hit(precision: float) -> float:
-    return (1.0 - precision) / precision if precision > 0 else math.inf if precision == 0 else math.nan
-
-
-def _share(k: int, n: int) -> float:
-    return k / n if n else math.nan
-
-
-def _exact(k: int, n: int, tail: float) -> Measured:
-    low, high = (float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail))) if n else _EVERYTHING
-    return Measured(_share(k, n), low, high)

@@ -80,16 +80,19 @@ def rows_needed(target: float, alpha: float) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ladder:
-    """What was counted at the thresholds of a ladder: rows that the target is about, and the right ones among them."""
+    """What was counted at the thresholds of a ladder: rows that the target is about, and the right ones among them.
+
+    A place says which rows a threshold selects, and is the same for a target that is about the others.
+    """
 
     cuts: FloatArray
     n: IntArray
     k: IntArray
+    places: IntArray
 
-    def proved(self, target: float, alpha: float) -> int:
-        """How many thresholds are proved one after the other before the first that is not."""
-        passed = self.passed(target, alpha)
-        return int(passed.size if passed.all() else np.argmin(passed))
+    def proved(self, target: float, alpha: float) -> BoolArray:
+        """Which thresholds are proved one after the other, before the first that is not."""
+        return np.logical_and.accumulate(self.passed(target, alpha))
 
     def passed(self, target: float, alpha: float) -> BoolArray:
         """Whether the exact binomial test at each threshold alone rejects that the target is missed."""
@@ -113,13 +116,13 @@ class GroupLadder(Ladder):
         return proved_above(self.tally, self.design, target, alpha)
 
 
-def nested_groups(inside: Iterable[BoolArray], right: CodeArray, groups: Groups) -> Tally:
-    """What groups have in each of several sets of rows, of which one contains the other: rows, and right ones."""
+def nested_groups(sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups) -> Tally:
+    """What groups have in each of several sets of rows: rows, and right ones; sets may overlap."""
     cells = []
     number, block = groups.codes, block_of(groups.keys)
-    for place, chosen in enumerate(inside):
+    for place, (chosen, right) in enumerate(sets):
         rows = np.bincount(number[chosen], minlength=block.size)
-        hits = np.bincount(number[chosen & (right == 1)], minlength=block.size)
+        hits = np.bincount(number[chosen & right], minlength=block.size)
         seen = np.flatnonzero(rows)
         cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], block[seen]]))
     region, rows, hits, blocks = np.concatenate(cells, axis=1)

@@ -17,7 +17,6 @@ _TARGETS = {
     "npv": "Share of negatives among rows that are not selected.",
     "specificity": "Share of negatives that are not selected.",
 }
-_SHOWN = ("selected", "precision", "recall", "false_alarms")
 _targets = option.together(
     *(click.option(f"--{name}", type=float, metavar="SHARE", help=text) for name, text in _TARGETS.items())
 )
@@ -29,12 +28,13 @@ _targets = option.together(
 @_targets
 @option.skip_missing
 @option.confidence(0.9)
-@click.option("--method", type=click.Choice(("look", "ranks")), default="look", show_default=True,
-              help="ranks draws no rows, and assumes scores without ties and a rate that does not fall.")  # fmt: skip
+@click.option("--method", type=click.Choice(("auto", "ranks", "look")), default="auto",
+              show_default=True, help="ranks draws no rows; look draws rows that only choose where to look; auto takes "
+              "ranks, and look with --group or above a million rows.")  # fmt: skip
 @click.option("--start", type=float, metavar="SCORE", help="For --precision or --npv: a threshold fixed before the "
               "rows were looked at; no rows are drawn.")  # fmt: skip
 @click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
-              help="Fraction or number of rows that only choose where to look.")  # fmt: skip
+              help="For a look: fraction or number of rows to draw.")  # fmt: skip
 @option.row_id
 @option.group
 @option.max_group_size
@@ -93,18 +93,19 @@ def command(**options: Any) -> int:
 
 
 def _show(found: Any, notes: tuple[str, ...]) -> None:
+    from calibrant._threshold.result import NAMES, SHOWN
+
     paragraph(found.sentence(), bold=True)
     kept = [cut for cut in found.cuts if cut.threshold is not None]
     if kept:
-        heads = ("target", "threshold", *(name.replace("_", " ") for name in _SHOWN))
+        heads = ("target", "threshold", *(NAMES.get(part, part) for part in SHOWN))
         segmented = kept[0].segment is not None
         names = [f"{cut.target}, {cut.segment}" if segmented else cut.target for cut in kept]
         say()
-        cells = [[str(getattr(cut, part)) for part in _SHOWN] for cut in kept]
+        cells = [[str(getattr(cut, part)) for part in SHOWN] for cut in kept]
         table(heads, [(name, repr(cut.threshold), *row) for name, cut, row in zip(names, kept, cells, strict=True)])
         together = percent(found.limits_confidence_level)
         note(f"limits in brackets; they and the targets hold together with {together} confidence")
-        note("false alarms are for each true one")
     drawn = f", of which {found.n_drawn:,} only chose where to look" if found.n_drawn else ""
     note(f"{rows(found.n_rows)}{drawn}")
     for text in notes:

@@ -1,0 +1,338 @@
+"""The search for thresholds: by ranks, by a look at some of the rows, and by order statistics of one class."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant._numbers import counted as number_of
+from calibrant._numbers import rows as rows_text
+from calibrant._threshold.ranks import ranked
+from calibrant._threshold.result import Cut, Measured
+from calibrant._threshold.search import (
+    Confusion,
+    GroupLadder,
+    Ladder,
+    candidates,
+    labels_that_would_do,
+    misses_allowed,
+    nested_groups,
+    rows_needed,
+)
+from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, measured_at_rank, measured_in_groups
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals._binomial import sidak_level
+from calibrant.intervals.groups import GroupDesign
+from calibrant.partition import ScorePartition, SegmentedPartition
+from calibrant.rows import ScoredData
+from calibrant.rows.draw import seed_of
+from calibrant.rows.groups import Groups
+from calibrant.rows.memory import MemoryRows
+
+_DRAWN = 0.15  # share of the rows that only choose where to look
+_MOST_DRAWN = 10**6
+_GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
+_GROUP_GRID = 100  # the same with groups, of which each is bet on at every threshold
+_SHARES = 5  # for which exact limits are told beside a target
+
+_SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
+          "npv": ("negative", "below"), "specificity": ("negative", "below")}  # fmt: skip
+
+Tested = tuple[Ladder, BoolArray]
+"""What was counted at some thresholds, in the order of the tests, and at which of them the target is proved."""
+
+
+def regions(cuts: Mapping[Any, FloatArray]) -> ScorePartition | SegmentedPartition:
+    """Bins of the scores between thresholds, in each segment."""
+    parts = {name: ScorePartition(edges) for name, edges in cuts.items()}
+    return parts[None] if None in parts else SegmentedPartition(parts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupedRows:
+    """Counted rows of one segment, with their groups."""
+
+    scores: FloatArray
+    codes: CodeArray
+    groups: Groups
+    design: GroupDesign
+
+    def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
+        """What groups have of the rows that the target is about, at each threshold, and of the right ones."""
+        positive = self.codes == 1
+        sets = []
+        for cut in cuts.tolist():
+            above = self.scores >= cut
+            sets.append({"precision": (above, positive), "npv": (~above, ~positive),
+                         "recall": (positive, above), "specificity": (~positive, ~above)}[target])  # fmt: skip
+        tally = nested_groups(sets, self.groups)
+        return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
+
+
+class _Counted:
+    """Rows of one segment between thresholds in rising order, and what each threshold makes of them."""
+
+    def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
+        self.cuts = cuts
+        self.n, self.n1 = int(counts.sum()), int(positives.sum())
+        self.rows_below, self.positives_below = np.cumsum(counts)[:-1], np.cumsum(positives)[:-1]
+        self.rows: _GroupedRows | None = None
+
+    def tested(self, target: str, start: float) -> Ladder:
+        """The thresholds from the start on, in the order of the tests."""
+        falling = target in ("precision", "specificity")
+        order = np.flatnonzero(self.cuts <= start)[::-1] if falling else np.flatnonzero(self.cuts >= start)
+        if self.rows is not None and order.size:
+            return self.rows.ladder(target, self.cuts[order], order)
+        rows, right = self.rows_below, self.rows_below - self.positives_below
+        if target == "precision":
+            rows, right = self.n - self.rows_below, self.n1 - self.positives_below
+        return Ladder(self.cuts[order], rows[order], right[order], order)
+
+    def confusion(self, cut: float) -> Confusion:
+        """Rows on both sides of one of the thresholds."""
+        place = int(np.searchsorted(self.cuts, cut))
+        below, missed = int(self.rows_below[place]), int(self.positives_below[place])
+        hits = self.n1 - missed
+        return Confusion(hits, self.n - below - hits, missed, below - missed)
+
+
+class Search:
+    """The search for the thresholds of all targets and segments, within one budget."""
+
+    def __init__(
+        self,
+        data: ScoredData,
+        targets: dict[str, float],
+        alpha: float,
+        n_rows: int,
+        split: Any,
+        random_state: Any,
+        max_group_size: int | None,
+    ) -> None:
+        self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
+        self.names = list(data.sizes())
+        self.grouped = data.columns.group is not None
+        # groups with rows in several segments make the segments dependent
+        self.alpha = alpha / len(self.names) if self.grouped else sidak_level(alpha, len(self.names))
+        self.alpha /= len(targets)
+        self.max_group_size = max_group_size
+        self._split, self._seed, self.has_ties = split, seed_of(random_state), False
+
+    def _look(self) -> tuple[MemoryRows, ScoredData]:
+        """Rows drawn at random, with their labels, and the others."""
+        size = self._split
+        if isinstance(size, str):
+            units = self.data.n_groups() if self.grouped else self.n_rows
+            size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
+        draw = self.data.draw(size, self._seed)
+        others = self.data.split_by(draw).others
+        drawn = self.data.collect(draw=draw)
+        self.n_drawn = len(drawn)
+        if not 0 < self.n_drawn < self.n_rows:
+            got = f"{self._split!r} of {rows_text(self.n_rows)}, which draws {self.n_drawn:,}"
+            raise InvalidValueError("split", "leave rows both to look at and to count", got=got)
+        return drawn, others
+
+    def by_ranks(self, start: float | None) -> tuple[Cut, ...]:
+        """Every score of the rows themselves, from ranks or from one start; see `threshold`."""
+        found = []
+        for name, (scores, codes) in _by_segment(self.data.collect(), self.names).items():
+            tested = {
+                target: ranked(scores, codes, target, level, self.alpha, start, self._seed)
+                for target, level in self.targets.items()
+            }
+            self.has_ties |= np.unique(scores).size < scores.size
+
+            def confusion(cut: float, scores: FloatArray = scores, codes: CodeArray = codes) -> Confusion:
+                above, positive = scores >= cut, codes == 1
+                sides = ((above, positive), (above, ~positive), (~above, positive), (~above, ~positive))
+                return Confusion(*(int(np.count_nonzero(one & other)) for one, other in sides))
+
+            found += self._decided(name, tested, confusion, scores.size, self._anywhere)
+        return tuple(found)
+
+    def _anywhere(self, seen: Confusion, target: str, level: float) -> dict[str, Measured]:
+        return measured_anywhere(seen, target, level, self.alpha)
+
+    def by_look(self) -> tuple[Cut, ...]:
+        """Candidates from drawn rows; counts, and tests in a fixed order, from the others."""
+        drawn, others = self._look()
+        ratio = self.n_rows / self.n_drawn - 1.0
+        ladders = {
+            name: {
+                target: _ladder(scores, codes, target, level, self.alpha, ratio)
+                for target, level in self.targets.items()
+            }
+            for name, (scores, codes) in _by_segment(drawn, self.names).items()
+        }
+        tried = {name: np.unique(np.concatenate([*found.values()])) for name, found in ladders.items()}
+        counted = self._count(others, tried)
+        if self.grouped and isinstance(others, MemoryRows):
+            self._with_groups(counted, drawn, others)
+        cuts: list[Cut] = []
+        for name, here in counted.items():
+            tested = {}
+            for target, found in ladders[name].items():
+                if found.size:
+                    steps = here.tested(target, found[0])
+                    tested[target] = steps, steps.proved(self.targets[target], self.alpha)
+            tail = self.alpha / (2 * _SHARES * max(here.cuts.size, 1))
+
+            def measured(seen: Confusion, target: str, level: float, tail: float = tail) -> dict[str, Measured]:
+                if self.grouped:
+                    return measured_in_groups(seen, target, level)
+                return measured_at_fixed(seen, target, level, tail)
+
+            cuts += self._decided(name, tested, here.confusion, here.n, measured)
+        return tuple(cuts)
+
+    def _count(self, data: ScoredData, cuts: Mapping[Any, FloatArray]) -> dict[Any, _Counted]:
+        partition = regions(cuts)
+        tally = data.tally(partition)[0]
+        ends = np.cumsum([edges.size + 1 for edges in cuts.values()])
+        places = [slice(end - edges.size - 1, end) for end, edges in zip(ends.tolist(), cuts.values(), strict=True)]
+        return {
+            name: _Counted(edges, tally.counts[here], tally.positives[here])
+            for (name, edges), here in zip(cuts.items(), places, strict=True)
+        }
+
+    def _with_groups(self, counted: Mapping[Any, _Counted], drawn: MemoryRows, others: MemoryRows) -> None:
+        """Let whole groups be tested; no size among those that are counted bounds the size of a new one."""
+        if drawn.groups is None or others.groups is None:
+            raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
+        if self.max_group_size is None:
+            self.max_group_size = int(np.bincount(drawn.groups.codes).max())
+        design = GroupDesign(self.max_group_size)
+        for name, (scores, codes) in _by_segment(others, self.names).items():
+            groups = others.groups
+            if others.segment is not None:
+                groups = groups.take(others.segment == others.segment_names.index(name))
+            counted[name].rows = _GroupedRows(scores, codes, groups, design)
+
+    def _decided(
+        self,
+        name: Any,
+        tested: Mapping[str, Tested],
+        confusion: Callable[[float], Confusion],
+        n: int,
+        measured: Callable[[Confusion, str, float], dict[str, Measured]],
+    ) -> list[Cut]:
+        """The thresholds of one segment: of one target, or of both sides."""
+        chosen = {target: float(steps.cuts[proved][-1]) for target, (steps, proved) in tested.items() if proved.any()}
+        reasons: dict[str, str] = {}
+        if len(chosen) == 2 and chosen["precision"] < chosen["npv"]:  # nothing need be referred
+            (steps, proved), (others, others_proved) = tested["precision"], tested["npv"]
+            common = np.flatnonzero(proved & np.isin(steps.places, others.places[others_proved]))
+            if common.size:
+                chosen = dict.fromkeys(chosen, float(steps.cuts[common[common.size // 2]]))
+            else:
+                chosen.pop("npv")
+                reasons["npv"] = "its rows overlap with those of the precision"
+        cuts = []
+        for target, level in self.targets.items():
+            if target in chosen:
+                seen = confusion(chosen[target])
+                cuts.append(Cut.at(name, target, level, chosen[target], seen.n, measured(seen, target, level)))
+            elif target in reasons:
+                cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
+            else:
+                cuts.append(self._failed(name, target, tested[target][0] if target in tested else None, n))
+        return cuts
+
+    def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
+        level = self.targets[target]
+        if tested is None or not n:
+            return Cut(name, target, level, None, "no row was drawn that could choose a threshold", counted=n)
+        rows, right = tested.best(level)
+        kind, side = _SIDES[target]
+        if target in ("precision", "npv"):
+            reason = f"of {rows_text(rows)} {side} the best threshold {right:,} are {kind}, which is not enough"
+        else:
+            reason = f"of {number_of(rows, f'{kind} row')} {right:,} are {side} the best threshold, which is not enough"
+        everything = math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
+        needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
+        return Cut(name, target, level, None, reason, needed, counted=n)
+
+    def by_order_statistic(self) -> tuple[Cut, ...]:
+        """Recall by a rank among the positives, and specificity by one among the negatives.
+
+        More rows than are held in memory are counted at thresholds from drawn rows: the highest of them that leaves as
+        few positives below is at most the order statistic, so that its recall is at least as high.
+        """
+        ((target, level),) = self.targets.items()
+        own = 1 if target == "recall" else 0
+        cuts = {}
+        if isinstance(self.data, MemoryRows):
+            counting: ScoredData = self.data
+            for name, (scores, codes) in _by_segment(self.data, self.names).items():
+                cuts[name] = _ranked(scores[codes == own], target, level, self.alpha)
+        else:
+            drawn, counting = self._look()
+            for name, (scores, codes) in _by_segment(drawn, self.names).items():
+                cuts[name] = _class_grid(scores, codes, target, _GRID)
+        counted = self._count(counting, cuts)
+        return tuple(self._at_rank(name, counted[name], target, level) for name in self.names)
+
+    def _at_rank(self, name: Any, counted: _Counted, target: str, level: float) -> Cut:
+        of_class, wrong = counted.n1, counted.positives_below
+        if target == "specificity":
+            of_class = counted.n - counted.n1
+            wrong = of_class - (counted.rows_below - counted.positives_below)
+        allowed = misses_allowed(of_class, level, self.alpha)
+        fit = np.flatnonzero(wrong <= allowed - 1)
+        if allowed and fit.size:
+            cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
+            seen = counted.confusion(cut)
+            parts = measured_at_rank(seen, target, level, self.alpha)
+            return Cut.at(name, target, level, cut, seen.n, parts)
+        kind = "positive" if target == "recall" else "negative"
+        needed = rows_needed(level, self.alpha)
+        reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"
+        labels = None if not of_class else math.ceil(needed * counted.n / of_class)
+        return Cut(name, target, level, None, reason, labels, counted=counted.n)
+
+
+def _ladder(scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, ratio: float) -> FloatArray:
+    """Candidates in the order of the tests; for npv scores and labels are turned over."""
+    if not scores.size:
+        return np.empty(0)
+    if target in ("recall", "specificity"):
+        found = _class_grid(scores, codes, target, _GROUP_GRID, 2.0 * (1.0 - level))
+        return found if target == "recall" else found[::-1]
+    if target == "precision":
+        return candidates(scores, codes, level, alpha, ratio)
+    return np.nextafter(-candidates(-scores, 1 - codes, level, alpha, ratio), np.inf)
+
+
+def _class_grid(scores: FloatArray, codes: CodeArray, target: str, size: int, share: float = 1.0) -> FloatArray:
+    """Thresholds at scores of the class that the target is about, rising: of its lowest or highest share."""
+    own = scores[codes == (1 if target == "recall" else 0)]
+    values = np.unique(own if target == "recall" else -own)
+    values = values[: math.ceil(share * values.size) + 1]
+    if values.size > size:
+        values = values[np.linspace(0, values.size - 1, size).astype(np.intp)]
+    return values if target == "recall" else np.nextafter(-values, np.inf)[::-1]
+
+
+def _ranked(scores: FloatArray, target: str, level: float, alpha: float) -> FloatArray:
+    """The order statistic of the own class; none where nothing can be proved."""
+    rank = misses_allowed(scores.size, level, alpha)
+    if not rank:
+        return np.empty(0)
+    if target == "recall":
+        return np.partition(scores, rank - 1)[rank - 1 : rank]
+    return np.nextafter(-np.partition(-scores, rank - 1)[rank - 1 : rank], np.inf)
+
+
+def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Any, tuple[FloatArray, CodeArray]]:
+    """Scores, as doubles, and codes of each segment; empty where a segment has no row here."""
+    scores = np.asarray(rows.scores, dtype=np.float64)
+    if rows.segment is None:
+        return {None: (scores, rows.codes)}
+    number = {name: place for place, name in enumerate(rows.segment_names)}
+    masks = {name: rows.segment == number.get(name, -1) for name in names}
+    return {name: (scores[here], rows.codes[here]) for name, here in masks.items()}

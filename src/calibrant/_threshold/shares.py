@@ -1,0 +1,126 @@
+"""Shares at a threshold, and limits for them in the population."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from calibrant._threshold.result import Measured, Ratio
+from calibrant._threshold.search import Confusion
+from calibrant.intervals._binomial import lower_limit, upper_limit
+from calibrant.intervals.kolmogorov import kolmogorov_distance
+
+_EVERYTHING = (0.0, 1.0)
+
+
+def measured_at_fixed(seen: Confusion, target: str, level: float, tail: float) -> dict[str, Measured]:
+    """Exact limits at a threshold that was fixed beforehand; `tail` is for each of the five shares and both sides."""
+    tp, fp, fn, tn = seen
+    parts = {
+        "selected": (tp + fp, seen.n),
+        "precision": (tp, tp + fp),
+        "recall": (tp, tp + fn),
+        "specificity": (tn, tn + fp),
+        "npv": (tn, tn + fn),
+    }
+    k, n = np.array([*parts.values()]).T
+    low = np.where(n > 0, lower_limit(k, n, tail), 0.0).tolist()
+    high = np.where(n > 0, upper_limit(k, n, tail), 1.0).tolist()
+    shares = [Measured(_share(*part), *ends) for part, *ends in zip(parts.values(), low, high, strict=True)]
+    return _finished(dict(zip(parts, shares, strict=True)), target, level)
+
+
+def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
+    """Limits at an order statistic of one class: rows of the other class are independent of it.
+
+    So their share on each side has exact limits, and so has the share of positives among all rows. The share of the own
+    class is only known by its target. The rest follows from these three.
+    """
+    tp, fp, fn, tn = seen
+    own = Measured(_share(tp, tp + fn) if target == "recall" else _share(tn, tn + fp), level, 1.0)
+    other = _exact(tn, tn + fp, alpha / 4) if target == "recall" else _exact(tp, tp + fn, alpha / 4)
+    shares = (own, other) if target == "recall" else (other, own)
+    return _composed(seen, _exact(tp + fn, seen.n, alpha / 4), *shares, target, level)
+
+
+def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
+    """Limits at any threshold, however it was found: Kolmogorov's distance within each class holds at all of them."""
+    tp, fp, fn, tn = seen
+    reach = kolmogorov_distance(np.array([tp + fn, tn + fp]), 0.75 * alpha)
+    recall, specificity = (
+        Measured(_share(k, n), max(_share(k, n) - far, 0.0), min(_share(k, n) + far, 1.0))
+        if n
+        else Measured(math.nan, *_EVERYTHING)
+        for (k, n), far in zip(((tp, tp + fn), (tn, tn + fp)), reach.tolist(), strict=True)
+    )
+    return _composed(seen, _exact(tp + fn, seen.n, alpha / 8), recall, specificity, target, level)
+
+
+def measured_in_groups(seen: Confusion, target: str, level: float) -> dict[str, Measured]:
+    """Shares among the counted rows of groups. Only the target is proved."""
+    tp, fp, fn, tn = seen
+    pairs = {"selected": (tp + fp, seen.n), "precision": (tp, tp + fp), "recall": (tp, tp + fn),
+             "specificity": (tn, tn + fp), "npv": (tn, tn + fn)}  # fmt: skip
+    return _finished({name: Measured(_share(*pair), *_EVERYTHING) for name, pair in pairs.items()}, target, level)
+
+
+def _composed(
+    seen: Confusion, base: Measured, recall: Measured, specificity: Measured, target: str, level: float
+) -> dict[str, Measured]:
+    """All shares, from the share of positives and from those of both classes on each side."""
+    tp, fp, fn, tn = seen
+    return _finished(
+        {
+            "selected": Measured(
+                _share(tp + fp, seen.n),
+                _mix(base, recall.lower, 1 - specificity.upper, min),
+                _mix(base, recall.upper, 1 - specificity.lower, max),
+            ),
+            "precision": _bayes(_share(tp, tp + fp), base, recall, specificity),
+            "recall": recall,
+            "specificity": specificity,
+            "npv": _bayes(_share(tn, tn + fn), _turned(base), specificity, recall),
+        },
+        target,
+        level,
+    )
+
+
+def _mix(base: Measured, of_positives: float, of_negatives: float, extreme: Any) -> float:
+    return float(extreme(share * of_positives + (1 - share) * of_negatives for share in (base.lower, base.upper)))
+
+
+def _turned(share: Measured) -> Measured:
+    return Measured(1 - share.value, 1 - share.upper, 1 - share.lower)
+
+
+def _bayes(value: float, base: Measured, hit: Measured, rejected: Measured) -> Measured:
+    """The share of positives among selected rows, from the shares of both classes that are selected."""
+
+    def right(share: float, hits: float, alarms: float) -> float:
+        return share * hits / max(share * hits + (1 - share) * alarms, 1e-300)
+
+    lower = right(base.lower, hit.lower, 1 - rejected.lower)
+    return Measured(value, lower, right(base.upper, hit.upper, 1 - rejected.upper) if rejected.upper < 1 else 1.0)
+
+
+def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str, Measured]:
+    """With what the target proves, and false alarms for each true one."""
+    proved = parts[target]
+    parts[target] = Measured(proved.value, max(proved.lower, level), max(proved.upper, level))
+    found = parts["precision"]
+    parts["false_alarms"] = Ratio(_per_hit(found.value), _per_hit(found.upper), _per_hit(found.lower))
+    return parts
+
+
+def _per_hit(precision: float) -> float:
+    return (1.0 - precision) / precision if precision > 0 else math.inf if precision == 0 else math.nan
+
+
+def _share(k: int, n: int) -> float:
+    return k / n if n else math.nan
+
+
+def _exact(k: int, n: int, tail: float) -> Measured:
+    low, high = (float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail))) if n else _EVERYTHING
+    return Measured(_share(k, n), low, high)
