@@ -26,7 +26,7 @@ from calibrant.rows.dask import DaskData
 from calibrant.rows.spark import SparkData
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from engines.clusters import DaskCluster, SparkCluster, kill_at_random, stop_spark, wait_for
+from rows.clusters import DaskCluster, SparkCluster, kill_at_random, stop_spark, wait_for
 
 COLUMNS = Columns("p", "y")
 EDGES = Partition.from_edges(np.arange(1, 100) / 100)

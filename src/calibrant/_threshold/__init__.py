@@ -63,7 +63,7 @@ def threshold(
     y : array-like of shape (n,)
         Labels of two classes. None beside scored data.
     scores : array-like of shape (n,), (n, 1), (n, 2), or ScoredData
-        Scores; a higher score speaks for the positive class. Or data of any size, see `calibrant.scored`.
+        Scores: the higher, the more likely is the positive class. Or data of any size, see `calibrant.scored`.
     precision, recall, npv, specificity : float, optional
         The target: one of them, or precision and npv together.
     confidence_level : float, default=0.9

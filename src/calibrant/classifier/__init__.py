@@ -65,7 +65,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on a random part of the rows.
         Pass a model that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it. So they do for an
         object without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
-        scores, such as ``itemgetter("score")`` for a column. A high score speaks for the second of the sorted classes.
+        scores, such as ``itemgetter("score")`` for a column. High scores mean the second of the sorted classes.
     calibrator : calibrator, default=None
         None is `AnchoredCalibrator()`.
     cv : None, int, splitter or list of splits, default=None

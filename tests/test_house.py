@@ -1,0 +1,69 @@
+"""Rules that hold in every file of the package: what may be imported, asked and said where."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = {path.relative_to(ROOT / "src"): ast.parse(path.read_text("utf-8")) for path in ROOT.glob("src/**/*.py")}
+OUR_ERRORS = {"CalibrantError", "InvalidTypeError", "InvalidValueError"}
+PARTITIONS = {"Bins", "FunctionPartition", "ScorePartition", "SegmentedPartition"}
+RIDDLES = (
+    "score speaks for",
+    "death costs time",
+    "Mend or remove",
+    "dropped in silence",
+    "taken at its word",
+    "got others",
+    "counts that are none",
+    r"\(condition A",
+)
+
+
+def calls(tree: ast.AST, function: str) -> list[ast.Call]:
+    """Calls of a function by its own name."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call for call in found if isinstance(call.func, ast.Name) and call.func.id == function]
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def test_no_code_decides_by_the_text_of_our_errors() -> None:
+    """They carry fields. Text is put into other text at most: never compared, searched or replaced."""
+    for path, tree in SOURCES.items():
+        handlers = (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.type and node.name)
+        for handler in (one for one in handlers if names_in(one.type) & OUR_ERRORS):
+            deciding = [
+                node
+                for node in ast.walk(handler)
+                if isinstance(node, ast.Compare)
+                or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr != "message")
+            ]
+            for node in deciding:
+                texts = [call for call in calls(node, "str") if handler.name in names_in(call)]
+                assert not texts, f"{path}, line {node.lineno}"
+
+
+def test_the_kind_of_a_partition_is_asked_within_its_package_only() -> None:
+    for path, tree in SOURCES.items():
+        if path.parts[1] != "partition":
+            asked = [call for call in calls(tree, "isinstance") if names_in(call.args[1]) & PARTITIONS]
+            assert not asked, f"{path}, line {asked[0].lineno}"
+
+
+def test_no_private_module_or_name_of_another_library_is_imported() -> None:
+    for path, tree in SOURCES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith("calibrant"):
+                parts = [*node.module.split("."), *(name.name for name in node.names)]
+                assert not [part for part in parts if re.match(r"_[a-z]", part)], f"{path}, line {node.lineno}"
+
+
+@pytest.mark.parametrize("riddle", RIDDLES)
+def test_plain_words_in_source_and_documentation(riddle) -> None:
+    pages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
+    assert [path.name for path in pages if re.search(riddle, path.read_text("utf-8"))] == []
