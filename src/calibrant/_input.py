@@ -119,24 +119,32 @@ def column_count(values: ArrayLike) -> int:
     return int(shape[1]) if isinstance(shape, tuple) and len(shape) == 2 else 1
 
 
-def as_scores(scores: ArrayLike | None, *, positive_column: Literal[0, 1] = 1, name: str = "scores") -> NDArray[Any]:
+def as_scores(
+    scores: ArrayLike | None, *, positive_column: Literal[0, 1] = 1, name: str = "scores", finite: bool = True
+) -> NDArray[Any]:
     """Return `scores` as a finite one-dimensional float64 (or float32) array.
 
     (n,) and (n, 1) are taken as they are; of the (n, 2) output of `predict_proba` the positive class's column is taken.
+    With `finite` False the caller calls `check_finite` itself, where it is not sure of it.
     """
     array = as_array(scores, name)
     if array.ndim == 2 and array.shape[1] == 2:
         array = _as_real(array, name)
         for column in (0, 1):
-            _check_finite(array[:, column], name)
+            check_finite(array[:, column], name)
         _check_probabilities(array, name)
         return array[:, positive_column]
-    return _finite(_flat(array, name, "(n,), (n, 1) or, from predict_proba, (n, 2)"), name)
+    array = _as_real(_flat(array, name, "(n,), (n, 1) or, from predict_proba, (n, 2)"), name)
+    if finite:
+        check_finite(array, name)
+    return array
 
 
 def as_numbers(values: ArrayLike, name: str) -> FloatArray:
     """Return `values` as a finite one-dimensional float64 array; two columns are no single row of numbers here."""
-    return _finite(as_column(values, name), name).astype(np.float64)
+    array = _as_real(as_column(values, name), name)
+    check_finite(array, name)
+    return array.astype(np.float64)
 
 
 def as_column(values: ArrayLike | None, name: str) -> NDArray[Any]:
@@ -153,13 +161,8 @@ def _flat(array: NDArray[Any], name: str, shapes: str) -> NDArray[Any]:
     return array
 
 
-def _finite(array: NDArray[Any], name: str) -> NDArray[Any]:
-    array = _as_real(array, name)
-    _check_finite(array, name)
-    return array
-
-
-def _check_finite(array: NDArray[Any], name: str) -> None:
+def check_finite(array: NDArray[Any], name: str) -> None:
+    """Raise for the first number that is NaN or infinite."""
     if kernels.first_nonfinite(array) >= 0:
         check_rows(~np.isfinite(array), array, name, "be finite", FIX_ROWS)
 

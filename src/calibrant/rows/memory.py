@@ -55,6 +55,8 @@ class MemoryRows(ScoredData):
         Rows that were left out because their label is missing.
     groups : Groups, optional
         The group of each row; whole groups are drawn.
+    reach : Reach, optional
+        The range of the scores, where it is known already.
     """
 
     scores: Any
@@ -68,6 +70,7 @@ class MemoryRows(ScoredData):
     threads: int = 1
     skipped: int = 0
     groups: Groups | None = None
+    reach: Reach | None = None
 
     def skipped_rows(self) -> int:
         """How many rows were left out because their label is missing."""
@@ -117,6 +120,7 @@ class MemoryRows(ScoredData):
             weights=None if self.weights is None else self.weights[index],
             segment=None if self.segment is None else self.segment[index],
             groups=None if self.groups is None else self.groups.take(index),
+            reach=None,
         )
 
     def without_groups(self) -> Self:
@@ -249,7 +253,9 @@ class MemoryRows(ScoredData):
             groups=None if self.groups is None else (self.groups.codes, self.groups.keys),
             threads=self.threads,
         )
-        return tally, self.known, Reach.of(self.scores) if partition.bins_by_segment else Reach()
+        if not partition.bins_by_segment:
+            return tally, self.known, Reach()
+        return tally, self.known, self.reach or Reach.of(self.scores)
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """These rows; with a draw, a random part of them."""

@@ -36,6 +36,11 @@ class Reach:
         return (self.low, self.high) if self.low <= self.high else None
 
     @property
+    def is_finite(self) -> bool:
+        """Whether there are rows, and no score is NaN or infinite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
     def is_probability(self) -> bool:
         """Whether all scores lie between 0 and 1."""
         return self.low >= 0.0 and self.high <= 1.0

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import replace
 
-from calibrant._input import as_frequencies, as_scores, as_weights, check_same_length, column_count
+from calibrant._input import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
 from calibrant._labels import encode_labels
 from calibrant._typing import ArrayLike
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -12,6 +12,7 @@ from calibrant.partition.segments import segment_kinds
 from calibrant.rows.base import ScoredData
 from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
+from calibrant.rows.reach import Reach
 
 
 def read_rows(
@@ -77,9 +78,12 @@ def read_rows(
         check_same_length(prepared, codes)
         fixed = MemoryRows(prepared, codes, known, repeats, weights, partition=partition, threads=threads)
         return replace(fixed, groups=together)
-    checked = as_scores(scores, positive_column=known.positive_index)
+    checked = as_scores(scores, positive_column=known.positive_index, finite=False)
+    reach = Reach.of(checked)
+    if not reach.is_finite:
+        check_finite(checked, "scores")
     check_same_length(checked, codes)
-    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads, groups=together)
+    rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads, groups=together, reach=reach)
     return (rows if segments is None else rows.in_segments(*segment_kinds(segments))).without_empty()
 
 
