@@ -147,6 +147,16 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
     return array.astype(np.float64)
 
 
+def as_whole(values: ArrayLike, name: str, rule: str) -> IntArray:
+    """Return `values` as whole numbers from 0 to 2**53, in one row; `rule` is what they must be."""
+    array = as_array(values, name)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidTypeError(name, rule, got=f"{array.dtype}, {array.shape}")
+    if array.size and (int(array.min()) < 0 or int(array.max()) > EXACT_INTEGERS):
+        raise InvalidValueError(name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}")
+    return np.array(array, dtype=np.int64)
+
+
 def as_column(values: ArrayLike | None, name: str) -> NDArray[Any]:
     """Return `values` of shape (n,) or (n, 1), of any kind, as a one-dimensional array."""
     return _flat(as_array(values, name), name, "(n,)")

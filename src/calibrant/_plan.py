@@ -42,6 +42,7 @@ _INTERVALS = tuple(name for name, method in METHODS.items() if name != "umd" and
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
 _MOST_TRIED = 4_000  # counts of positives that are tried one by one; for more, a bound is used
 _ROUNDING = 1e-10
+_CORRELATION = Number("a number from 0 to 1", 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,23 +197,12 @@ def plan(
     probability = OPEN_UNIT.check("probability", probability)
     if (group_size is None) != (icc is None):
         raise InvalidTypeError("icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc))
+    settings = (confidence_level, n_bins, interval, base_rate, split)
     if group_size is not None and icc is not None:
-        return _plan_groups(
-            _GroupQuestion(
-                confidence_level,
-                n_bins,
-                interval,
-                base_rate,
-                split,
-                probability,
-                Integer(1).check("group_size", group_size),
-                Number("a number from 0 to 1", 0.0, 1.0).check("icc", icc),
-            ),
-            epsilon,
-            n,
-        )
+        size, correlation = Integer(1).check("group_size", group_size), _CORRELATION.check("icc", icc)
+        return _plan_groups(_GroupQuestion(*settings, probability, size, correlation), epsilon, n)
     sure = base_rate is None and split in (None, "auto")
-    question = _Question(confidence_level, n_bins, interval, base_rate, split, 1.0 if sure else probability)
+    question = _Question(*settings, 1.0 if sure else probability)
     if epsilon is not None:
         return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
     n = Integer(1).check("n", n)
@@ -329,24 +319,20 @@ class _Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupQuestion:
-    confidence_level: float
-    n_bins: int
-    interval: str
-    base_rate: float | None
-    split: float | int | str | None
-    probability: float
+class _GroupQuestion(_Question):
+    """The same for rows with groups; `n` is a number of groups."""
+
     group_size: int
     icc: float
 
-    def answer(self, n_groups: int) -> Plan:
-        epsilon, smallest = self._epsilon(n_groups)
-        return Plan(n_groups * self.group_size, epsilon, int(smallest * self.group_size), **asdict(self))
+    def answer(self, n: int) -> Plan:
+        epsilon, smallest = self._of_groups(n)
+        return Plan(n * self.group_size, epsilon, int(smallest * self.group_size), **asdict(self))
 
-    def enough(self, n_groups: int, epsilon: float) -> bool:
-        return self._epsilon(n_groups)[0] <= epsilon
+    def enough(self, n: int, epsilon: float) -> bool:
+        return self._of_groups(n)[0] <= epsilon
 
-    def _epsilon(self, n_groups: int) -> tuple[float, float]:
+    def _of_groups(self, n_groups: int) -> tuple[float, float]:
         """About how large epsilon is, and how many groups the smallest bin has."""
         bins = self.n_bins
         if n_groups <= bins:
@@ -425,7 +411,7 @@ def _bernstein_bound(log_term: float, rate: float) -> float:
     return min(1.0, radius(rate) * (1.0 + _ROUNDING))
 
 
-def _smallest(question: "_Question | _GroupQuestion", epsilon: float) -> int:
+def _smallest(question: _Question, epsilon: float) -> int:
     """Rows or groups that give at most the target although one fewer does not, by doubling and bisection."""
     low = max(1, question.n_bins)
     if question.enough(low, epsilon):

@@ -7,14 +7,15 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._hash import mixed
-from calibrant._input import as_array
+from calibrant._input import as_whole
 from calibrant._params import Integer, check_state
 from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 
 N_BLOCKS = 48
 _COLUMNS = ("region", "rows", "positives", "size", "block", "number")
 _LARGEST_CODE = 2**62
+_WHOLE = "be a list of whole numbers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,9 +152,9 @@ class GroupCounts:
         """Read back what `to_dict` wrote."""
         check_state(state, (*_COLUMNS, "n_groups"))
         region, rows, positives, block, number = (
-            _whole(state[name], name) for name in ("region", "rows", "positives", "block", "number")
+            as_whole(state[name], name, _WHOLE) for name in ("region", "rows", "positives", "block", "number")
         )
-        size = None if state["size"] is None else _whole(state["size"], "size")
+        size = None if state["size"] is None else as_whole(state["size"], "size", _WHOLE)
         columns = (region, rows, positives, block, number, region if size is None else size)
         if len({column.size for column in columns}) > 1:
             raise InvalidValueError("groups", "have one entry per combination in every column", got="different lengths")
@@ -204,12 +205,3 @@ def _added_up(columns: list[IntArray], number: IntArray) -> tuple[list[IntArray]
     new = np.any([np.diff(column, prepend=-1) != 0 for column in ordered], axis=0)
     starts = np.flatnonzero(new)
     return [column[starts] for column in ordered], np.add.reduceat(number[order], starts)
-
-
-def _whole(values: Any, name: str) -> IntArray:
-    array = as_array(values, name)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidTypeError(name, "be a list of whole numbers", got=f"{array.dtype}, {array.shape}")
-    if array.size and (int(array.min()) < 0 or int(array.max()) > 2**53):
-        raise InvalidValueError(name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}")
-    return array.astype(np.int64)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._exact import ExactSums
-from calibrant._input import as_array, as_weights, check_same_length
+from calibrant._input import as_weights, as_whole, check_same_length
 from calibrant._optional import pandas
 from calibrant._params import Integer, Number, check_state
 from calibrant._state import check_schema
@@ -23,7 +23,7 @@ from calibrant.partition.base import check_partition
 
 _SCHEMA = "calibrant.tally/1"
 _SUMS = ("w", "w2", "wy", "w2y")
-_MOST_ROWS = 2**53  # of a region: doubles cannot hold all larger counts
+_COUNTS = "be one whole number per region"
 _MOST_ROWS_IN_ALL = 2**62
 
 
@@ -141,7 +141,7 @@ class Tally:
 
     def __post_init__(self) -> None:
         for name in ("counts", "positives"):
-            array = _as_counts(getattr(self, name), name)
+            array = as_whole(getattr(self, name), name, _COUNTS)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         rows, hits = self.counts, self.positives
@@ -167,7 +167,9 @@ class Tally:
         if partition is not None:
             check_partition(partition)
         fingerprint = None if partition is None else partition.fingerprint
-        tally = cls(_as_counts(counts, "counts"), _as_counts(positives, "positives"), partition=fingerprint)
+        tally = cls(
+            as_whole(counts, "counts", _COUNTS), as_whole(positives, "positives", _COUNTS), partition=fingerprint
+        )
         if partition is not None and partition.n_regions != tally.n_regions:
             rule = f"have one entry per region, {partition.n_regions}"
             raise InvalidValueError("counts", rule, got=str(tally.n_regions))
@@ -350,12 +352,3 @@ def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
         raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
     rule = Number("a finite number >= 0, or None where no row was seen", 0.0)
     return np.array([absent if value is None else rule.check(f"{name} weight", value) for value in values], dtype=float)
-
-
-def _as_counts(values: ArrayLike, name: str) -> IntArray:
-    array = as_array(values, name)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidTypeError(name, "be one whole number per region", got=f"{array.dtype}, {array.shape}")
-    if array.size and (int(array.min()) < 0 or int(array.max()) > _MOST_ROWS):
-        raise InvalidValueError(name, "lie between 0 and 2**53", got=f"{array.min()} to {array.max()}")
-    return np.array(array, dtype=np.int64)

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from calibrant._text import Setting
 from calibrant.cli._errors import RefusedError
+from calibrant.cli._words import in_options
 
 if TYPE_CHECKING:
     from calibrant.rows import ScoredData
@@ -40,16 +42,6 @@ METHODS = tuple(_METHODS)
 _IN_SEGMENTS = ("anchored", "binning", "uniform")
 _GROUPED = (*_IN_SEGMENTS, "scaling-binning")
 _WEIGHTED = ("binning", "uniform")
-_OPTIONS = {
-    "bins": "--bins",
-    "interval": "--interval",
-    "split": "--split",
-    "value": "--value",
-    "max_group_size": "--max-group-size",
-    "group_target": "--group-target",
-    "score_range": "--range",
-    "min_rows": "--min-rows",
-}
 _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "random_state"}  # others have one name
 
 
@@ -83,8 +75,9 @@ class Settings:
     def check(self, segment: str | None = None, group: str | None = None) -> None:
         """Refuse options that the method does not have, rather than ignore them."""
         default, takes = Settings(), _METHODS[self.method].takes
-        for name, option in sorted(_OPTIONS.items()):
-            if name not in takes and getattr(self, name) != getattr(default, name):
+        for name in sorted({name for method in _METHODS.values() for name in method.takes} - {*takes}):
+            if getattr(self, name) != getattr(default, name):
+                option = in_options(Setting(_PARAMETERS.get(name, name)))
                 raise RefusedError(option, f"be left out with --method {self.method}, which has no such option")
         by_label = "--prior" if self.sampling_rates is None else "--sampling-rates"
         uses = (

@@ -4,19 +4,18 @@ from typing import Any
 
 import click
 
+from calibrant._sql.dialects import DIALECTS
 from calibrant.cli import _options as option
 from calibrant.cli._model import read_model, role_of, settings_of
 from calibrant.cli._output import print_json, print_verbatim, remark
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
 
-DIALECTS = ("postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite")
-
 
 @option.command("The model as SQL, ONNX or Python.")
 @option.model
 @click.option("--to", "target", type=click.Choice(("sql", "python", "onnx")), required=True, help="What to write.")
-@click.option("--dialect", type=click.Choice(DIALECTS), help="SQL: the dialect.")
+@click.option("--dialect", type=click.Choice(list(DIALECTS)), help="SQL: the dialect.")
 @click.option("--table", metavar="NAME", help="SQL: write a whole SELECT from this table. Default: expressions only.")
 @option.model_score
 @option.model_segment

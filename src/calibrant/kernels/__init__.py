@@ -60,9 +60,14 @@ def _numba_installed() -> bool:
     return find_spec("numba") is not None
 
 
+def uses_numba(size: int, least: int, implementation: Implementation) -> bool:
+    """Whether compiled loops should be used: as forced, or where numba is installed and there is enough to do."""
+    return implementation == "numba" if implementation is not None else size >= least and _numba_installed()
+
+
 def _compiled(rows: int, implementation: Implementation) -> Any:
     """The module of compiled kernels where it should be used, or None."""
-    if implementation == "numpy" or (implementation is None and (rows < NUMBA_ROWS or not _numba_installed())):
+    if not uses_numba(rows, NUMBA_ROWS, implementation):
         return None
     from calibrant.kernels import _numba
 

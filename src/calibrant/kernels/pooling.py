@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
-from calibrant.kernels import Implementation, _numba_installed
+from calibrant.kernels import Implementation, uses_numba
 
 __all__ = ["multiprobabilities"]
 
@@ -123,10 +123,7 @@ def multiprobabilities(
     >>> p0.round(3).tolist(), p1.round(3).tolist()
     ([0.0, 0.333, 0.333, 0.4, 0.4, 0.5], [0.5, 0.6, 0.6, 0.667, 0.667, 1.0])
     """
-    compiled = implementation == "numba" or (
-        implementation is None and counts.shape[0] >= NUMBA_SCORES and _numba_installed()
-    )
-    compiled = compiled and int(counts.sum()) < _EXACT_ROWS
+    compiled = uses_numba(counts.shape[0], NUMBA_SCORES, implementation) and int(counts.sum()) < _EXACT_ROWS
     rise, run = _slopes(counts, positives, compiled)
     fall, span = _slopes(counts[::-1], (counts - positives)[::-1], compiled)
     # run - rise is exact, so that a small p0 is as accurate as a small p1

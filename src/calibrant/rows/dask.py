@@ -81,7 +81,8 @@ def _tables(frame: Any, job: bytes) -> list[Any]:
     delayed = _needed("dask").delayed
     leaves = _leaves(frame, job)
     buckets = min(len(leaves), _MOST_GROUPS)
-    split, (_, add), table = delayed(_splitting(), nout=buckets), map(delayed, _tasks()), delayed(_tabling())
+    _, add, split, table = _tasks()
+    add, split, table = delayed(add), delayed(split, nout=buckets), delayed(table)
     parts = [split(leaf, buckets) for leaf in leaves]
     return [table(add([part[bucket] for part in parts])) for bucket in range(buckets)]
 
@@ -152,7 +153,7 @@ def _equip(client: Any) -> None:
 # functions, which travel by value, and what they do comes as bytes.
 
 
-def _tasks() -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _tasks() -> tuple[Callable[..., Any], ...]:
     def fold(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
         import pickle
 
@@ -175,23 +176,14 @@ def _tasks() -> tuple[Callable[..., Any], Callable[..., Any]]:
             rows, total = rows + more_rows, total + more
         return rows, total
 
-    return fold, add
-
-
-def _splitting() -> Callable[..., Any]:
     def split(counted: tuple[int, Any], buckets: int) -> list[tuple[int, Any]]:
         rows, groups = counted
         return [(0 if bucket else rows, part) for bucket, part in enumerate(groups.split(buckets))]
 
-    return split
-
-
-def _tabling() -> Callable[..., Any]:
     def table(counted: tuple[int, Any]) -> tuple[int, Any]:
-        rows, groups = counted
-        return rows, groups.table()
+        return counted[0], counted[1].table()
 
-    return table
+    return fold, add, split, table
 
 
 def _adding() -> Callable[..., Any]:

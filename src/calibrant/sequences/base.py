@@ -2,8 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,18 +13,9 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.intervals.base import around
+from calibrant.kernels import Implementation
 
-Implementation: TypeAlias = Literal["numpy", "numba"] | None
-"""None chooses; the others force one, for tests and benchmarks."""
-
-_COMPILED_FROM = 300_000  # labels from which loading numba, once compiled, is repaid
-
-
-def worth_compiling(n_labels: int, implementation: Implementation) -> bool:
-    """Return whether the compiled loops should be used: where numba is installed and the labels are many."""
-    if implementation is not None:
-        return implementation == "numba"
-    return n_labels >= _COMPILED_FROM and find_spec("numba") is not None
+NUMBA_LABELS = 300_000  # from which on loading numba, once compiled, is repaid
 
 
 class Sequence(ABC):

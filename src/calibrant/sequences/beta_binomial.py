@@ -6,7 +6,8 @@ from scipy import special
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.intervals import Interval
 from calibrant.intervals._binomial import both_limits, solve_deviance, stirling_error
-from calibrant.sequences.base import CountSequence, Implementation, worth_compiling
+from calibrant.kernels import Implementation, uses_numba
+from calibrant.sequences.base import NUMBA_LABELS, CountSequence
 
 _SERIES_FROM = 32.0
 
@@ -51,7 +52,7 @@ class BetaBinomial(CountSequence):
     @classmethod
     def path(cls, labels: CodeArray, alpha: float, *, implementation: Implementation = None) -> Interval:
         """Return the limits after each label of a single stream."""
-        if not worth_compiling(labels.size, implementation):
+        if not uses_numba(labels.size, NUMBA_LABELS, implementation):
             return super().path(labels, alpha)
         from calibrant.sequences import _compiled
 

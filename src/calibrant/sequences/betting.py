@@ -12,7 +12,8 @@ from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
-from calibrant.sequences.base import Implementation, Sequence, worth_compiling
+from calibrant.kernels import Implementation, uses_numba
+from calibrant.sequences.base import NUMBA_LABELS, Sequence
 
 _GRID_SIZE = 1000
 _LARGEST_BET = 0.5  # share of the capital at risk in one bet
@@ -56,7 +57,7 @@ class Gamblers:
         """Bet on the labels one by one; return the limits after each."""
         bets = self._bets(labels, log_threshold)
         threshold = float(np.exp(log_threshold))
-        if worth_compiling(labels.size, implementation):
+        if uses_numba(labels.size, NUMBA_LABELS, implementation):
             return self._take_compiled(labels, bets, threshold)
         lower, upper = np.empty((2, labels.size))
         for start in range(0, labels.size, _BLOCK):
