@@ -87,6 +87,16 @@ def test_a_calibrator_without_intervals_cannot_decide():
         decide(BinningCalibrator(), [0.5], cost_false_alarm=1, cost_miss=1)
 
 
+def test_decisions_by_a_guarantee_with_a_caveat_say_that_nothing_is_proved():
+    scores = np.tile(MIDDLES, 20)
+    calibrator = BinningCalibrator(2, strategy="uniform")
+    unbounded = calibrator.fit(scores, scores > 0.5, importance_weight=np.linspace(0.5, 1.0, scores.size))
+    found = decide(unbounded, MIDDLES, cost_false_alarm=1, cost_miss=3)
+    assert found.sentence().startswith("Nothing is proved: weight_bound was not given")
+    assert decide(CALIBRATOR, MIDDLES, cost_false_alarm=1, cost_miss=3).sentence().startswith("With 90% confidence")
+    assert "Assumed: what the calibrator's guarantee assumes" in found.sentence()
+
+
 FAMILY_HISTORY = np.repeat([1.0, 0.0, 1.0, 0.0], [24, 81, 91, 554])
 CANCER = np.repeat([1, 0], [105, 645])
 

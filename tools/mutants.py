@@ -7,7 +7,8 @@ was, and a survivor can be tried again after a test was written.
 
 First the tests run without any change, and each function of the package that a test enters is noted. A mutant meets the
 tests that enter its function, the quickest first; then the doctests of its module; then all other tests that belong to
-it. So most mutants die within a second or two, and no test is left out for one that survives.
+it. Slow tests run only where a mutant has survived all others. So most mutants die within a second or two, and no test
+is left out for one that survives.
 
 The sample is the same for a seed as long as the lines are: a change elsewhere draws no other mutants.
 
@@ -32,10 +33,12 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import TypeAlias
 
 import pytest
 
@@ -48,7 +51,9 @@ RESULTS = ROOT / "build" / "mutants.json"
 REACH = ROOT / "build" / "reach.json"
 LONGEST = 600  # seconds; a mutant that takes longer is killed, as it probably never ends
 _PATIENCE = 10  # times as long as without a change, and a minute: for a machine that has other work
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "-m", "not service"]
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
+QUICK, OTHERS = "not slow and not broad and not service", "(slow or broad) and not service"
+Reached: TypeAlias = dict[str, tuple[float, list[str]]]  # by test: seconds, and the functions that it enters
 _SOURCES = f"{PACKAGE}{os.sep}"
 NO_TESTS = 5  # what pytest returns where no test was chosen
 ENOUGH = 0.95  # the share that must be killed
@@ -502,24 +507,24 @@ def _place(file: str, line: int) -> str:
     return f"{file.removesuffix('.py')}:{line}"
 
 
-def fails(tests: list[str], reach: dict[str, tuple[float, list[str]]], mutant: Mutant) -> bool:
+def fails(tests: list[str], mutant: Mutant) -> bool:
     """Whether a test fails.
 
     The doctests run by themselves, as importing a module by its path hides a function of the same name.
     """
-    known = {name: value for name, value in reach.items() if any(_within(name, test) for test in tests)}
-    quickest = sorted(known, key=lambda name: known[name][0])
-    near = [name for name in quickest if mutant.function in known[name][1]]
-    far = [name for name in quickest if name not in set(near)]
+    quick = reached(tests, QUICK)
     return (
-        _fail(near, sum(known[name][0] for name in near), mutant)
+        _one_fails(quick, mutant, near=True)
         or _fail([f"src/calibrant/{mutant.module}.py"], LONGEST / _PATIENCE, mutant)
-        or _fail(far, sum(known[name][0] for name in far), mutant)
+        or _one_fails(quick, mutant, near=False)
+        or any(_one_fails(reached(tests, OTHERS), mutant, near=near) for near in (True, False))
     )
 
 
-def _within(name: str, test: str) -> bool:
-    return name.startswith((f"{test}::", f"{test}/"))
+def _one_fails(known: Reached, mutant: Mutant, *, near: bool) -> bool:
+    """Whether one of the tests fails that enter the function of a mutant, or of those that do not."""
+    chosen = [name for name in known if (mutant.function in known[name][1]) == near]
+    return _fail(sorted(chosen, key=lambda name: known[name][0]), sum(known[name][0] for name in chosen), mutant)
 
 
 def _fail(tests: list[str], seconds: float, mutant: Mutant) -> bool:
@@ -563,25 +568,31 @@ def _lists(sets: dict[str, set[str]]) -> dict[str, list[str]]:
     return {name: sorted(entries) for name, entries in sets.items()}
 
 
-def reached(files: list[str], start: float) -> dict[str, tuple[float, list[str]]]:
-    """Seconds and functions of every test of these files; kept until the package or the file changes."""
-    kept = json.loads(REACH.read_text()) if REACH.exists() else {}
+@cache
+def _state() -> str:
+    """A fingerprint of the package and of what all tests use."""
     helpers = [path for path in sorted((ROOT / "tests").rglob("*.py")) if not path.name.startswith("test_")]
-    state = sha256(b"".join(path.read_bytes() for path in [*sorted(PACKAGE.rglob("*.py")), *helpers])).hexdigest()
-    found: dict[str, tuple[float, list[str]]] = {}
-    for file in files:
-        name = sha256(f"{state} {file} {(ROOT / file).read_text(encoding='utf-8')}".encode()).hexdigest()
+    files = [*sorted(PACKAGE.rglob("*.py")), *helpers]
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def reached(tests: list[str], marks: str) -> Reached:
+    """Seconds and functions of every test with these marks; kept until the package or the file of the test changes."""
+    kept = json.loads(REACH.read_text()) if REACH.exists() else {}
+    found: Reached = {}
+    for file in test_files(tests):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        name = sha256(f"{_state()} {marks} {file} {text}".encode()).hexdigest()
         if name not in kept:
             with TemporaryDirectory() as folder:
                 result = Path(folder) / "reach.json"
-                if _in_child([file], [Reach()], LONGEST, result=result) != 0:
+                if _in_child(["-m", marks, file], [Reach()], LONGEST, result=result) != 0:
                     sys.exit(f"a test fails without any change: {file}")
                 ((seconds, entered),) = json.loads(result.read_text())
             kept[name] = {test: (seconds[test], entered[test]) for test in seconds}
             REACH.parent.mkdir(exist_ok=True)
             REACH.write_text(json.dumps(kept))
         found |= kept[name]
-        print(f"{time.monotonic() - start:6.0f} s  the tests pass without any change: {file}", flush=True)
     return found
 
 
@@ -623,12 +634,11 @@ def main() -> int:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     drawn = sample(arguments.count, arguments.seed, arguments.only)
     start = time.monotonic()
-    reach = reached(sorted({file for _, tests in drawn for file in test_files(tests)}), start)
 
     def tried(pair: tuple[Mutant, list[str]]) -> bool:
         mutant, tests = pair
         if mutant.key not in known or (arguments.again and known[mutant.key]):
-            known[mutant.key] = not fails(tests, reach, mutant)
+            known[mutant.key] = not fails(tests, mutant)
             RESULTS.parent.mkdir(exist_ok=True)
             RESULTS.write_text(json.dumps(known))
         done = f"{time.monotonic() - start:6.0f} s"

@@ -46,6 +46,8 @@ class Decisions:
         All limits hold at once with this probability.
     cost_false_alarm, cost_miss : float
         The costs.
+    caveat : str or None
+        Why nothing is proved, where the calibrator's guarantee has a caveat.
     """
 
     action: NDArray[np.str_]
@@ -58,6 +60,7 @@ class Decisions:
     confidence_level: float
     cost_false_alarm: float
     cost_miss: float
+    caveat: str | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -68,8 +71,10 @@ class Decisions:
         """What was decided, and what it costs."""
         counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
         return (
-            f"With {percent(self.confidence_level)} confidence for all regions at once, of {self.action.size:,} rows: "
-            f"{counts}. The expected cost per row is {nearest(self.cost)} ({limits(self.cost_lower, self.cost_upper)})."
+            f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once, of "
+            f"{self.action.size:,} rows: {counts}. The expected cost per row is {nearest(self.cost)} "
+            f"({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
+            "these rows are drawn like those it is about."
         )
 
     __str__ = sentence
@@ -148,7 +153,12 @@ def decide(
     action, costs = weighed(predicted, lower, upper, false_alarm, miss)
     cost, least, most = costs.mean(axis=1).tolist() if costs.size else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
-    return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss)
+    return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
+
+
+def unproved(caveat: str | None) -> str:
+    """What stands before numbers that rest on a guarantee with a caveat."""
+    return "" if caveat is None else f"Nothing is proved: {caveat}. "
 
 
 def check_cost(name: str, cost: Any) -> float:

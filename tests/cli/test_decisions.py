@@ -98,3 +98,17 @@ def test_decide_refuses_costs_and_models_that_prove_nothing(calibrant: Any) -> N
     assert "the model must have proved rates" in answer.err
     answer = calibrant("decide", "platt.json", "rows.parquet", "--cost-false-alarm", "0", "--cost-miss", "3")
     assert "--cost-false-alarm must be a number > 0; got 0.0" in answer.err
+
+
+def test_decide_refuses_scores_of_another_scale_and_counts_rows_that_it_does_not_take(
+    rows: dict[str, np.ndarray], folder: Path, calibrant: Any
+) -> None:
+    calibrant("fit", "rows.parquet", *COLUMNS, "-o", "m.json", "--method", "binning")
+    pq.write_table(pa.table({"p": [*(100 * rows["p"][:20]), None]}), folder / "percent.parquet")
+    arguments = ("decide", "m.json", "percent.parquet", "--cost-false-alarm", "1", "--cost-miss", "3")
+    answer = calibrant(*arguments)
+    assert answer.code == 2
+    assert "as the model was fitted on scores from" in answer.err
+    found = calibrant(*arguments, "--allow-out-of-range", "--json").json
+    assert (found["rows"], found["refused"], found["proved"]) == (20, 1, True)
+    assert "1 row without a decision" in calibrant(*arguments, "--allow-out-of-range").out.replace("\n", " ")

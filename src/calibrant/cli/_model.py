@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from calibrant._numbers import rows
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
 
@@ -55,6 +56,20 @@ def check_classes(model: "Model", classes: "Classes") -> None:
     if _name(positive) != _name(classes.positive):
         rule = f"have the same positive class: it gives the probability of {positive!r}"
         raise RefusedError("--model", rule, got=repr(classes.positive), advice="choose with --pos-label")
+
+
+def check_scale(calibrator: Any, data: Any) -> None:
+    """Refuse scores of another scale than those that the model was fitted on."""
+    from calibrant.rows.reach import Reach, familiar_limits
+
+    if beyond := calibrator.count_out_of_range(data):
+        low, high = (f"{limit:.4g}" for limit in familiar_limits(calibrator.score_range_seen_))
+        raise RefusedError(
+            "the scores",
+            f"lie between {low} and {high}, as the model was fitted on scores {Reach(*calibrator.score_range_seen_)}",
+            got=f"{rows(beyond)} beyond",
+            advice="give scores of the same model and scale, or --allow-out-of-range",
+        )
 
 
 def _name(label: object) -> str:

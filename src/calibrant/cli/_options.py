@@ -95,6 +95,9 @@ split = click.option("--split", type=share, metavar="SHARE", help="Fraction or n
 min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="With --segment: segments with fewer rows "
                         "share the bins of one, \"other\"; none: every segment has its own. Default: auto, at least "
                         "300.")  # fmt: skip
+allow_out_of_range = click.option(
+    "--allow-out-of-range", is_flag=True, help="Take scores far beyond those that the model was fitted on."
+)
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),

@@ -11,7 +11,7 @@ from calibrant._optional import pc
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, files
-from calibrant.cli._model import read_model, role_of, text_types
+from calibrant.cli._model import check_scale, read_model, role_of, text_types
 from calibrant.cli._output import print_json, remark
 from calibrant.cli._target import check_target, kind_of
 
@@ -30,7 +30,7 @@ _COLUMNS = ("calibrated", "lower", "upper", "set")
 @option.model_score
 @option.model_segment
 @option.coverage
-@click.option("--allow-out-of-range", is_flag=True, help="Take scores far beyond those that the model was fitted on.")
+@option.allow_out_of_range
 @click.option("--escape-formulas", is_flag=True, help="Put ' before text that a spreadsheet would run as a formula.")
 @click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns.")
 @option.overwrite
@@ -70,7 +70,7 @@ def command(**options: Any) -> None:
         as_text = source.format() == "csv" == kind
         scored = source.scored(columns, types=types, with_rows=False, as_text=as_text)
         if not options["allow_out_of_range"]:
-            _check_scale(model.calibrator, scored)
+            check_scale(model.calibrator, scored)
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen = _Seen(prefix)
         mark = "\t" if ".tsv" in os.path.basename(output) else getattr(scored, "delimiter", ",")
@@ -113,20 +113,6 @@ class _Seen:
                 if lower in batch.schema.names:
                     nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
                     self.unknown += int(pc.sum(nothing).as_py() or 0)
-
-
-def _check_scale(calibrator: Any, data: Any) -> None:
-    """Refuse scores of another scale than those that the model was fitted on."""
-    from calibrant.rows.reach import Reach, familiar_limits
-
-    if beyond := calibrator.count_out_of_range(data):
-        low, high = (f"{limit:.4g}" for limit in familiar_limits(calibrator.score_range_seen_))
-        raise RefusedError(
-            "the scores",
-            f"lie between {low} and {high}, as the model was fitted on scores {Reach(*calibrator.score_range_seen_)}",
-            got=f"{rows(beyond)} beyond",
-            advice="give scores of the same model and scale, or --allow-out-of-range",
-        )
 
 
 def _on_unknown(n_rows: int, guarantee: Any) -> str:

@@ -6,12 +6,14 @@ from typing import Any
 import click
 
 from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
-from calibrant.cli._model import read_model, role_of, text_types
+from calibrant.cli._model import check_scale, read_model, role_of, text_types
 from calibrant.cli._output import note, paragraph, print_json, say, shortened, table
 from calibrant.cli._target import check_target, kind_of
+from calibrant.cli._words import in_options
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 _REGION = "calibrant region"
@@ -24,6 +26,7 @@ _REGION = "calibrant region"
 @click.option("--cost-miss", type=float, required=True, metavar="COST", help="Cost of not acting on a positive.")
 @option.model_score
 @option.model_segment
+@option.allow_out_of_range
 @option.output("Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow.")
 @option.overwrite
 @option.reading
@@ -41,7 +44,7 @@ def command(**options: Any) -> None:
     """
     import numpy as np
 
-    from calibrant._decide import ACT, DO_NOT, UNKNOWN, break_even, check_cost, weighed
+    from calibrant._decide import ACT, DO_NOT, UNKNOWN, break_even, check_cost, unproved, weighed
     from calibrant.guarantee import Guarantee
     from calibrant.rows.added_columns import LookUp
 
@@ -62,11 +65,13 @@ def command(**options: Any) -> None:
         columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
         types = text_types(model, segment=columns["segment"])
         data = source.scored(columns, types=types)
+        if not options["allow_out_of_range"]:
+            check_scale(calibrator, data)
         added: dict[str, Any] = dict(zip(_COLUMNS, (tuple(action.tolist()), *rates[1:]), strict=True))
         bins = calibrator.partition_.as_bins()
         places: dict[str, Any] = {_REGION: np.arange(action.size)}
         reader = data.apply(LookUp(calibrator._columns_in(data), bins, {**added, **places}))
-        counts = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
+        counts, refused = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
     known = int(counts.sum())
     shares: list[Any] = (of_region @ counts / known).tolist() if known else [None] * 3
     even, tallied = break_even(*costs), {name: int(counts[action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
@@ -78,8 +83,9 @@ def command(**options: Any) -> None:
             )
         ]
         cost = dict(zip(("cost", "cost_lower", "cost_upper"), shares, strict=True))
-        found = {"break_even": even, "rows": known, "actions": tallied, **cost, "regions": regions}
-        found |= {"confidence_level": guarantee.confidence_level, "output": options["output"]}
+        found = {"break_even": even, "rows": known, "refused": refused, "actions": tallied, **cost, "regions": regions}
+        found |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
+        found |= {"output": options["output"]}
         print_json({"command": "decide", **found, "model": model.fingerprint})
         return
     said = ", ".join(f"{name}: {count:,}" for name, count in tallied.items())
@@ -97,19 +103,24 @@ def command(**options: Any) -> None:
         )
     ]
     table(("region", "rows", "true rate lies in", "action"), shortened(list(cells)))
+    if refused:
+        note(f"{rows(refused)} without a decision: the model does not take the score or segment")
+    if guarantee.caveat is not None:
+        note(unproved(render(guarantee.caveat, in_options)).strip())
     note(f"all regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row")
+    note("assumed: what the model's promise assumes, and that these rows are drawn like those it is about")
     if options["output"] is not None:
         say(f"\nRows: {options['output']}")
 
 
-def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> Any:
-    """Write the rows where they are asked for, and count them by region."""
+def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> tuple[Any, int]:
+    """Write the rows where they are asked for; count them by region, and those that are in none."""
     import numpy as np
 
     from calibrant._file import draft_of
     from calibrant.cli._writer import opened
 
-    output, counts = options["output"], np.zeros(n_regions, dtype=np.int64)
+    output, counts, refused = options["output"], np.zeros(n_regions, dtype=np.int64), 0
     with ExitStack() as stack:
         write = None
         if output is not None:
@@ -118,7 +129,8 @@ def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> 
             schema = reader.schema.remove(reader.schema.get_field_index(_REGION))
             write = stack.enter_context(opened(place, schema, kind, packing, "\t" if ".tsv" in output else mark))
         for batch in reader:
+            refused += batch.column(_REGION).null_count
             counts += np.bincount(batch.column(_REGION).drop_null().to_numpy(), minlength=n_regions)
             if write is not None:
                 write(batch.drop_columns([_REGION]))
-    return counts
+    return counts, refused
