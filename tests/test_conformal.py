@@ -167,6 +167,18 @@ def test_rows_predicted_one_by_one_are_covered(with_keys):
             assert stats.binomtest(int(held[:, column].sum()), rows, 0.9).pvalue > LEVEL
 
 
+@pytest.mark.parametrize("seed", [0, 25])
+def test_the_first_row_of_many_fits_with_one_seed_is_covered(seed):
+    # numbers that depend on the seed alone would be the same in every fit: with the seed 25, 25 of 60 rows were covered
+    rng, fits = np.random.default_rng(5), 300
+    held = 0
+    for _ in range(fits):
+        y = rng.integers(0, 2, size=30)
+        sets = ConformalSets(randomized=True, random_state=seed, classes=(0, 1)).fit(np.full(29, 0.5), y[:29])
+        held += sets.predict_set([0.5], coverage=0.9)[0, y[29]]
+    assert stats.binomtest(int(held), fits, 0.9).pvalue > LEVEL
+
+
 def test_copies_of_a_model_draw_numbers_of_their_own():
     sets = ConformalSets(randomized=True, random_state=3).fit(np.full(100, 0.5), np.arange(100) % 2)
     again = [pickle.loads(pickle.dumps(sets)), copy.deepcopy(sets), ConformalSets.from_dict(sets.to_dict())]

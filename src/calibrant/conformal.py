@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._frames import FrameOutput
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomState, Rules, as_generator
+from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomState, Rules, generator_of
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
@@ -112,8 +112,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         Both labels, needed where the data may have only one of them. A label that was never seen is in every set.
     random_state : int, Generator, RandomState or None, default=0
         Where `randomized`, the seed of the random numbers. Without `keys`, they come from one generator that starts at
-        `fit` and moves on with every call, so that rows predicted one by one get different numbers; a model that was
-        loaded, copied or unpickled starts from a fresh seed. With `keys`, it must be an int.
+        `fit`, from the seed and the rows, and moves on with every call, so that rows predicted one by one get different
+        numbers; a model that was loaded, copied or unpickled starts from a fresh seed. With `keys`, it must be an int.
 
     Attributes
     ----------
@@ -191,7 +191,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
-        generator = as_generator(self.random_state) if self.randomized else None
+        generator = generator_of(self.random_state, rows.scores, rows.codes) if self.randomized else None
         self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False), generator)
         return self
 

@@ -268,7 +268,8 @@ def _scope(guarantee: "Guarantee") -> str:
     if statement.population is Population.STREAM:
         return (
             f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for every distribution "
-            "of the data, if all rows come from one population."
+            "of the data, if all rows come from one population and rows of a region are labelled as they come or at "
+            "random."
         )
     if statement.population is Population.LABEL_SHIFT:
         scores = "scores and segments" if statement.n_segments else "scores"

@@ -153,7 +153,7 @@ def check_ids(keys: Iterable[Keys], column: str) -> None:
             "id",
             "be different in every row, because rows with equal ids are drawn together",
             got="an id that several rows share",
-            advice="name a column that is unique per row, or keep one row per customer",
+            advice="name a column that is unique per row; rows of one customer, say, belong together: use groups",
             column=column,
         )
 
