@@ -1,0 +1,177 @@
+"""Every calibrator and other estimator that is checked, and what each is able to do."""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from sklearn.linear_model import LogisticRegression
+
+from calibrant import (
+    AnchoredCalibrator,
+    BetaCalibrator,
+    BinningCalibrator,
+    CalibratedClassifier,
+    ClassWiseCalibrator,
+    ConformalSets,
+    IsotonicCalibrator,
+    LabelShiftCalibrator,
+    MonotoneBand,
+    OnlineCalibrator,
+    Partition,
+    PlattCalibrator,
+    ScalingBinningCalibrator,
+    ShiftCalibrator,
+    TemperatureCalibrator,
+    TopLabelCalibrator,
+    VennAbersCalibrator,
+    VennBinningCalibrator,
+)
+from calibrant.calibrators import CrossVennAbersCalibrator
+from calibrant.intervals import METHODS
+from calibrant.ratios import KLIEP, ULSIF, DensityRatio, LogisticRatio, RuLSIF
+from calibrant.sequences import SEQUENCES
+
+CALIBRATORS: dict[str, Any] = {
+    "default": BinningCalibrator(),
+    "ten-bins": BinningCalibrator(n_bins=10),
+    "ten-bins-own": BinningCalibrator(n_bins=10, split=None),
+    "monotone": BinningCalibrator(n_bins=10, split=None, value="monotone"),
+    "one-bin": BinningCalibrator(n_bins=1),
+    "uniform": BinningCalibrator(n_bins=8, strategy="uniform"),
+    "uniform-range": BinningCalibrator(n_bins=5, strategy="uniform", score_range=(-1.0, 2.0)),
+    "split": BinningCalibrator(n_bins=5, split=0.2, random_state=0),
+    "split-rows": BinningCalibrator(n_bins=5, split=50, random_state=0),
+    "midpoint": BinningCalibrator(n_bins=6, value="midpoint"),
+    "partition": BinningCalibrator(partition=Partition.from_edges([0.2, 0.5, 0.9])),
+    **{
+        name: BinningCalibrator(n_bins=6, interval=name, split=None, value="mean")
+        for name in METHODS
+        if name != "clopper-pearson"
+    },
+    "anchored": AnchoredCalibrator(),
+    "anchored-isotonic": AnchoredCalibrator("isotonic", n_bins=4, split=0.2, random_state=0),
+    "anchored-temperature": AnchoredCalibrator(TemperatureCalibrator(), partition=Partition.from_edges([0.3, 0.7])),
+    "platt": PlattCalibrator(),
+    "platt-unsmoothed": PlattCalibrator(smoothing=False),
+    "temperature": TemperatureCalibrator(),
+    "temperature-logit": TemperatureCalibrator(scale="logit"),
+    **{f"beta-{name}": BetaCalibrator(parameters=name) for name in ("abm", "ab", "am")},
+    "isotonic": IsotonicCalibrator(),
+    "venn-abers": VennAbersCalibrator(),
+    "venn-abers-brier": VennAbersCalibrator(loss="brier"),
+    "venn-binning": VennBinningCalibrator(n_bins=6),
+    "venn-binning-own": VennBinningCalibrator(n_bins=6, split=None),
+    "venn-binning-brier": VennBinningCalibrator(n_bins=5, strategy="uniform", loss="brier"),
+    "venn-binning-split": VennBinningCalibrator(n_bins=4, split=0.2, random_state=0),
+    "scaling-binning": ScalingBinningCalibrator(random_state=0),
+    "scaling-binning-isotonic": ScalingBinningCalibrator(IsotonicCalibrator(), n_bins=4, split=100, random_state=0),
+    "scaling-binning-beta": ScalingBinningCalibrator(BetaCalibrator(), strategy="uniform", random_state=0),
+    **{f"online-{name}": OnlineCalibrator(Partition.from_edges([0.2, 0.7]), sequence=name) for name in SEQUENCES},
+    "online-running": OnlineCalibrator(Partition.from_edges([0.5]), running=True, value="midpoint"),
+    "online-warmup": OnlineCalibrator(n_bins=3, warmup=60),
+    "label-shift": LabelShiftCalibrator(n_bins=6, target_prior=0.4),
+    "label-shift-own": LabelShiftCalibrator(n_bins=6, target_prior=0.4, split=None),
+    "label-shift-known": LabelShiftCalibrator(n_bins=4, strategy="uniform", target_prior=0.4, source_prior=0.5),
+    "label-shift-split": LabelShiftCalibrator(n_bins=4, target_prior=0.6, split=0.2, random_state=0),
+}
+
+OTHERS: dict[str, Any] = {
+    "shift": ShiftCalibrator(n_bins=4, weight_bound=2.0),
+    "shift-bernstein": ShiftCalibrator(n_bins=4, interval="empirical-bernstein", split=0.2, random_state=0),
+    "label-shift-estimated": LabelShiftCalibrator(n_bins=4),
+    "cross-venn-abers": CrossVennAbersCalibrator(),
+    "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),
+    "top-label": TopLabelCalibrator(n_bins=3),
+    "class-wise": ClassWiseCalibrator(n_bins=3),
+    "conformal": ConformalSets(),
+    "monotone-band": MonotoneBand(),
+    "classifier": CalibratedClassifier(LogisticRegression(), random_state=0),
+    "classifier-cross": CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=2, random_state=0),
+    "kliep": KLIEP(centers=10, bandwidth=1.0),
+    "ulsif": ULSIF(centers=10),
+    "rulsif": RuLSIF(centers=10, n_jobs=1),
+    "logistic-ratio": LogisticRatio(),
+}
+"""Estimators that need more than one score and one label per row: see `data_for`."""
+
+INPUT_PATHS = {
+    name: CALIBRATORS[name]
+    for name in (
+        "default",
+        "uniform",
+        "split",
+        "partition",
+        "anchored",
+        "online-centred-beta-binomial",
+        "platt",
+        "temperature",
+        "beta-abm",
+        "isotonic",
+        "venn-abers",
+        "venn-binning",
+        "scaling-binning",
+        "label-shift",
+    )
+}
+"""One calibrator for each way that inputs take through the code: the forms of input are tried on these."""
+
+
+def draws_rows(calibrator: Any) -> bool:
+    """Whether which rows do what is drawn at random, so that the order of rows matters."""
+    if looks_first(calibrator):
+        given = getattr(calibrator, "partition", None) is not None
+        return calibrator.strategy == "quantile" and not given and calibrator.n_bins != 1
+    return getattr(calibrator, "split", None) is not None
+
+
+def looks_first(calibrator: Any) -> bool:
+    """Whether rows are drawn only to look at them, and not where rows have weights."""
+    return isinstance(getattr(calibrator, "split", None), str)
+
+
+def follows_order(calibrator: Any) -> bool:
+    """Whether the answer depends on the order in which rows come, as some confidence sequences do."""
+    warms_up = isinstance(calibrator, OnlineCalibrator) and calibrator.partition is None
+    return warms_up or not SEQUENCES[getattr(calibrator, "sequence", "beta-binomial")].order_free
+
+
+ABILITIES: dict[str, Callable[[Any], bool]] = {
+    "scores": lambda calibrator: any(calibrator is one for one in CALIBRATORS.values()),
+    "labels": lambda calibrator: not isinstance(calibrator, DensityRatio),
+    "interval": lambda calibrator: hasattr(calibrator, "predict_interval"),
+    "set": lambda calibrator: hasattr(calibrator, "predict_set"),
+    "json": lambda calibrator: hasattr(calibrator, "from_dict"),
+    "tally": lambda calibrator: (
+        hasattr(calibrator, "from_tally") and not isinstance(calibrator, ShiftCalibrator | LabelShiftCalibrator)
+    ),
+    "confidence_level": lambda calibrator: "confidence_level" in calibrator.get_params(),
+    "n_jobs": lambda calibrator: "n_jobs" in calibrator.get_params(),
+    "classes": lambda calibrator: "classes" in calibrator.get_params(),
+    "pos_label": lambda calibrator: "pos_label" in calibrator.get_params(),
+    "ties": lambda calibrator: getattr(calibrator, "interval", None) != "umd",
+    "ignores order": lambda calibrator: not draws_rows(calibrator) and not follows_order(calibrator),
+    "draws rows": draws_rows,
+    "draws weighted rows": lambda calibrator: draws_rows(calibrator) and not looks_first(calibrator),
+    "weighs rows": lambda calibrator: (
+        (looks_first(calibrator) or not draws_rows(calibrator)) and not follows_order(calibrator)
+    ),
+    # bins of a map that is fitted to the labels: with other labels, other bins; a prior is that of the positive class;
+    # a curve that never falls, and values that never fall, do not follow labels that do
+    "mirrors": lambda calibrator: (
+        not any(hasattr(calibrator, name) for name in ("base", "target_prior", "curve"))
+        and getattr(calibrator, "value", None) != "monotone"
+    ),
+    # the size of a bet depends on the level, so that the two gamblers' paths at two levels are not ordered
+    "nested": lambda calibrator: getattr(calibrator, "sequence", None) != "betting",
+    # one class alone says nothing about how much more frequent it is elsewhere
+    "one class": lambda calibrator: (
+        getattr(calibrator, "target_prior", None) is None or calibrator.source_prior is not None
+    ),
+    "weights": lambda calibrator: "sample_weight" in signature(calibrator.fit).parameters,
+    "ranks only": lambda calibrator: (
+        getattr(calibrator, "strategy", None) == "quantile"
+        and getattr(calibrator, "partition", None) is None
+        and not hasattr(calibrator, "curve")
+        and getattr(calibrator, "interval", None) != "clopper-pearson-weighted"  # takes scores for probabilities
+    ),
+}
