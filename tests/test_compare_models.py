@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from calibrant import SequentialModelComparison, compare_models
-from calibrant._compare_models import PairedDifference, _scaled, difference_limits
+from calibrant._compare_models import PairedDifference
+from calibrant._compare_models.losses import difference_limits, scaled
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
@@ -186,7 +187,7 @@ def test_a_difference_that_may_be_zero_tells_nothing() -> None:
 
 def test_differences_are_scaled_to_their_range_and_rounding_goes_no_further() -> None:
     beyond = np.array([-1 - 1e-12, -0.5, 0.0, 1 + 1e-12])
-    assert _scaled(3.0 * beyond, 3.0).tolist() == [0.0, 0.25, 0.5, 1.0]
+    assert scaled(3.0 * beyond, 3.0).tolist() == [0.0, 0.25, 0.5, 1.0]
 
 
 def test_losses_that_disagree_are_both_told() -> None:

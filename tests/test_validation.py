@@ -179,11 +179,14 @@ def test_report_shows_the_table_and_the_grades(rows) -> None:
         render_report(audit(y, scores), validation=1)
 
 
-def test_rows_that_belong_together_are_refused(rows) -> None:
+def test_rows_that_belong_together_need_a_bound_or_are_refused(rows) -> None:
     y, scores = rows
     frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
-    for beside in ({"group": "who"}, {"weight": "w"}):
+    for beside, bound in (({"group": "who"}, "max_group_size"), ({"weight": "w"}, "weight_bound")):
         data = scored(frame, score="p", label="y", **beside)
-        for use in (validate, auc, MonotoneBand().fit):
-            with pytest.raises(TypeError, match="the data must have no"):
-                use(data)
+        with pytest.raises(TypeError, match="the data must have no"):
+            MonotoneBand().fit(data)
+        with pytest.raises(TypeError, match=f"{bound} must be given"):
+            validate(data)
+        assert validate(data, **{bound: 3}).population
+        assert auc(data).value == pytest.approx(auc(y, scores).value)

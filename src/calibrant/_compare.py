@@ -13,28 +13,30 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
 
-from calibrant._compare_models import (
+from calibrant._compare_models.losses import (
     BRIER,
     LOG_LOSS,
-    PairedDifference,
     difference_limits,
     largest_difference,
     losses_of,
     number_or_none,
 )
+from calibrant._compare_models.result import PairedDifference
 from calibrant._input import shown
 from calibrant._numbers import counted, percent, rows, upper
 from calibrant._optional import pandas
 from calibrant._params import Integer, as_generator, error_budget
 from calibrant._text import Setting, Text, render
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Keys, ScoreMap, Seed
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, ScoreMap, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
-from calibrant.guarantee.statement import UNGROUPED
+from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.metrics import ece, log_loss
 from calibrant.metrics.auc import delong
+from calibrant.metrics.units import Units
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.draw import folds_of
+from calibrant.rows.memory import MemoryRows
 
 UNCALIBRATED = "as they are"
 _COLUMNS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
@@ -71,8 +73,8 @@ class Comparison:
         Whether all guarantees hold at once, so that choosing one by its epsilon is covered.
     differences : tuple of PairedDifference
         The Brier score and the clipped log loss of each other method minus that of the method with the lowest Brier
-        score, with limits that hold at once. Empty where folds were given, or rows belong together: then there are
-        no limits.
+        score, with limits that hold at once. Empty where folds were given, or nothing bounds the size of groups or the
+        weights: then there are no limits.
     difference_level : float
         Confidence that the limits of all differences hold.
     """
@@ -142,7 +144,10 @@ def compare(
     *,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
     groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     random_state: Seed = 0,
     simultaneous: bool = False,
     confidence_level: float = 0.95,
@@ -169,9 +174,14 @@ def compare(
         Number of folds, which are drawn at random; or anything that scikit-learn's `check_cv` takes.
     pos_label, classes
         As in `BinningCalibrator`.
-    groups : array-like of shape (n,), optional
-        The group of each row, where several rows belong together. Folds keep groups whole, and calibrators get the
-        groups; nothing is guaranteed of those whose `fit` takes none.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, such as a survey weight, and a number that no weight can exceed. Losses are then
+        weighted, and calibrators get the weights and the bound; nothing is guaranteed of those whose `fit` takes none.
+        Without a bound there are no differences with limits.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        The group of each row, where several rows belong together, and as how many rows a group counts at most. Folds
+        keep groups whole, and calibrators get the groups; nothing is guaranteed of those whose `fit` takes none.
+        Without a size there are no differences with limits.
     random_state : int, Generator, RandomState or None, default=0
         Shuffles the folds if `cv` is an int.
     simultaneous : bool, default=False
@@ -213,38 +223,47 @@ def compare(
     alpha = error_budget(confidence_level)
     if simultaneous:
         contenders = _sharing(contenders)
-    read = read_rows(scores, y, classes=classes, pos_label=pos_label, groups=groups).collect()
-    checked, codes = np.asarray(read.scores, dtype=np.float64), read.codes
-    together = None if read.groups is None else read.groups.row_keys
+    beside = {"groups": groups, "importance_weight": importance_weight}
+    read = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside).collect()
+    units = Units.of(read, weight_bound, max_group_size)[1]
+    read = replace(read, scores=np.asarray(read.scores, dtype=np.float64))
     generator = as_generator(random_state)
-    folds = _folds(cv, checked, codes, together, generator)
+    folds = _folds(cv, read, generator)
     entries = [
-        _fitted_entry(name, calibrator, checked, codes, folds, read.known.positive, together)
-        for name, calibrator in contenders.items()
+        _fitted_entry(name, calibrator, read, folds, units, weight_bound) for name, calibrator in contenders.items()
     ]
-    if checked.min() >= 0.0 and checked.max() <= 1.0:
-        entries.insert(0, _entry(UNCALIBRATED, codes, checked))
-    own_folds = isinstance(cv, int | np.integer) and together is None
+    if read.scores.min() >= 0.0 and read.scores.max() <= 1.0:
+        entries.insert(0, _entry(UNCALIBRATED, read.codes, read.scores, units))
+    own_folds = isinstance(cv, int | np.integer) and units.bounded
     return Comparison(
         methods=tuple(entry["method"] for entry in entries),
         guarantee=tuple(entry["guarantee"] for entry in entries),
-        n_rows=checked.size,
+        n_rows=len(read),
         n_folds=len(folds),
         simultaneous=bool(simultaneous),
-        differences=_differences(entries, codes, folds, alpha, generator) if own_folds else (),
+        differences=_differences(entries, read.codes, folds, alpha, generator, units) if own_folds else (),
         difference_level=float(confidence_level),
         **{name: np.array([entry[name] for entry in entries]) for name in _COLUMNS},
     )
 
 
 def _differences(
-    entries: list[dict[str, Any]], codes: CodeArray, folds: _Folds, alpha: float, generator: np.random.Generator
+    entries: list[dict[str, Any]],
+    codes: CodeArray,
+    folds: _Folds,
+    alpha: float,
+    generator: np.random.Generator,
+    units: Units,
 ) -> tuple[PairedDifference, ...]:
     """Each other method minus the one with the lowest Brier score: limits of each fold, averaged over the folds."""
     best = min(entries, key=lambda entry: entry["brier"])
     losses = {entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP) for entry in entries}
     order = generator.permutation(codes.size)  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
+    parts = [units.take(rows) for rows in fold_rows]
+    # of groups in an order of their own: that of their first rows would tell of their sizes
+    orders = [None if part.unit is None else generator.permutation(part.n_units) for part in parts]
+    shares = [part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)]
     share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha
     found = []
     for entry in entries:
@@ -252,10 +271,14 @@ def _differences(
             continue
         for measure in (BRIER, LOG_LOSS):
             values = losses[entry["method"]][measure] - losses[best["method"]][measure]
-            parts = [difference_limits(values[rows], largest_difference(measure, _CLIP), share) for rows in fold_rows]
-            lower, upper_limit = np.average(parts, axis=0, weights=[rows.size for rows in fold_rows])
+            span = largest_difference(measure, _CLIP)
+            limits = [
+                difference_limits(values[rows], span, share, part, own)
+                for rows, part, own in zip(fold_rows, parts, orders, strict=True)
+            ]
+            lower, upper_limit = np.average(limits, axis=0, weights=shares)
             pair = entry["method"], best["method"]
-            mean = float(values.mean())
+            mean = units.mean(values)
             found.append(PairedDifference(*pair, measure, mean, float(lower), float(upper_limit), is_proved=True))
     return tuple(found)
 
@@ -294,7 +317,8 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
     return contenders | shared
 
 
-def _folds(cv: Any, scores: FloatArray, codes: CodeArray, groups: Keys | None, random_state: Seed) -> _Folds:
+def _folds(cv: Any, read: MemoryRows, random_state: Seed) -> _Folds:
+    scores, codes, groups = read.scores, read.codes, None if read.groups is None else read.groups.row_keys
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
         n_folds = Integer(2).check("cv", cv)
@@ -311,14 +335,15 @@ def _folds(cv: Any, scores: FloatArray, codes: CodeArray, groups: Keys | None, r
     return folds
 
 
-def _entry(method: str, codes: CodeArray, prediction: FloatArray, **of_the_fit: Any) -> dict[str, Any]:
+def _entry(method: str, codes: CodeArray, prediction: FloatArray, units: Units, **of_the_fit: Any) -> dict[str, Any]:
     """The line of a method: its losses, and what is known of its fit."""
+    known: dict[str, Any] = {"classes": (0, 1), "importance_weight": units.row_weights}
     return {
         "method": method,
-        "log_loss": log_loss(codes, prediction, classes=(0, 1)).value,
-        "brier": float(np.mean((codes - prediction) ** 2)),  # brier_score has an interval too, which takes time
-        "ece": ece(codes, prediction, strategy="uniform", classes=(0, 1)).value,
-        "auc": float(delong(codes, [prediction])[0][0]) if 0 < codes.sum() < codes.size else math.nan,
+        "log_loss": log_loss(codes, prediction, **known).value,
+        "brier": units.mean((codes - prediction) ** 2),  # brier_score has an interval too, which takes time
+        "ece": ece(codes, prediction, strategy="uniform", **known).value,
+        "auc": float(delong(codes, [prediction], units)[0][0]) if 0 < codes.sum() < codes.size else math.nan,
         "prediction": prediction,
         **{"epsilon": math.nan, "guarantee": None, "state_bytes": 0, "fit_seconds": 0.0, "predict_seconds": 0.0},
         **of_the_fit,
@@ -326,19 +351,16 @@ def _entry(method: str, codes: CodeArray, prediction: FloatArray, **of_the_fit: 
 
 
 def _fitted_entry(
-    method: str,
-    calibrator: ScoreMap,
-    scores: FloatArray,
-    codes: CodeArray,
-    folds: _Folds,
-    positive: object,
-    groups: Keys | None,
+    method: str, calibrator: ScoreMap, read: MemoryRows, folds: _Folds, units: Units, weight_bound: float | None
 ) -> dict[str, Any]:
-    takes_groups = "groups" in inspect.signature(calibrator.fit).parameters
+    scores, codes, positive = read.scores, read.codes, read.known.positive
+    given = {"groups": None if read.groups is None else read.groups.row_keys, "importance_weight": read.weights}
+    columns = {name: values for name, values in given.items() if values is not None}
+    takes = {name: values for name, values in columns.items() if name in inspect.signature(calibrator.fit).parameters}
 
     def fit(rows: Any) -> Any:
-        beside = {"groups": groups[rows]} if groups is not None and takes_groups else {}
-        return _prepared(calibrator).fit(scores[rows], codes[rows], **beside)
+        beside = {name: values[rows] for name, values in takes.items()}
+        return _prepared(calibrator, weight_bound).fit(scores[rows], codes[rows], **beside)
 
     prediction = np.empty(scores.size)
     for train, test in folds:
@@ -349,14 +371,15 @@ def _fitted_entry(
     fitted.predict(scores)
     end = time.perf_counter()
     guarantee = getattr(fitted, "guarantee_", None)
-    if groups is not None and not takes_groups and isinstance(guarantee, Guarantee):
-        guarantee = guarantee.with_caveat(UNGROUPED)
+    if len(takes) < len(columns) and isinstance(guarantee, Guarantee):
+        guarantee = guarantee.with_caveat(UNGROUPED if read.weights is None else UNWEIGHTED)
     epsilon = getattr(guarantee, "epsilon", None)
     proved = epsilon is not None and getattr(guarantee, "is_proved", True)
     return _entry(
         method,
         codes,
         prediction,
+        units,
         epsilon=epsilon if proved else math.nan,
         guarantee=replace(guarantee, positive_label=positive) if isinstance(guarantee, Guarantee) else guarantee,
         state_bytes=_state_bytes(fitted),
@@ -365,11 +388,13 @@ def _fitted_entry(
     )
 
 
-def _prepared(calibrator: ScoreMap) -> Any:
+def _prepared(calibrator: ScoreMap, weight_bound: float | None) -> Any:
     """A copy that knows that the labels are 0 and 1, because a fold may hold only one of them."""
     copy = clone(calibrator)
     parameters = copy.get_params(deep=False)
     known = {"classes": (0, 1), "pos_label": 1}
+    if weight_bound is not None and parameters.get("weight_bound") is None:
+        known["weight_bound"] = weight_bound
     return copy.set_params(**{name: value for name, value in known.items() if name in parameters})
 
 

@@ -18,12 +18,13 @@ from calibrant._params import Integer, Only, error_budget, generator_of
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.calibrators.logistic import fit_logistic
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals import Interval
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import non_identical
 from calibrant.metrics import brier_score
 from calibrant.metrics.auc import delong, normal_limits
 from calibrant.metrics.bins import read_forecasts
-from calibrant.metrics.units import check_alone
+from calibrant.metrics.units import Units, check_alone
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 
@@ -137,6 +138,8 @@ class Validation:
         Rows.
     n_clipped : int
         Rows with a score so close to 0 or 1 that it was clipped for the slope and the intercepts.
+    population : str
+        Which population the limits are about, where it is not that of the rows.
     """
 
     measures: tuple[Measure, ...]
@@ -146,6 +149,7 @@ class Validation:
     confidence_level: float
     n_rows: int
     n_clipped: int
+    population: str = ""
 
     def __getitem__(self, name: str) -> Measure:
         for measure in self.measures:
@@ -155,16 +159,19 @@ class Validation:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether the exact test rejects calibration at the level 1 - confidence_level."""
+        """Whether the test rejects calibration at the level 1 - confidence_level."""
         return self.p_value <= 1.0 - self.confidence_level + _ROUNDING
 
     def sentence(self) -> str:
-        """The result of the exact test, and the two most read measures, in words."""
+        """The result of the test, and the two most read measures, in words."""
         verdict = "rejects" if self.is_rejected else "does not reject"
         p_value, rows = _numbers.nearest(self.p_value), _numbers.rows(self.n_rows)
         each = f"{self['expected / observed']}; {self['slope']}"
+        test, about = "exact", ""
+        if self.population:
+            test, about = "asymptotic", f" What is said is{self.population}."
         return (
-            f"The exact test {verdict} calibration: p = {p_value}, from {rows}. "
+            f"The {test} test {verdict} calibration: p = {p_value}, from {rows}.{about} "
             f"With {_numbers.percent(self.confidence_level)} confidence each: {each}."
         )
 
@@ -184,6 +191,7 @@ class Validation:
             "confidence_level": self.confidence_level,
             "rows": self.n_rows,
             "clipped_rows": self.n_clipped,
+            "population": self.population.strip() or None,
         }
 
     def __str__(self) -> str:
@@ -202,6 +210,10 @@ def validate(
     confidence_level: float = 0.95,
     n_draws: int | str = "auto",
     random_state: Seed = 0,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
+    groups: ArrayLike | None = None,
+    max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Validation:
@@ -231,6 +243,12 @@ def validate(
     random_state : int, Generator, RandomState or None, default=0
         Draws the labels of the test, together with the rows: the same rows in the same order give the same p-value.
         Choose it before you look: the claim is over these draws too, and the best of several seeds breaks it.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. What
+        is said is then about the weighted population, and the test is asymptotic.
+    groups, max_group_size : array-like of shape (n,), int, optional
+        Which rows belong together, such as those of one customer, and as how many rows a group counts at most, which is
+        needed. What is said is then about rows of new groups, and the test is asymptotic.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -251,6 +269,12 @@ def validate(
     one step. If the score is calibrated, the labels given the scores are Bernoulli draws with known rates. M sets of
     labels are drawn, and p = (1 + how many of them have a range at least as large) / (1 + M). The draws depend on the
     seed and on the rows: with one fixed set of draws for all data the p-value of n rows would always err to one side.
+
+    *Weights and groups*: expected / observed is E[score] / E[label] of the population. With T and S the weighted sums
+    of labels and scores of a row or group, E[T] / E[T + S] is a mean in which T + S is the weight, and has limits by
+    bets. So have the rates of grades, by Bonferroni's rule. Slopes have the variance of sums over rows or groups (the
+    sandwich), AUC that of Obuchowski (1997). Labels are not independent given the scores, so there is no exact test:
+    the differences of each row or group are multiplied by random signs (the wild bootstrap).
 
     *CORP*: with r the isotonic regression of labels on scores, miscalibration = Brier(score) - Brier(r),
     discrimination = Brier(mean label) - Brier(r), uncertainty = Brier(mean label);
@@ -277,34 +301,47 @@ def validate(
     """
     alpha = error_budget(confidence_level)
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
-    rows = read_forecasts(y, scores, pos_label, classes, grades)
-    check_alone(rows)
+    read = read_forecasts(y, scores, pos_label, classes, grades, importance_weight, groups)
+    rows, units = Units.bounded_of(read, weight_bound, max_group_size)
+    if units.row_weights is None:
+        check_alone(rows)
     codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
         draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
-    kuiper, p_value = _kuiper_test(codes, probabilities, draws, generator_of(random_state, probabilities, codes))
-    brier = brier_score(codes, probabilities, confidence_level=confidence_level, classes=(0, 1))
+    generator, basis = generator_of(random_state, probabilities, codes), EXACT_TEST
+    if units.row_weights is None:
+        kuiper, p_value = _kuiper_test(codes, probabilities, draws, generator)
+    else:
+        (kuiper, p_value), basis = _kuiper_by_signs(codes, probabilities, draws, generator, units), ASYMPTOTIC
+    bounds = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    brier = brier_score(read, confidence_level=confidence_level, **bounds)
     measures = (
-        _ratio(codes, probabilities, alpha),
-        *_cox(codes, probabilities, alpha),
+        _ratio(codes, probabilities, alpha, units),
+        *_cox(codes, probabilities, alpha, units),
         Measure("Kuiper statistic", kuiper, math.nan, math.nan, 0.0, MEASURED),
-        Measure("p-value of calibration", p_value, math.nan, math.nan, math.nan, EXACT_TEST),
+        Measure("p-value of calibration", p_value, math.nan, math.nan, math.nan, basis),
         Measure("Brier score", brier.value, brier.lower, brier.upper, math.nan, PROVED),
-        *_corp(codes, probabilities),
-        _auc(codes, probabilities, alpha),
+        *_corp(codes, probabilities, units),
+        _auc(codes, probabilities, alpha, units),
     )
     return Validation(
         measures=measures,
         p_value=p_value,
         n_draws=draws,
-        grades=None if rows.segment is None else _grades(rows, rows.segment, assigned, alpha),
+        grades=None if rows.segment is None else _grades(rows, rows.segment, assigned, alpha, units),
         confidence_level=float(confidence_level),
         n_rows=codes.size,
         n_clipped=int(np.count_nonzero((probabilities < _CLIP) | (probabilities > 1.0 - _CLIP))),
+        population=units.population,
     )
 
 
-def _ratio(codes: CodeArray, scores: FloatArray, alpha: float) -> Measure:
+def _ratio(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
+    if units.row_weights is not None:
+        expected, observed = units.mean(scores), units.mean(codes)
+        low, high = units.share_limits(codes.astype(np.float64), scores, alpha)
+        ratios = (1.0 / share - 1.0 if share > 0.0 else math.inf for share in (high, low))
+        return Measure("expected / observed", expected / observed if observed else math.inf, *ratios, 1.0, PROVED)
     n, k, mean = codes.size, int(codes.sum()), float(scores.mean())
     limits = non_identical(n, k, alpha / 2.0, identical=bool((scores == scores[0]).all()))
     low, high = float(limits.lower), float(limits.upper)
@@ -313,30 +350,36 @@ def _ratio(codes: CodeArray, scores: FloatArray, alpha: float) -> Measure:
     return Measure("expected / observed", value, mean / high, upper, 1.0, PROVED)
 
 
-def _cox(codes: CodeArray, scores: FloatArray, alpha: float) -> tuple[Measure, Measure, Measure]:
+def _cox(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> tuple[Measure, Measure, Measure]:
     """Slope and intercept of the labels on the logits, and the intercept for slope 1."""
     x, z = logit(np.clip(scores, _CLIP, 1.0 - _CLIP)), float(-ndtri(alpha / 2.0))
     nan = (math.nan,) * 3
     slope, intercept, in_the_large = nan, nan, nan
     if 0 < codes.sum() < codes.size:
-        large = float(brentq(lambda shift: float(np.mean(expit(x + shift) - codes)), -60.0, 60.0, xtol=1e-12))
-        p = expit(x + large)
-        in_the_large = _around(large, 1.0 / float((p * (1.0 - p)).sum()), z)
+        weights = np.ones(codes.size) if units.row_weights is None else units.row_weights
+        large = float(brentq(lambda shift: units.mean(expit(x + shift) - codes), -60.0, 60.0, xtol=1e-12))
+        variance = _variances(codes, np.ones((codes.size, 1)), expit(x + large), weights, units)
+        in_the_large = _around(large, variance[0], z)
         if _overlap(codes, scores):
-            fit = fit_logistic(x[:, None], codes.astype(np.float64), np.ones(codes.size))
+            fit = fit_logistic(x[:, None], codes.astype(np.float64), weights)
             b, a = float(fit.coefficients[0]), fit.intercept
-            p = expit(a + b * x)
-            weight = p * (1.0 - p)
-            total = float(weight.sum())
-            centre = float((weight * x).sum()) / total
-            spread = float((weight * (x - centre) ** 2).sum())
-            slope = _around(b, 1.0 / spread, z)
-            intercept = _around(a, 1.0 / total + centre**2 / spread, z)
+            design = np.column_stack([np.ones(codes.size), x])
+            variance = _variances(codes, design, expit(a + b * x), weights, units)
+            slope, intercept = _around(b, variance[1], z), _around(a, variance[0], z)
     return (
         Measure("slope", *slope, 1.0, ASYMPTOTIC),
         Measure("intercept", *intercept, 0.0, ASYMPTOTIC),
         Measure("intercept, slope 1", *in_the_large, 0.0, ASYMPTOTIC),
     )
+
+
+def _variances(codes: CodeArray, design: FloatArray, p: FloatArray, weights: FloatArray, units: Units) -> FloatArray:
+    """Variances of logistic coefficients: by the model, or by the sums of independent units (the sandwich)."""
+    inverse = np.linalg.inv((design * (weights * p * (1.0 - p))[:, None]).T @ design)
+    if units.row_weights is None:
+        return np.asarray(np.diag(inverse))
+    parts = np.column_stack([units.sums(column * (codes - p)) for column in design.T])
+    return np.asarray(np.diag(inverse @ (parts.T @ parts) @ inverse) * len(parts) / max(len(parts) - 1, 1))
 
 
 def _around(value: float, variance: float, z: float) -> tuple[float, float, float]:
@@ -369,17 +412,33 @@ def _kuiper_test(codes: CodeArray, scores: FloatArray, draws: int, rng: np.rando
     return seen, (1 + larger) / (1 + draws)
 
 
-def _range(path: FloatArray, n: int) -> float:
+def _kuiper_by_signs(
+    codes: CodeArray, scores: FloatArray, draws: int, rng: np.random.Generator, units: Units
+) -> tuple[float, float]:
+    """The same, weighted, with a p-value from the differences of units multiplied by random signs."""
+    order = np.argsort(scores, kind="stable")
+    ends = np.flatnonzero(np.diff(scores[order], append=np.inf))
+    weights = np.ones(codes.size) if units.row_weights is None else units.row_weights
+    off = (weights * (codes - scores))[order]
+    unit = (np.arange(codes.size) if units.unit is None else units.unit)[order]
+    total, n_units = float(weights.sum()), int(unit.max()) + 1
+    seen = _range(np.cumsum(off)[ends], total)
+    signs = (rng.choice([-1.0, 1.0], size=n_units)[unit] for _ in range(draws))
+    larger = sum(_range(np.cumsum(off * sign)[ends], total) >= seen - _ROUNDING for sign in signs)
+    return seen, (1 + larger) / (1 + draws)
+
+
+def _range(path: FloatArray, n: float) -> float:
     """Range of a path that starts at 0."""
     return (max(float(path.max()), 0.0) - min(float(path.min()), 0.0)) / n
 
 
-def _corp(codes: CodeArray, scores: FloatArray) -> list[Measure]:
-    inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)[1:]
-    weights = counts.astype(np.float64)
-    fitted = isotonic_regression(np.bincount(inverse, codes) / weights, sample_weight=weights)[inverse]
-    mean = float(codes.mean())
-    given, best = float(np.mean((codes - scores) ** 2)), float(np.mean((codes - fitted) ** 2))
+def _corp(codes: CodeArray, scores: FloatArray, units: Units) -> list[Measure]:
+    inverse = np.unique(scores, return_inverse=True)[1]
+    each = np.ones(codes.size) if units.row_weights is None else units.row_weights
+    weights = np.bincount(inverse, each)
+    fitted = isotonic_regression(np.bincount(inverse, each * codes) / weights, sample_weight=weights)[inverse]
+    mean, given, best = (units.mean(values) for values in (codes, (codes - scores) ** 2, (codes - fitted) ** 2))
     uncertainty = mean * (1.0 - mean)
     parts = {"miscalibration": given - best, "discrimination": uncertainty - best, "uncertainty": uncertainty}
     ideal = {"miscalibration": 0.0}
@@ -389,23 +448,34 @@ def _corp(codes: CodeArray, scores: FloatArray) -> list[Measure]:
     ]
 
 
-def _auc(codes: CodeArray, scores: FloatArray, alpha: float) -> Measure:
+def _auc(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
     if not 0 < codes.sum() < codes.size:
         return Measure("AUC", math.nan, math.nan, math.nan, math.nan, ASYMPTOTIC)
-    value, covariance = delong(codes, [scores])
+    value, covariance = delong(codes, [scores], units)
     lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)
     return Measure("AUC", float(value[0]), max(lower, 0.0), min(upper, 1.0), math.nan, ASYMPTOTIC)
 
 
-def _grades(rows: MemoryRows, index: IndexArray, assigned: Mapping[Hashable, float] | None, alpha: float) -> GradeTable:
+def _grades(
+    rows: MemoryRows, index: IndexArray, assigned: Mapping[Hashable, float] | None, alpha: float, units: Units
+) -> GradeTable:
     names = rows.segment_names
     counts = np.bincount(index, minlength=len(names))
     positives = np.bincount(index, rows.codes, minlength=len(names)).astype(np.int64)
-    limits = non_identical(counts, positives, sidak_level(alpha, len(names)) / 2.0)
-    if assigned is None:
-        given = np.bincount(index, rows.scores, minlength=len(names)) / counts
+    rate, weights = positives / counts, rows.weights
+    if weights is None:
+        limits = non_identical(counts, positives, sidak_level(alpha, len(names)) / 2.0)
+        mean_score = np.bincount(index, rows.scores, minlength=len(names)) / counts
     else:
-        given = _assigned(assigned, names)
+        total = np.bincount(index, weights, minlength=len(names))
+        rate = np.bincount(index, weights * rows.codes, minlength=len(names)) / total
+        mean_score = np.bincount(index, weights * rows.scores, minlength=len(names)) / total
+        outcomes = rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
+        limits = units.means(outcomes, index, len(names), alpha / len(names))
+        if not assigned:  # the mean of label minus score has limits, whatever the mean score of the grade
+            ends = (np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0) for end in (limits.lower, limits.upper))
+            limits = Interval(*ends)
+    given = mean_score if assigned is None else _assigned(assigned, names)
     order = np.argsort(given, kind="stable")
     grade = np.empty(len(names), dtype=object)
     grade[:] = names
@@ -413,7 +483,7 @@ def _grades(rows: MemoryRows, index: IndexArray, assigned: Mapping[Hashable, flo
         grade=grade[order],
         counts=counts[order].astype(np.int64),
         positives=positives[order],
-        rate=(positives / counts)[order],
+        rate=rate[order],
         assigned=given[order],
         lower=limits.lower[order],
         upper=limits.upper[order],

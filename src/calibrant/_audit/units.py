@@ -10,10 +10,7 @@ from calibrant._audit.resolutions import Resolutions
 from calibrant._numbers import counted
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.intervals.shift.base import WeightedRows
-from calibrant.intervals.shift.betting import weighted_means
 from calibrant.metrics.units import Units
-from calibrant.rows.draw import Draw, position_keys
 from calibrant.rows.memory import MemoryRows
 
 _CUTTING = 0.1  # of the rows, or of whole groups: these only cut the regions
@@ -60,7 +57,7 @@ def resolve_units(
         seen, place = np.unique(region, return_inverse=True)
         step = 2 ** (len(nested) - 1 - level)
         ends = bounds[seen * step], bounds[np.minimum((seen + 1) * step, bounds.size - 1)]
-        low, high = _gaps(others, units, weights, place, ends, delta)
+        low, high = _gaps(others, units, place, ends, delta)
         total = np.bincount(place, weights)
         mean = np.bincount(place, weights * others.scores) / total
         smallest, largest = np.full(seen.size, np.inf), np.full(seen.size, -np.inf)
@@ -105,24 +102,14 @@ def _check(rows: MemoryRows, weight_bound: float | None) -> None:
 def _gaps(
     rows: MemoryRows,
     units: Units,
-    weights: FloatArray,
     place: IndexArray,
     ends: tuple[FloatArray, FloatArray],
     delta: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Limits for the mean of label minus score in each region."""
-    n_places = int(place.max()) + 1
-    unit = np.arange(len(rows)) if units.unit is None else units.unit
-    pairs, member = np.unique(unit * n_places + place, return_inverse=True)
-    total = np.bincount(member, weights).astype(np.float64)
-    mean = np.bincount(member, weights * (rows.codes - rows.scores)) / total
-    # by the place of a unit among all units, and not of a pair: that would depend on the scores of others
-    order = np.argsort(Draw(0, 0).hashes(position_keys(0, int(unit.max()) + 1))[pairs // n_places])
-    where = (pairs % n_places)[order]
     most, span = ends[1], 1.0 + ends[1] - ends[0]
-    outcomes = np.clip((mean[order] + most[where]) / span[where], 0.0, 1.0)
-    drawn = WeightedRows(where, total[order], outcomes, n_places)
-    limits = weighted_means(drawn, units.bound * (1.0 + 1e-12), delta)
+    outcomes = (rows.codes - rows.scores + most[place]) / span[place]
+    limits = units.means(outcomes, place, most.size, delta)
     return span * limits.lower - most, span * limits.upper - most
 
 

@@ -57,6 +57,10 @@ UNGROUPED: Text = (
     "rows of one group are not independent draws, and this calibrator takes no groups; use a BinningCalibrator for a "
     "guarantee that is proved"
 )
+UNWEIGHTED: Text = (
+    "this calibrator takes no importance weights, so that nothing is said of the weighted population; use a "
+    "BinningCalibrator for a guarantee that is proved"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,11 @@ class Bins:
     is_value : bool array of shape (m,)
         Whether all scores of the bin are equal. Then binning hides no error.
     squares : float array of shape (m,) or None
-        Sums of squared weights, where rows have weights.
+        Sums of squared weights of independent units, rows or groups, where rows have weights or groups.
+    noise : float array of shape (m,) or None
+        Estimated variance of each rate by the spread of groups; NaN in bins with one group.
+    largest_move : float
+        Sum over units of their squared weight in all bins: how much labels can move weighted sums.
     """
 
     index: IndexArray
@@ -76,6 +80,8 @@ class Bins:
     mean_score: FloatArray
     is_value: BoolArray
     squares: FloatArray | None = None
+    noise: FloatArray | None = None
+    largest_move: float = 0.0
 
     @classmethod
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "Bins":
@@ -94,7 +100,10 @@ class Bins:
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
         mean = np.clip(np.bincount(index, scores) / counts, lowest, highest)
-        return cls(index, counts, positives, mean, lowest == highest, squares)
+        noise, move = None, float(np.sum(counts if squares is None else squares))
+        if rows.groups is not None:
+            squares, noise, move = _by_group(rows, rows.groups.codes, index, counts, positives / counts)
+        return cls(index, counts, positives, mean, lowest == highest, squares, noise, move)
 
     @property
     def rate(self) -> FloatArray:
@@ -115,6 +124,22 @@ class Bins:
     def mass(self) -> FloatArray:
         """Share of rows."""
         return np.asarray(self.counts / self.counts.sum())
+
+
+def _by_group(
+    rows: MemoryRows, group: IndexArray, index: IndexArray, counts: IntArray | FloatArray, rate: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """Squared weights of groups in each bin, the variance of each rate, and squared weights of groups in all."""
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    cell, member = np.unique(group * counts.size + index, return_inverse=True)
+    where = cell % counts.size
+    inside = np.bincount(member, weights)
+    off = np.bincount(member, weights * (rows.codes - rate[index]))
+    n_groups = np.bincount(where, minlength=counts.size)
+    spread = np.bincount(where, off**2, minlength=counts.size) / counts**2
+    noise = np.where(n_groups > 1, spread * n_groups / np.maximum(n_groups - 1.0, 1.0), np.nan)
+    squares = np.bincount(where, inside**2, minlength=counts.size)
+    return squares, noise, float(np.square(np.bincount(group, weights)).sum())
 
 
 def few_values(n_values: int, n_rows: int) -> bool:

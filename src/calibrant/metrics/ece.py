@@ -13,6 +13,7 @@ from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.bins import Bins, binned, read_forecasts, sweep_binned
 from calibrant.metrics.estimate import Estimate
+from calibrant.metrics.units import check_one_kind
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 
@@ -22,6 +23,8 @@ _IN_BINS = "the calibration error in these bins of the scores seen, which is at 
 _AT_VALUES = "the calibration error over the scores seen"
 _BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
 _BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
+SEEN_WEIGHTS = "scores and weights seen"
+SEEN_GROUPS = "scores seen, where the rate of a row is that given all scores of its group"
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
@@ -34,6 +37,7 @@ def ece(
     strategy: str = "auto",
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -67,6 +71,9 @@ def ece(
     importance_weight : array-like of shape (n,), optional
         How much each row counts, such as a survey weight; whole numbers count as so many rows in the value. The
         interval is then for the weighted error of the scores and weights seen.
+    groups : array-like of shape (n,), optional
+        Which rows belong together, such as those of one customer. The interval then holds however labels of a group
+        depend on each other. It is for the error of each label's rate given all scores of its group.
     pos_label, classes
         As in `BinningCalibrator`.
 
@@ -81,8 +88,11 @@ def ece(
     in all bins at once, so they give limits for any norm. (ii) For "l1" the estimate is off by at most the sum of
     p_b |FP_b - mean rate|. The expectation of this sum is at most (1 / 2n) sum sqrt(N_b), and one label moves it by at
     most 1 / n. So by McDiarmid's inequality the sum exceeds that bound by more than sqrt(ln(1 / tail) / (2n)) with
-    probability at most `tail`. Each of (i) and (ii) gets half of alpha, and the interval is their intersection. ECE is
-    biased upwards, so the interval is not centred on it.
+    probability at most `tail`. With weights or groups, N_b is replaced by the sum of squared weights of independent
+    rows or groups in the bin: given the scores, groups are independent, and one of them moves a weighted sum of labels
+    by at most its weight. The limits of (i) are then Hoeffding's, with Bonferroni over bins for groups. Each of (i) and
+    (ii) gets half of alpha, and the interval is their intersection. ECE is biased upwards, so the interval is not
+    centred on it.
 
     References
     ----------
@@ -102,7 +112,7 @@ is at most the error without bins)
     """
     Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)
-    bins = _bins(_read(y, scores, pos_label, classes, importance_weight), n_bins, strategy)
+    bins = _bins(_read(y, scores, pos_label, classes, importance_weight, groups), n_bins, strategy)
     return _estimate(bins, norm, confidence_level, swept=n_bins == _SWEEP)
 
 
@@ -114,6 +124,7 @@ def debiased_ece(
     strategy: str = "auto",
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -126,7 +137,7 @@ def debiased_ece(
 
     Parameters
     ----------
-    y, scores, n_bins, strategy, confidence_level, importance_weight, pos_label, classes
+    y, scores, n_bins, strategy, confidence_level, importance_weight, groups, pos_label, classes
         As in `ece`.
 
     Returns
@@ -156,7 +167,7 @@ def debiased_ece(
     0.0
     """
     error_budget(confidence_level)
-    bins = _bins(_read(y, scores, pos_label, classes, importance_weight), n_bins, strategy)
+    bins = _bins(_read(y, scores, pos_label, classes, importance_weight, groups), n_bins, strategy)
     biased = _estimate(bins, "l2", confidence_level, swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
@@ -164,8 +175,11 @@ def debiased_ece(
 def debiased_square(bins: Bins) -> float:
     """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0.
 
-    With weights, N_b is the number of rows that would tell the weighted rate as precisely.
+    With weights, N_b is the number of rows that would tell the weighted rate as precisely; with groups, the variance is
+    that of their sums.
     """
+    if bins.noise is not None:
+        return float(bins.mass @ np.where(np.isnan(bins.noise), 0.0, bins.gap**2 - np.nan_to_num(bins.noise)))
     rows = bins.effective_rows
     several = rows > 1.0 + 1e-9
     noise = bins.rate * (1.0 - bins.rate) / np.where(several, rows - 1.0, 1.0)
@@ -178,8 +192,11 @@ def _read(
     pos_label: Hashable | None,
     classes: ArrayLike | None,
     importance_weight: ArrayLike | None,
+    groups: ArrayLike | None,
 ) -> MemoryRows:
-    return read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    check_one_kind(rows)
+    return rows
 
 
 def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
@@ -191,6 +208,8 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) ->
     value = _combine(bins, np.abs(bins.gap), norm)
     share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
     tail = sidak_level(share, bins.counts.size) / 2
+    if bins.noise is not None:  # groups have rows in several bins, which makes these dependent
+        tail = share / bins.counts.size / 2
     squares = bins.counts if bins.squares is None else bins.squares
     if bins.squares is None:
         limits = non_identical(np.asarray(bins.counts), np.asarray(bins.positives), tail, bins.is_value)
@@ -199,13 +218,14 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) ->
     lower, upper = (_combine(bins, distance, norm) for distance in gap_limits(limits, bins.mean_score))
     if norm == "l1":
         n = float(bins.counts.sum())
-        radius = float(np.sqrt(squares).sum()) / 2.0 + math.sqrt(math.log(1.0 / share) * float(squares.sum()) / 2.0)
+        radius = float(np.sqrt(squares).sum()) / 2.0 + math.sqrt(math.log(1.0 / share) * bins.largest_move / 2.0)
         radius /= n
         lower, upper = max(lower, value - radius), min(upper, value + radius)
     exact = bool(bins.is_value.all())
     by_limits = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
     basis = f"bounded differences (McDiarmid 1989), and {by_limits}" if norm == "l1" else by_limits
     target = _AT_VALUES if exact else _IN_BINS
+    seen = SEEN_WEIGHTS if bins.noise is None else SEEN_GROUPS
     return Estimate(
         name=f"{norm}-ECE",
         value=value,
@@ -213,7 +233,7 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) ->
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=swept,
-        target=target if bins.squares is None else target.replace("the scores seen", "the scores and weights seen"),
+        target=target if bins.squares is None else target.replace("scores seen", seen),
         basis=f"{basis}; {_SWEPT}" if swept else basis,
         exact=exact,
     )

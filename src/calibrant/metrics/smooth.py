@@ -9,7 +9,9 @@ from scipy import fft
 from calibrant._params import Integer, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.metrics.bins import read_forecasts
+from calibrant.metrics.ece import SEEN_GROUPS, SEEN_WEIGHTS
 from calibrant.metrics.estimate import Estimate
+from calibrant.metrics.units import check_one_kind
 from calibrant.rows import ScoredData
 
 _NARROWINGS = 10  # each divides the range by 17: a precision of 5e-13 in the end
@@ -25,6 +27,7 @@ def smooth_ece(
     n_cells: int = 4096,
     confidence_level: float = 0.95,
     importance_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
 ) -> Estimate:
@@ -45,7 +48,7 @@ def smooth_ece(
         Cells of the grid that the kernel works on. Scores are rounded to the centres of the cells.
     confidence_level : float, default=0.95
         Confidence in the interval.
-    importance_weight : array-like of shape (n,), optional
+    importance_weight, groups : array-like of shape (n,), optional
         As in `ece`.
     pos_label, classes
         As in `BinningCalibrator`.
@@ -66,7 +69,9 @@ def smooth_ece(
     integral of sqrt(sum K_s(t, f_i)^2) / (2n), and one label moves it by at most 1 / n. So McDiarmid's inequality adds
     sqrt(L / (2n)), with L = ln(40 / alpha), for 40 values of s at once. Because g falls, g(s) <= u implies that the
     solution of g(s) = s is at most max(s, u); the lower limit is found in the same way. The interval is the best over
-    the 40 values.
+    the 40 values. With weights or groups, rows are replaced by independent units: a group of weight W moves the
+    integral by at most W over the sum of weights, and by Cauchy and Schwarz the square of its part of the sum is at
+    most W times the sum of w_i K_s(t, f_i)^2 over its rows.
 
     References
     ----------
@@ -84,14 +89,17 @@ def smooth_ece(
     """
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight)
-    weights, seen = (np.ones(len(rows)), "scores") if rows.weights is None else (rows.weights, "scores and weights")
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    check_one_kind(rows)
+    weights, seen = (np.ones(len(rows)), "scores seen") if rows.weights is None else (rows.weights, SEEN_WEIGHTS)
     total, squares = float(weights.sum()), weights**2
+    if rows.groups is not None:
+        squares, seen = weights * np.bincount(rows.groups.codes, weights)[rows.groups.codes], SEEN_GROUPS
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
     counts = np.bincount(cell, squares, minlength=n_cells) / squares.sum()
     spectrum = fft.dct(np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total)
     value = _fixed_point(spectrum)
-    # one row moves the error by w / (sum of w), so that weighted rows count as (sum of w)^2 / (sum of w^2) rows
+    # one unit moves the error by w / (sum of w), so that weighted units count as (sum of w)^2 / (sum of w^2) rows
     lower, upper = _limits(spectrum, counts, total**2 / float(squares.sum()), alpha)
     return Estimate(
         name="smooth ECE",
@@ -100,7 +108,7 @@ def smooth_ece(
         upper=max(upper, value),
         confidence_level=float(confidence_level),
         heuristic=False,
-        target=f"the smooth calibration error of the {seen} seen",
+        target=f"the smooth calibration error of the {seen}",
         basis="bounded differences (McDiarmid 1989) at 40 bandwidths at once",
     )
 

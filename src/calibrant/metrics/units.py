@@ -10,6 +10,7 @@ from calibrant._params import Integer, Optional
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
+from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.intervals.shift.base import WEIGHT_BOUND, WeightedRows
 from calibrant.intervals.shift.betting import weighted_means
@@ -50,6 +51,7 @@ class Units:
         A group counts as at most `max_group_size` rows: in a larger group each row counts less.
         """
         Optional(WEIGHT_BOUND).check("weight_bound", weight_bound)
+        check_one_kind(rows)
         size = _LIMITED.check("max_group_size", max_group_size)
         for name, value, needed, given in (
             ("weight_bound", weight_bound, "importance_weight", rows.weights),
@@ -65,9 +67,36 @@ class Units:
             said = f" of rows of new groups{kept}"
             return replace(rows, weights=weights), cls(unit, weights, largest, size is not None, said)
         if rows.weights is None:
-            return rows, cls(None, None, 1.0, True, "")
+            return rows, cls(None, None, 1.0, bounded=True, population="")
         bound = checked_bound(rows.weights, weight_bound)
         return rows, cls(None, rows.weights, bound, weight_bound is not None, " in the weighted population")
+
+    @classmethod
+    def bounded_of(
+        cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None
+    ) -> tuple[MemoryRows, Self]:
+        """The same, where nothing is proved without a bound, so that one is needed."""
+        rows, units = cls.of(rows, weight_bound, max_group_size)
+        if not units.bounded:
+            name, beside = (
+                ("weight_bound", "importance weights") if units.unit is None else ("max_group_size", "groups")
+            )
+            raise InvalidTypeError(name, f"be given with {beside}: nothing is proved without", got="None")
+        return rows, units
+
+    @property
+    def n_units(self) -> int:
+        """How many groups there are; 0 where each row is a unit."""
+        return 0 if self.unit is None else int(self.unit.max()) + 1
+
+    def take(self, rows: IndexArray) -> "Units":
+        """The units of some of the rows, which hold whole ones."""
+        unit = None if self.unit is None else np.unique(self.unit[rows], return_inverse=True)[1]
+        return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
+
+    def mean(self, outcomes: FloatArray) -> float:
+        """The weighted mean over rows."""
+        return float(np.average(outcomes, weights=self.row_weights))
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Weighted sums over the rows of each unit."""
@@ -75,15 +104,43 @@ class Units:
         sums: FloatArray = weighted if self.unit is None else np.bincount(self.unit, weighted).astype(np.float64)
         return sums
 
-    def limits(self, outcomes: FloatArray, alpha: float) -> tuple[float, float]:
-        """Limits for the mean of outcomes in [0, 1], by bets on the units in an order that is drawn by position."""
+    def limits(
+        self, outcomes: FloatArray, alpha: float, *, order: IndexArray | None = None, most_staked: float = 0.5
+    ) -> tuple[float, float]:
+        """Limits for the mean of outcomes in [0, 1], by bets on the units: in an order drawn by position, if not given.
+
+        `most_staked` is for rows without weights and groups, see `betting_mean`.
+        """
         if self.row_weights is None:
-            return betting_mean(outcomes[_order(outcomes.size)], alpha)
+            order = _order(outcomes.size) if order is None else order
+            return betting_mean(outcomes[order], alpha, most_staked=most_staked)
         weights, totals = self.sums(np.ones(outcomes.size)), self.sums(outcomes)
-        order = _order(weights.size)
+        order = _order(weights.size) if order is None else order
         mean = np.clip(totals[order] / weights[order], 0.0, 1.0)
         drawn = WeightedRows(np.zeros(order.size, dtype=np.intp), weights[order], mean, 1)
         found = weighted_means(drawn, self.bound * (1.0 + 1e-12), alpha)  # weights of groups are sums, and rounded
+        return float(found.lower[0]), float(found.upper[0])
+
+    def means(self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float) -> Interval:
+        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which misses by `delta`."""
+        unit = np.arange(outcomes.size) if self.unit is None else self.unit
+        weights = np.ones(outcomes.size) if self.row_weights is None else self.row_weights
+        pairs, member = np.unique(unit * n_places + place, return_inverse=True)
+        total = np.bincount(member, weights).astype(np.float64)
+        mean = np.clip(np.bincount(member, weights * outcomes) / total, 0.0, 1.0)
+        # by the place of a unit among all units, and not of a pair: that would depend on the scores of others
+        order = np.argsort(Draw(0, 0).hashes(position_keys(0, int(unit.max()) + 1))[pairs // n_places])
+        drawn = WeightedRows((pairs % n_places)[order], total[order], mean[order], n_places)
+        return weighted_means(drawn, self.bound * (1.0 + 1e-12), delta)
+
+    def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
+        """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the weight."""
+        total = self.sums(part + rest)
+        order = _order(total.size)
+        order = order[total[order] > 0.0]
+        share = np.clip(self.sums(part)[order] / total[order], 0.0, 1.0)
+        drawn = WeightedRows(np.zeros(order.size, dtype=np.intp), total[order], share, 1)
+        found = weighted_means(drawn, 2.0 * self.bound * (1.0 + 1e-12), alpha)
         return float(found.lower[0]), float(found.upper[0])
 
     def standard_error(self, outcomes: FloatArray) -> float:
@@ -95,10 +152,20 @@ class Units:
         return math.sqrt(float(np.square(off).sum()) * n / max(n - 1, 1)) / float(weights.sum())
 
 
+ROWS = Units(None, None, 1.0, bounded=True, population="")
+"""Each row is one independent draw."""
+
+
 def _order(n: int) -> IndexArray:
     """A fixed order, drawn by position: random only where the order of the rows says nothing about the outcomes."""
     order: IndexArray = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
     return order
+
+
+def check_one_kind(rows: MemoryRows) -> None:
+    """Refuse rows that have both groups and importance weights."""
+    if rows.groups is not None and rows.weights is not None:
+        raise InvalidTypeError("importance_weight", "be None where rows have groups", got="both")
 
 
 def check_alone(rows: MemoryRows) -> None:

@@ -1,0 +1,81 @@
+"""Losses of models on the same rows, and limits for the mean of their differences."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
+from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.metrics.bins import read_forecasts
+from calibrant.metrics.units import ROWS, Units
+from calibrant.rows.memory import MemoryRows
+
+BRIER, LOG_LOSS, AUC = "Brier score", "log loss", "AUC"
+PROVED = (BRIER, LOG_LOSS)
+MOST_STAKED = 0.9  # models are often alike, and then large bets find it
+
+
+def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[str, FloatArray]:
+    """Brier score and clipped log loss of each row."""
+    given = np.where(codes == 1, probabilities, 1.0 - probabilities)
+    return {BRIER: (1.0 - given) ** 2, LOG_LOSS: -np.log(np.clip(given, clip, 1.0 - clip))}
+
+
+def difference_limits(
+    values: FloatArray, span: float, alpha: float, units: Units = ROWS, order: IndexArray | None = None
+) -> tuple[float, float]:
+    """Limits for the mean of differences in [-span, span].
+
+    They are bet on in the given order of the units, or else as they come: in any case in one that does not depend on
+    them.
+    """
+    order = np.arange(values.size if units.unit is None else units.n_units) if order is None else order
+    limits = units.limits(scaled(values, span), alpha, order=order, most_staked=MOST_STAKED)
+    lower, upper = ((2.0 * limit - 1.0) * span for limit in limits)
+    return lower, upper
+
+
+def scaled(values: FloatArray, span: float) -> FloatArray:
+    return np.clip((values / span + 1.0) / 2.0, 0.0, 1.0)  # beyond by rounding alone
+
+
+def largest_difference(measure: str, clip: float) -> float:
+    """Largest possible difference of a loss between two models."""
+    return 1.0 if measure == BRIER else math.log1p(-clip) - math.log(clip)
+
+
+def number_or_none(value: float) -> str:
+    """A number of a table, or what is said in place of one that is not finite."""
+    return f"{value:.4f}" if math.isfinite(value) else "none" if math.isnan(value) else "infinite"
+
+
+def names(models: Iterable[Any]) -> tuple[str, ...]:
+    names = tuple(map(str, models))
+    if len(names) < 2:
+        raise InvalidValueError("models", "be at least two", got=str(len(names)))
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidValueError("models", "have different names", got=f"{repeated[0]!r} more than once")
+    return names
+
+
+def read(
+    y: ArrayLike,
+    models: Mapping[str, ArrayLike],
+    pos_label: Hashable | None,
+    classes: ArrayLike | None,
+    **beside: ArrayLike | None,
+) -> tuple[MemoryRows, list[FloatArray]]:
+    """The rows, and the probabilities of each model; an error names the model."""
+    probabilities = []
+    for name, scores in models.items():
+        try:
+            rows = read_forecasts(y, scores, pos_label, classes, **beside)
+        except (InvalidValueError, InvalidTypeError) as error:
+            if error.parameter in ("scores", "scores and y"):
+                error.parameter = f"{error.parameter} of model {str(name)!r}"
+            raise
+        probabilities.append(np.asarray(rows.scores, dtype=np.float64))
+    return rows, probabilities
