@@ -85,7 +85,7 @@ def test_merged_tallies_give_the_same_limits(rows):
 
 
 @pytest.mark.parametrize("name", ["groups", "segments", "importance_weight", "sample_weight"])
-@pytest.mark.parametrize("calibrator", [MonotoneBand(), CrossVennAbersCalibrator(), TopLabelCalibrator()])
+@pytest.mark.parametrize("calibrator", [MonotoneBand(), CrossVennAbersCalibrator()])
 def test_what_fit_cannot_use_is_refused_with_advice(calibrator, name):
     scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
     with pytest.raises(InvalidTypeError, match=f"{name} must be left out for {type(calibrator).__name__}: ") as refused:
@@ -207,9 +207,28 @@ def test_classes_of_new_groups(rows):
     scores, _, groups = rows
     label = np.random.default_rng(3).integers(0, 3, size=len(groups))
     columns = np.column_stack([scores, 1 - scores, scores / 2])
-    found = ClassWiseCalibrator(2).fit(columns, label, groups=groups)
-    assert "calibration groups" in str(found.guarantee_)
-    assert str(ClassWiseCalibrator.from_dict(found.to_dict()).guarantee_) == str(found.guarantee_)
+    weight = np.random.default_rng(4).uniform(0.5, 1.0, size=len(groups))
+    for kind in (ClassWiseCalibrator, TopLabelCalibrator):
+        for method in ("anchored", "binning"):
+            found = kind(2, method=method, max_group_size=5, group_target="groups").fit(columns, label, groups=groups)
+            assert "groups" in str(found.guarantee_)
+            weighted = kind(2, method=method, weight_bound=1.0).fit(columns, label, importance_weight=weight)
+            for one in (found, weighted):
+                again = kind.from_dict(json.loads(json.dumps(one.to_dict())))
+                assert str(again.guarantee_) == str(one.guarantee_)
+                assert again.predict_interval(columns[:9]).tolist() == one.predict_interval(columns[:9]).tolist()
+            assert weighted.guarantee_.is_proved
+            assert not kind(2, method=method).fit(columns, label, importance_weight=weight).guarantee_.is_proved
+            with pytest.raises(InvalidValueError, match="importance_weight must be at most"):
+                kind(2, method=method, weight_bound=0.6).fit(columns, label, importance_weight=weight)
+
+
+def test_the_size_of_groups_reaches_scaling_binning(rows):
+    scores, y, groups = rows
+    found = ScalingBinningCalibrator(n_bins=2, max_group_size=3, group_target="groups").fit(scores, y, groups=groups)
+    assert found.guarantee_.statement.groups.target == "groups"
+    rate = ScalingBinningCalibrator(n_bins=2, max_group_size=3).fit(scores, y, groups=groups)
+    assert rate.guarantee_.statement.groups.max_size == 3
 
 
 def test_scored_data_with_a_column_of_groups_gives_the_same(rows):

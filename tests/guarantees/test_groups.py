@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, Tally
+from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, TopLabelCalibrator
 from calibrant.group_counts import GroupCounts
 from calibrant.intervals.groups import GroupDesign, GroupSums, group_distance, group_limits
 
@@ -139,6 +139,33 @@ def test_bins_cover(shared, target):
         missed += not ((found.guarantee_.lower <= truth) & (found.guarantee_.upper >= truth)).all()
         assert found.guarantee_.epsilon < 0.35
     _check(missed, seeds)
+
+
+def _classes_world(rng, n_groups):
+    """The top class is right as often as its score says; a coin of the whole group moves that up or down."""
+    groups = np.repeat(np.arange(n_groups), rng.integers(15, 20, size=n_groups))
+    scores = rng.dirichlet([1.0, 1.0, 1.0], size=groups.size)
+    top, best = scores.argmax(axis=1), scores.max(axis=1)
+    coin = rng.choice([-1.0, 1.0], size=n_groups)[groups]
+    right = rng.uniform(size=groups.size) < best + coin * np.minimum(best, 1 - best)
+    return scores, np.where(right, top, (top + 1) % 3), groups
+
+
+@pytest.mark.slow
+def test_predicted_classes_cover():
+    rng, missed, plain_missed, seeds = np.random.default_rng(8), 0, 0, 25
+    fresh = _classes_world(rng, 3_000)[0]
+    for _ in range(seeds):
+        scores, labels, groups = _classes_world(rng, 150)
+        for given in ({"groups": groups}, {}):
+            found = TopLabelCalibrator(2, method="binning").fit(scores, labels, **given)
+            limits, best, top = found.predict_interval(fresh), fresh.max(axis=1), fresh.argmax(axis=1)
+            region = np.unique(np.column_stack([top, limits]), axis=0, return_inverse=True)[1].ravel()
+            truth = (np.bincount(region, best) / np.bincount(region))[region]
+            miss = not ((limits[:, 0] <= truth + 0.004) & (truth - 0.004 <= limits[:, 1])).all()
+            missed, plain_missed = missed + (miss and bool(given)), plain_missed + (miss and not given)
+    _check(missed, seeds)
+    assert plain_missed > 0.25 * seeds
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ class Grid:
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         parts = []
         for name, part in regions.bins_by_segment.items():
-            values = np.unique(np.concatenate([part.edges, found[name]]) + 0.0)
+            values = np.unique(np.concatenate([part.edges, found.get(name, np.empty(0))]) + 0.0)
             cuts = np.concatenate([values, next_double(values, np.inf)])
             if sizes[name] > _MOST_VALUES:
                 shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS

@@ -243,7 +243,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             seen = kept_rows(counted, weighted.bound, self.random_state)
             weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
             data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
-            to_fit, sizes = rows.tally(partition)[0], rows.sizes()
+            to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
         grid = Grid.count(rows, regions, sizes)
         with np.errstate(all="ignore"):
             whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows

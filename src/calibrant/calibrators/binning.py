@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from calibrant._labels import Classes, name_classes
 from calibrant._params import Rules, check_state, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import RegionParameters, cut_and_count
+from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
 from calibrant.calibrators._groups import (
     GroupParameters,
     cut_and_count_groups,
@@ -190,21 +190,25 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
         return self._fit_rows(self._read(scores, y, segments, sample_weight, importance_weight, groups))
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        weighted, design = None, None
         data, is_grouped = read_groups(data, self)
         if is_grouped:
-            binned, design = cut_and_count_groups(data, self)
+            self.conclude_binned(*cut_and_count_groups(data, self))
         elif has_weights(data):
             self._check_interval()
-            alpha = error_budget(self.confidence_level)
-            binned = cut_and_count(data.collect(), self, weighted=True)
-            weighted = WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, alpha)
+            self.conclude_binned(cut_and_count(data.collect(), self, weighted=True))
         else:
-            binned = cut_and_count(data, self)
-        self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted, design)
-        self.score_range_seen_ = binned.reach.seen
+            self.conclude_binned(cut_and_count(data, self))
         self._warn_if_weak()
         return self
+
+    def conclude_binned(self, binned: Binned, design: GroupDesign | None = None) -> None:
+        """Derive the guarantee from rows whose regions are cut and counted already; `design` says how groups count."""
+        weighted = None
+        if binned.tally.weights is not None:
+            alpha = error_budget(self.confidence_level)
+            weighted = WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, alpha)
+        self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted, design)
+        self.score_range_seen_ = binned.reach.seen
 
     @classmethod
     def from_tally(cls, partition: Partition, tally: Tally, *, classes: ArrayLike = (0, 1), **parameters: Any) -> Self:

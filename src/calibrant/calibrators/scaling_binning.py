@@ -15,6 +15,7 @@ from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rules, chec
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Seed
 from calibrant.calibrators._bins import RegionParameters
+from calibrant.calibrators._groups import GroupParameters
 from calibrant.calibrators._weighted import WeightParameter, checked_bound
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
@@ -53,7 +54,7 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         Fraction or number of rows, drawn at random, that fit the base map only.
     strategy : {"quantile", "uniform"}, default="quantile"
         Bins of equal mass of the base map's output, or of equal width over (0, 1).
-    confidence_level, interval, value, weight_bound
+    confidence_level, interval, value, weight_bound, max_group_size, group_target
         As in `BinningCalibrator`.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
@@ -112,6 +113,7 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         },
         "split": FRACTION_OR_COUNT,
         **WeightParameter._parameter_rules,
+        **GroupParameters._parameter_rules,
     }
 
     base: ScoreCalibrator | None = None
@@ -122,6 +124,8 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
     confidence_level: float = 0.9
     interval: str = "clopper-pearson"
     value: str = "jeffreys"
+    max_group_size: int | None = None
+    group_target: str = "rows"
     pos_label: Hashable = None
     classes: ArrayLike | None = None
     random_state: Seed = 0
@@ -199,6 +203,8 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
             interval=self.interval,
             value=self.value,
             weight_bound=self.weight_bound,
+            max_group_size=self.max_group_size,
+            group_target=self.group_target,
             classes=(0, 1),
             n_jobs=self.n_jobs,
         )

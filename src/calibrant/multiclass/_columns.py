@@ -18,6 +18,8 @@ from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators._bins import RegionParameters
+from calibrant.calibrators._groups import GroupParameters
+from calibrant.calibrators._weighted import WeightParameter
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -39,6 +41,8 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
             name: RegionParameters._parameter_rules[name]
             for name in ("n_bins", "confidence_level", "interval", "value")
         },
+        **WeightParameter._parameter_rules,
+        **GroupParameters._parameter_rules,
     }
     _key: ClassVar[str]  # of what was learned, in a saved state
 
@@ -48,11 +52,15 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
     confidence_level: float = 0.9
     interval: str = "clopper-pearson"
     value: str = "jeffreys"
+    weight_bound: float | None = None
+    max_group_size: int | None = None
+    group_target: str = "rows"
     classes: ArrayLike | None = None
 
     def _calibrator(self, confidence_level: float) -> OneClass:
         """The calibrator of one class, whose labels are 0 and 1."""
-        given: dict[str, Any] = {"n_bins": self.n_bins, "interval": self.interval, "classes": (0, 1)}
+        names = ("n_bins", "interval", "weight_bound", "max_group_size", "group_target")
+        given: dict[str, Any] = {**{name: getattr(self, name) for name in names}, "classes": (0, 1)}
         if self.method == "anchored":
             return AnchoredCalibrator(confidence_level=confidence_level, **given)
         return BinningCalibrator(confidence_level=confidence_level, value=self.value, **given)
@@ -111,7 +119,8 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         if state["type"] != cls.__name__:
             raise InvalidValueError("type of the state", f"be {cls.__name__!r}", got=shown(state["type"]))
         check_state(state["parameters"])
-        parameters = {"method": "binning", **state["parameters"]}  # the only method there was at first
+        added = {"method": "binning", "weight_bound": None, "max_group_size": None, "group_target": "rows"}
+        parameters = {**added, **state["parameters"]}  # what was not there at first
         check_state(parameters, cls._parameter_rules)
         unknown = [name for name in parameters if name not in cls._parameter_rules]
         if unknown:

@@ -74,6 +74,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         A smooth curve, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
+    weight_bound, max_group_size, group_target
+        For `importance_weight` and `groups`, as in `BinningCalibrator`.
     classes : array-like of shape (L,), default=None
         The label of each column of scores; None is the sorted labels of y.
 
@@ -114,7 +116,14 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     calibrators_: tuple[OneClass, ...]
     guarantee_: ClassWiseGuarantee
 
-    def fit(self, scores: ArrayLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Calibrate each column of scores against whether the label is that column's class.
 
         Parameters
@@ -123,6 +132,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
             One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
         y : array-like of shape (n,)
             Their labels.
+        importance_weight : array-like of shape (n,), optional
+            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
         groups : array-like of shape (n,), optional
             Which rows belong together, as in `AnchoredCalibrator.fit`.
 
@@ -132,8 +143,9 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         """
         columns, label, classes = self._checked(scores, y)
         level = self._level(classes.size)
+        beside = {"importance_weight": importance_weight, "groups": groups}
         fitted = [
-            self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8), groups=groups)
+            self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8), **beside)
             for k in range(classes.size)
         ]
         self._set_calibrators(tuple(fitted), classes)

@@ -1,5 +1,6 @@
 """Top-label calibration: how sure may one be of the predicted class, given which class it is."""
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,8 +12,9 @@ from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
+from calibrant.calibrators._groups import GroupParameters, cut_and_count_groups, read_groups
+from calibrant.calibrators._weighted import has_weights
 from calibrant.calibrators.anchored import AnchoredCalibrator, automatic_regions
-from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
@@ -20,15 +22,14 @@ from calibrant.kernels.device import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import read_rows
-from calibrant.rows.facts import RowFacts
-from calibrant.tally import Tally
 
 
-class _ClassBins(CutParameters):
+class _ClassBins(CutParameters, GroupParameters):
     """How bins are cut in each predicted class: no more of them than rows."""
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
-        super().__init__(min_rows=None)
+        super().__init__(min_rows=None, interval=settings.interval)
+        self.max_group_size, self.group_target = settings.max_group_size, settings.group_target
         self._automatic = automatic_regions if settings.method == "anchored" else automatic_bins
         self._wanted = settings.n_bins
 
@@ -59,6 +60,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
         A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.
     confidence_level, interval, value
         As in `BinningCalibrator`; `value` is for bins.
+    weight_bound, max_group_size, group_target
+        For `importance_weight` and `groups`, as in `BinningCalibrator`.
     classes : array-like of shape (L,), default=None
         The label of each column of scores; None is the sorted labels of y.
 
@@ -105,7 +108,14 @@ class TopLabelCalibrator(ColumnsCalibrator):
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 
-    def fit(self, scores: ArrayLike, y: ArrayLike) -> Self:
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Cut bins of the largest score for each predicted class, and count how often that class is right.
 
         Parameters
@@ -114,6 +124,10 @@ class TopLabelCalibrator(ColumnsCalibrator):
             One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
         y : array-like of shape (n,)
             Their labels.
+        importance_weight : array-like of shape (n,), optional
+            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, as in `AnchoredCalibrator.fit`.
 
         Returns
         -------
@@ -121,30 +135,36 @@ class TopLabelCalibrator(ColumnsCalibrator):
         """
         columns, label, classes = self._checked(scores, y)
         top, names = columns.argmax(axis=1), classes.tolist()
-        rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), classes=(0, 1)).collect()
+        given: dict[str, Any] = {"classes": (0, 1), "importance_weight": importance_weight, "groups": groups}
+        rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
         predicted, number = np.unique(top, return_inverse=True)
-        cut = cut_and_count(rows.in_segments([names[k] for k in predicted], number), _ClassBins(self))
+        settings, design = _ClassBins(self), None
+        segmented, is_grouped = read_groups(rows.in_segments([names[k] for k in predicted], number), settings)
+        rows = rows if is_grouped else rows.without_groups()
+        if is_grouped:
+            cut, design = cut_and_count_groups(segmented, settings)
+            design = replace(design, unproved=())  # the classes were known beforehand
+        else:
+            cut = cut_and_count(segmented, settings, weighted=has_weights(segmented))
         bins, counted = cut.partition.bins_by_segment, cut.rows.collect()
         whole = SegmentedPartition({name: bins.get(name, ScorePartition(np.empty(0))) for name in names})
         counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
-        tally, known, reach = counted.tally_and_reach(whole)
-        if self.method == "anchored":
-            curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level)
-            every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
-            curves.fit_binned(Binned(whole, tally, known, reach, counted, cut.facts, every))
-            self._set_calibrator(curves)
+        tally, known, reach = counted.tally_and_reach(whole, weighted=has_weights(rows))
+        if design is not None and design.target == "rows" and tally.groups is not None:
+            tally = replace(tally, groups=tally.groups.without_sizes())
+        every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
+        binned = Binned(whole, tally, known, reach, counted, cut.facts, every)
+        fitted = self._calibrator(self.confidence_level)
+        if has_weights(rows):
+            fitted._check_interval()
+        if isinstance(fitted, AnchoredCalibrator):
+            fitted.fit_binned(binned, design)
         else:
-            self._set_bins(whole, tally, cut.facts)
+            fitted.conclude_binned(binned, design)
+        self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)
         return self
-
-    def _set_bins(self, partition: Partition, tally: Tally, facts: RowFacts) -> None:
-        names = ("confidence_level", "interval", "value")
-        parameters = {name: getattr(self, name) for name in names}
-        fitted = BinningCalibrator.from_tally(partition, tally, **parameters)
-        fitted._set_fitted(partition, tally, fitted.guarantee_, Classes(fitted.classes_, 1), facts)
-        self._set_calibrator(fitted)
 
     def _set_calibrator(self, calibrator: OneClass) -> None:
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
@@ -177,9 +197,6 @@ class TopLabelCalibrator(ColumnsCalibrator):
         partition = Partition.from_dict(saved["partition"])
         if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
-        if self.method == "binning":
-            self._set_bins(partition, Tally.from_dict(saved["tally"]), RowFacts.from_dict(saved))
-            return
-        curves = AnchoredCalibrator(interval=self.interval, confidence_level=self.confidence_level)
-        curves._restore(saved, Classes(np.array([0, 1]), 1))
-        self._set_calibrator(curves)
+        fitted = self._calibrator(self.confidence_level)
+        fitted._restore(saved, Classes(np.array([0, 1]), 1))
+        self._set_calibrator(fitted)
