@@ -14,6 +14,7 @@ from calibrant import (
     Tally,
     decide,
     net_benefit,
+    scored,
 )
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 
@@ -200,3 +201,21 @@ def test_curves_become_a_frame():
     frame = net_benefit(CANCER, {"history": FAMILY_HISTORY}, thresholds=[0.1, 0.2]).to_frame()
     assert frame["model"].tolist() == ["history", "history"]
     assert frame["value"].round(4).tolist() == [0.0185, 0.0017]
+
+
+def test_data_of_any_size_are_counted_by_region():
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(4)
+    scores = rng.uniform(size=2_000)
+    y = rng.uniform(size=2_000) < scores
+    calibrator = BinningCalibrator(8).fit(scores, y)
+    costs = {"cost_false_alarm": 1, "cost_miss": 3}
+    data = scored(pa.table({"p": scores}), score="p")
+    found, rows = decide(calibrator, data, **costs), decide(calibrator, scores, **costs)
+    assert found.counts == rows.counts
+    assert found.rows.sum() == 2_000
+    for name in ("cost", "cost_lower", "cost_upper"):
+        assert getattr(found, name) == pytest.approx(getattr(rows, name))
+    assert found.sentence() == rows.sentence()
+    with pytest.raises(InvalidTypeError, match="segments must be None"):
+        decide(calibrator, data, **costs, segments=np.ones(2_000))

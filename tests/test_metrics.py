@@ -14,6 +14,7 @@ from calibrant.intervals.bounded_mean import betting_mean, bounded_mean, lower_m
 from calibrant.intervals.non_identical import non_identical
 from calibrant.metrics import (
     Estimate,
+    auc,
     brier_score,
     debiased_ece,
     ece,
@@ -471,3 +472,12 @@ def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:
     found = brier_score(y[order], scores[order])
     assert found.lower < 1 / 6 < found.upper
     assert found.upper - found.lower < 0.015
+
+
+def test_auc_of_published_ct_ratings() -> None:
+    """Hanley and McNeil (1982), table 1: 58 normal and 51 abnormal images. Stata's manual gives DeLong's limits."""
+    y = np.repeat([0, 1], [58, 51])
+    ratings = np.repeat([1, 2, 3, 4, 5, 1, 2, 3, 4, 5], [33, 6, 6, 11, 2, 3, 2, 2, 11, 33])
+    found = auc(y, ratings)
+    assert round(found.value, 4) == 0.8932
+    assert (round(found.lower, 5), round(found.upper, 5)) == (0.83295, 0.95339)

@@ -21,6 +21,7 @@ from calibrant._threshold.search import (
 )
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.export import to_python, to_sql
+from calibrant.saving import load_model, save_model
 
 GRID = np.linspace(0.0, 1.0, 20_001)
 MIDS = (GRID[:-1] + GRID[1:]) / 2
@@ -291,13 +292,11 @@ def test_saved_and_read_back(tmp_path):
     for found in (threshold(y, scores, precision=0.8), threshold(y, scores, precision=0.999, npv=0.8)):
         state = json.loads(json.dumps(found.to_dict()))
         assert Threshold.from_dict(state) == found
-        found.save(tmp_path / "t.json", overwrite=True)
-        assert Threshold.load(tmp_path / "t.json") == found
-    with pytest.raises(FileExistsError):
-        found.save(tmp_path / "t.json")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(InvalidValueError, match="the file must be JSON"):
-        Threshold.load(tmp_path / "bad.json")
+        save_model(found, tmp_path / "t.json", columns={"score": "p"}, overwrite=True)
+        model = load_model(tmp_path / "t.json")
+        assert model.calibrator == found
+        assert model.columns == {"score": "p"}
+        assert model.predict(scores).tolist() == found.predict(scores).tolist()
     with pytest.raises(InvalidValueError, match="schema"):
         Threshold.from_dict({"schema": "other"})
     with pytest.raises(InvalidValueError, match="target must be one of"):

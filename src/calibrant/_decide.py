@@ -20,8 +20,11 @@ from calibrant.guarantee import Guarantee
 from calibrant.intervals._binomial import lower_limit, upper_limit
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.rows import ScoredData
+from calibrant.rows.added_columns import LookUp
 
 ACT, DO_NOT, UNKNOWN = "act", "do not act", "cannot tell"
+REGION = "calibrant region"
+"""A column for the number of each row's region."""
 _COST = Number("a number > 0", 0.0, open_low=True)
 _PREVALENCE_SHARE = 0.25  # of alpha; the rest is for the two distributions of scores
 
@@ -33,9 +36,9 @@ class Decisions:
     Attributes
     ----------
     action : array of str of shape (n,)
-        "act", "do not act" or "cannot tell".
+        "act", "do not act" or "cannot tell", for each row; for data of any size, for each region.
     lower, upper : float arrays of shape (n,)
-        Limits of the rate in the row's region.
+        Limits of the rate in the row's region, or in each region.
     break_even : float
         The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm + cost_miss).
     cost : float
@@ -48,6 +51,8 @@ class Decisions:
         The costs.
     caveat : str or None
         Why nothing is proved, where the calibrator's guarantee has a caveat.
+    rows : int array of shape (n,), or None
+        For data of any size: how many rows are in each region.
     """
 
     action: NDArray[np.str_]
@@ -61,18 +66,21 @@ class Decisions:
     cost_false_alarm: float
     cost_miss: float
     caveat: str | None = None
+    rows: IntArray | None = None
 
     @property
     def counts(self) -> dict[str, int]:
         """How many rows have each action."""
-        return {name: int(np.count_nonzero(self.action == name)) for name in (ACT, DO_NOT, UNKNOWN)}
+        rows = np.ones(self.action.size, dtype=np.int64) if self.rows is None else self.rows
+        return {name: int(rows[self.action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
 
     def sentence(self) -> str:
         """What was decided, and what it costs."""
-        counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+        found = self.counts
+        counts = ", ".join(f"{name} {count:,}" for name, count in found.items())
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once, of "
-            f"{self.action.size:,} rows: {counts}. The expected cost per row is {nearest(self.cost)} "
+            f"{sum(found.values()):,} rows: {counts}. The expected cost per row is {nearest(self.cost)} "
             f"({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
             "these rows are drawn like those it is about."
         )
@@ -82,7 +90,7 @@ class Decisions:
 
 def decide(
     calibrator: ScoreCalibrator,
-    scores: ArrayLike,
+    scores: ArrayLike | ScoredData,
     *,
     cost_false_alarm: float,
     cost_miss: float,
@@ -102,8 +110,8 @@ def decide(
     ----------
     calibrator : calibrator of scores
         Fitted, with intervals of the rate in each region, such as `AnchoredCalibrator` or `BinningCalibrator`.
-    scores : array-like of shape (n,)
-        Scores of the rows.
+    scores : array-like of shape (n,), or ScoredData
+        Scores of the rows. Or data of any size, see `calibrant.scored`: their rows are counted by region.
     cost_false_alarm, cost_miss : float
         What it costs to act on a negative, and not to act on a positive; both positive. Only their ratio matters for
         the decision.
@@ -146,7 +154,7 @@ def decide(
             advice="use AnchoredCalibrator or BinningCalibrator",
         )
     if isinstance(scores, ScoredData):
-        raise InvalidTypeError("scores", "be an array", got=type(scores).__name__, advice="decide on one batch a time")
+        return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
     predicted = np.asarray(fitted.predict(scores, **where))
@@ -159,6 +167,26 @@ def decide(
 def unproved(caveat: str | None) -> str:
     """What stands before numbers that rest on a guarantee with a caveat."""
     return "" if caveat is None else f"Nothing is proved: {caveat}. "
+
+
+def _by_region(
+    fitted: Any, guarantee: Guarantee, data: ScoredData, segments: Any, false_alarm: float, miss: float
+) -> Decisions:
+    """Decide for each region, and count the rows of data of any size in it."""
+    if segments is not None:
+        raise InvalidTypeError("segments", "be None: scored(...) names their column", got=shown(segments))
+    if hasattr(fitted, "base_"):
+        raise InvalidTypeError("calibrator", "have bins of the score itself", got=type(fitted).__name__)
+    action, costs = weighed(guarantee.value, guarantee.lower, guarantee.upper, false_alarm, miss)
+    places: dict[str, Any] = {REGION: np.arange(action.size)}
+    reader = data.apply(LookUp(fitted._columns_in(data), fitted.partition_.as_bins(), places))
+    rows = np.zeros(action.size, dtype=np.int64)
+    for batch in reader:
+        rows += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=rows.size)
+    cost, least, most = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
+    even, level = break_even(false_alarm, miss), guarantee.confidence_level
+    limits_of = guarantee.lower, guarantee.upper
+    return Decisions(action, *limits_of, even, cost, least, most, level, false_alarm, miss, guarantee.caveat, rows)
 
 
 def check_cost(name: str, cost: Any) -> float:

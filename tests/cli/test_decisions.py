@@ -1,6 +1,5 @@
 """`calibrant threshold` and `calibrant decide`: the numbers of Python, files, exit codes, and clear errors."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import Threshold, decide, load_model, threshold
+from calibrant import decide, load_model, threshold
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -28,7 +27,13 @@ def test_thresholds_are_those_of_python(rows: dict[str, np.ndarray], folder: Pat
     expected = threshold(rows["y"], rows["p"], precision=0.8)
     assert found["cuts"][0]["threshold"] == expected.threshold
     assert found["sentence"] == expected.sentence()
-    assert Threshold.from_dict(json.loads((folder / "t.json").read_text())) == expected
+    saved = load_model(folder / "t.json")
+    assert saved.calibrator == expected
+    assert saved.columns["score"] == "p"
+    text = calibrant("export", "t.json", "--to", "sql", "--dialect", "duckdb", "--table", "rows").out
+    assert repr(expected.threshold) in text
+    answer = calibrant("apply", "t.json", "rows.parquet", "-o", "out.csv")
+    assert (answer.code, "must be a calibrator" in answer.err) == (2, True)
     told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8").out
     assert f"score >= {expected.threshold!r}" in told.replace("\n", " ")
 
@@ -63,8 +68,14 @@ def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
         (("--precision", "2"), "--precision must be a number strictly between 0 and 1; got 2.0"),
         (("--precision", "0.9", "-o", "t.txt"), "-o must end in .json"),
         (("--precision", "0.9", "--split", "none"), "--split must be a fraction"),
-        (("--recall", "0.9", "--group", "g"), "go with precision or npv and --method look, without --start"),
-        (("--recall", "0.9", "--start", "0.5"), "--start must go with one target, precision or npv, and --method look"),
+        (
+            ("--precision", "0.9", "--group", "g", "--method", "ranks"),
+            "--group must go with --method look",
+        ),
+        (
+            ("--recall", "0.9", "--start", "0.5"),
+            "--start must go with one target, precision or npv",
+        ),
     ],
 )
 def test_wrong_options_are_told(options: tuple[str, ...], message: str, calibrant: Any) -> None:
@@ -112,3 +123,10 @@ def test_decide_refuses_scores_of_another_scale_and_counts_rows_that_it_does_not
     found = calibrant(*arguments, "--allow-out-of-range", "--json").json
     assert (found["rows"], found["refused"], found["proved"]) == (20, 1, True)
     assert "1 row without a decision" in calibrant(*arguments, "--allow-out-of-range").out.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_near_miss_names_both_costs(calibrant: Any) -> None:
+    answer = calibrant("decide", "m.json", "rows.parquet", "--cost-fp", "1")
+    assert answer.code == 2
+    assert "there is no option --cost-fp; there are --cost-false-alarm and --cost-miss" in answer.err

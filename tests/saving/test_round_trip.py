@@ -10,7 +10,7 @@ import pytest
 
 import calibrant.calibrators
 import calibrator_checks
-from calibrant import BinningCalibrator, PlattCalibrator, ScoreCalibrator
+from calibrant import BinningCalibrator, MonotoneBand, PlattCalibrator, ScoreCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.saving import Model, load_model, save_model
 from model_files import EXAMPLES, FROZEN, SMALL, made, read, written
@@ -192,3 +192,13 @@ def test_a_model_predicts_what_its_calibrator_predicts():
     with pytest.raises(AttributeError, match="'Model' object has no attribute 'fit'"):
         model.fit(scores, [0, 1, 1])
     assert copy.deepcopy(model).fingerprint == model.fingerprint
+
+
+def test_a_band_is_saved_like_a_calibrator(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=500)
+    band = MonotoneBand().fit(scores, rng.uniform(size=500) < scores)
+    save_model(band, tmp_path / "band.json", columns={"score": "p"})
+    model = load_model(tmp_path / "band.json")
+    np.testing.assert_array_equal(model.predict_interval(scores), band.predict_interval(scores))
+    assert model.written["sentence"] == band.sentence()

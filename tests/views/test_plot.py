@@ -13,9 +13,11 @@ from calibrant import (
     PlattCalibrator,
     ReliabilityDisplay,
     ScalingBinningCalibrator,
+    threshold,
 )
-from calibrant.errors import CalibrantWarning
+from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 from calibrant.metrics import reliability_table
+from calibrant.views.style import STYLES
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=4000)
@@ -85,3 +87,59 @@ def test_the_band_of_a_rate_that_does_not_fall_is_drawn() -> None:
             display = ReliabilityDisplay.from_predictions(y, scores, monotone=True, ax=Figure().add_subplot())
         told = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert any("if the rate does not fall" in text for text in told) == (name == "rising")
+
+
+def drawn(seed: int = 0, n: int = 1_500):
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(size=n)
+    return rng.uniform(size=n) < scores, scores
+
+
+def test_several_models_share_alpha_and_differ_in_colour_dash_and_marker() -> None:
+    y, scores = drawn()
+    models = {"a": scores, "b": scores**2, "c": np.sqrt(scores)}
+    display = ReliabilityDisplay.from_predictions(y, models, n_bins=5, confidence_level=0.9, ax=Figure().add_subplot())
+    alone = reliability_table(y, scores**2, n_bins=5, confidence_level=1 - 0.1 / 3)
+    np.testing.assert_array_equal(display.models["b"].upper, alone.upper)
+    lines = [container[0] for container in display.ax_.containers]
+    for look in ("get_color", "get_marker", "get_linestyle"):
+        assert len({getattr(line, look)() for line in lines}) == 3 or look == "get_linestyle"
+    assert len({style.dash for style in STYLES}) == len({style.marker for style in STYLES}) == len(STYLES)
+    assert "all bins and models at once" in display.ax_.get_title(loc="left")
+
+
+def test_rare_events_are_drawn_on_the_logit_scale() -> None:
+    rng = np.random.default_rng(1)
+    scores = 10 ** rng.uniform(-4, -1, size=5_000)
+    y = rng.uniform(size=5_000) < scores
+    display = ReliabilityDisplay.from_predictions(y, scores, n_bins=6, scale="logit", ax=Figure().add_subplot())
+    assert (display.ax_.get_xscale(), display.ax_.get_yscale()) == ("logit", "logit")
+    low, high = display.ax_.get_xlim()
+    assert 0 < low < 1e-3 < 0.05 < high < 1
+    with pytest.raises(InvalidValueError, match="scale must be"):
+        ReliabilityDisplay.from_predictions(y, scores, scale="log", ax=Figure().add_subplot())
+
+
+def test_thresholds_and_their_regions_are_marked() -> None:
+    y, scores = drawn(2, 4_000)
+    found = threshold(y, scores, precision=0.8, npv=0.8)
+    ax = Figure().add_subplot()
+    ReliabilityDisplay.from_predictions(y, scores, thresholds=found, ax=ax)
+    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert {"selected", "referred to a person"} <= set(told)
+    act, leave = found.cuts
+    assert {f"precision 0.8: {act.threshold:.3g}", f"npv 0.8: {leave.threshold:.3g}"} <= set(told)
+    ReliabilityDisplay.from_predictions(y, scores, thresholds={"alert": 0.9}, ax=(other := Figure().add_subplot()))
+    assert "alert: 0.9" in [text.get_text() for text in other.get_legend().get_texts()]
+
+
+def test_segments_are_small_multiples_on_one_scale() -> None:
+    y, scores = drawn(3)
+    segments = np.array(["b", "a", "c", "d"])[np.arange(scores.size) % 4]
+    found = ReliabilityDisplay.by_segment(y, scores, segments, n_bins=4)
+    assert [one.ax_.get_title(loc="left") for one in found] == ["a", "b", "c", "d"]
+    assert len({one.ax_.get_xlim() + one.ax_.get_ylim() for one in found}) == 1
+    alone = reliability_table(y[segments == "a"], scores[segments == "a"], n_bins=4, confidence_level=1 - 0.1 / 4)
+    np.testing.assert_array_equal(found[0].observed.lower, alone.lower)
+    with pytest.raises(InvalidTypeError, match="segments must have one entry per row"):
+        ReliabilityDisplay.by_segment(y, scores, segments[:5])

@@ -49,8 +49,12 @@ class Finding:
     rate: float
 
     def __str__(self) -> str:
+        return self.sentence()
+
+    def sentence(self, noun: str = "segment") -> str:
+        """The finding in words; `noun` is what a segment is, such as a month."""
         where = f"{_numbers.rows(self.count)} with scores from {self.low:.4g} to {self.high:.4g}"
-        group = "" if self.segment is None else f" in segment {self.segment!r}"
+        group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
             f"{self.direction} by at least {_numbers.lower(self.error)} somewhere among the {where}{group}: "
             f"mean score {self.mean_score:.4g}, observed rate {self.rate:.4g}"
@@ -234,6 +238,8 @@ class Audit(Bounds):
     monotone : MonotoneBand or None
         Limits of the rate at every single score, if it does not fall as the score rises; None unless asked for. It
         holds at `confidence_level` by itself, not at once with the rest.
+    noun : str
+        What a segment is called, such as "month".
     """
 
     within_segments: Bounds | None
@@ -244,6 +250,7 @@ class Audit(Bounds):
     assumptions: tuple[str, ...]
     n_skipped: int = 0
     monotone: MonotoneBand | None = None
+    noun: str = "segment"
 
     @property
     def by_segment(self) -> bool:
@@ -273,17 +280,17 @@ class Audit(Bounds):
         verdict, within = self._verdict(), self.within_segments
         if within is None or verdict == within.verdict == NO_EVIDENCE:
             return verdict
-        return f"{verdict}; within segments: {within.verdict}"
+        return f"{verdict}; within {self.noun}s: {within.verdict}"
 
     def __str__(self) -> str:
         confidence = f"with {_numbers.percent(self.confidence_level)} confidence"
         lines = [f"{self.verdict}, {confidence}, from {_numbers.rows(self.n_rows)}"]
-        lines += [f"  {finding}" for finding in self.findings[:_LINES]]
+        lines += [f"  {finding.sentence(self.noun)}" for finding in self.findings[:_LINES]]
         if len(self.findings) > _LINES:
-            lines.append(f"  and findings in {_numbers.counted(len(self.findings) - _LINES, 'more segment')}")
+            lines.append(f"  and findings in {_numbers.counted(len(self.findings) - _LINES, f'more {self.noun}')}")
         lines += self._lines("", "score value")
         if self.within_segments is not None:
-            lines += self.within_segments._lines(" within segments", "score value of a segment")
+            lines += self.within_segments._lines(f" within {self.noun}s", f"score value of a {self.noun}")
         if self.at_single_scores is not None:
             lines.append(f"  {self.at_single_scores}")
         lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]

@@ -1,23 +1,20 @@
 """What `threshold` returns: numbers, the sentence, and the decisions that follow."""
 
-import json
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, fields
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._file import write_file
 from calibrant._input import as_scores
 from calibrant._numbers import limits, lower, nearest, percent, rows, upper
 from calibrant._params import check_state
 from calibrant._state import check_schema
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray
-from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.segments import segment_kinds
 
 _SCHEMA = "calibrant.threshold/1"
@@ -268,23 +265,6 @@ class Threshold:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
         return {"schema": _SCHEMA, **_plain(asdict(self)), "sentence": self.sentence()}
-
-    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write a JSON file, whole or not at all; `load` reads it."""
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        write_file(text.encode(), path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a file that `save` or `calibrant threshold -o` wrote."""
-        with open(path, "rb") as file:
-            content = file.read()
-        try:
-            return cls.from_dict(json.loads(content))
-        except ValueError as error:
-            if isinstance(error, CalibrantError):
-                raise
-            raise InvalidValueError("the file", "be JSON, as save writes it", got=str(error)) from None
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:

@@ -2,6 +2,7 @@
 
 import click
 
+from calibrant._text import did_you_mean
 from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantError
 
@@ -51,9 +52,10 @@ def message_of(error: CalibrantError) -> str:
 
 def _reason(error: BaseException) -> str:
     match error:
+        case click.NoSuchOption():
+            return f"{_no_such_option(error)} {_see(error)}"
         case click.UsageError():
-            command = "calibrant" if error.ctx is None else error.ctx.command_path
-            return f"{error.format_message()} (see {command} --help)"
+            return f"{error.format_message()} {_see(error)}"
         case click.ClickException():
             return error.format_message()
         case CalibrantError():
@@ -68,6 +70,20 @@ def _reason(error: BaseException) -> str:
     if type(error).__module__.partition(".")[0] == "pyarrow":
         return f"the data cannot be read: {text[:300]}"
     return f"unexpected error ({name}: {text[:200]}); please report it with the output of --debug"
+
+
+def _see(error: click.UsageError) -> str:
+    return f"(see {'calibrant' if error.ctx is None else error.ctx.command_path} --help)"
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """The options that begin with the same word, all of them: the nearest may be the opposite of what was meant."""
+    params = [] if error.ctx is None else error.ctx.command.params
+    known = [name for param in params for name in param.opts if name.startswith("--")]
+    word = error.option_name.lstrip("-").partition("-")[0]
+    alike = [name for name in known if name.lstrip("-").partition("-")[0] == word]
+    near = f"there are {' and '.join(alike)}" if alike else did_you_mean(error.option_name, known)
+    return f"there is no option {error.option_name}" + (f"; {near}" if near else "")
 
 
 def _of_system(error: OSError) -> str:

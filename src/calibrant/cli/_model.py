@@ -18,17 +18,21 @@ class DamagedError(RefusedError):
     """The file is, or was, a model file, and cannot be read."""
 
 
-def read_model(path: str) -> "Model":
-    """Read a model file; - is standard input. Errors name the file."""
+def read_model(path: str, *, exported: bool = False) -> "Model":
+    """Read a model file; - is standard input. Errors name the file. Only to be exported it may hold a threshold."""
+    from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.errors import CalibrantError
     from calibrant.saving import NotAModelError, load_model
 
     try:
-        return load_model(sys.stdin.buffer if path == "-" else path)
+        model = load_model(sys.stdin.buffer if path == "-" else path)
     except CalibrantError as error:
         kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
+    if not exported and not isinstance(model.calibrator, ScoreCalibrator):
+        raise RefusedError("the model", "be a calibrator, from calibrant fit", got=type(model.calibrator).__name__)
+    return model
 
 
 def settings_of(model: "Model") -> Mapping[str, Any]:
@@ -81,7 +85,9 @@ def _name(label: object) -> str:
 def role_of(model: "Model", part: str, given: str | None) -> str | None:
     """The column of a role: as given, or as in the model file."""
     partition = getattr(model.calibrator, "partition_", None)
-    segmented = partition is not None and partition.has_segments
+    segmented = None not in getattr(model.calibrator, "ends", {None})  # of a Threshold
+    if partition is not None:
+        segmented = partition.has_segments
     name = given or model.columns.get(part)
     if part == "segment":
         if segmented and name is None:

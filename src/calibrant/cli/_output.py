@@ -76,6 +76,12 @@ def note(text: str) -> None:
     paragraph(f"note: {text}")
 
 
+def saved(path: object, what: str = "", *, quiet: bool = False, err: bool = False) -> None:
+    """The last line of a command that has written a file; to standard error where the answer itself is the file."""
+    if not (err and quiet):
+        say(f"Saved {path}{what and f': {what}'}.", err=err)
+
+
 def remark(text: str, quiet: bool = False) -> None:
     """Something worth knowing that is not the answer: to standard error."""
     if not quiet:

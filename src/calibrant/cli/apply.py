@@ -12,7 +12,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import check_scale, read_model, role_of, text_types
-from calibrant.cli._output import print_json, remark
+from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._target import check_target, kind_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def command(**options: Any) -> None:
     if seen.unknown:
         remark(_on_unknown(seen.unknown, model.calibrator.guarantee_), quiet)
     if output != "-":
-        remark(f"wrote {rows(seen.rows)} to {output}, with {', '.join(added)}", quiet)
+        saved(output, f"{rows(seen.rows)}, with {', '.join(added)}", quiet=quiet, err=True)
 
 
 class _Seen:

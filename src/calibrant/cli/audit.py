@@ -1,6 +1,6 @@
 """`calibrant audit`: is the model calibrated? What is proved, and what cannot be known."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from math import isnan
 from typing import Any
@@ -12,7 +12,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._model import check_classes, check_columns, read_model
-from calibrant.cli._output import paragraph, print_json, remark, say
+from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._signs import show_signs, signs_of
@@ -89,6 +89,8 @@ def command(**options: Any) -> int:
             check_columns(model, data.columns.named)
         dated, period = (data, None) if options["time"] is None else _by_period(data, labels, options["time"])
         found = _audit(dated, labels, options)
+        if period is not None:
+            found = replace(found, noun=period)
         signs = signs_of(data, labels, options)
         table = _validated(source, labels, options) if options["full"] else None
         if output is not None:
@@ -107,7 +109,7 @@ def command(**options: Any) -> int:
             say(f"\nThe guarantee of {options['model']}:")
             show_sentence(model.calibrator, bold=False)
         if output is not None:
-            say(f"\nReport: {output}")
+            saved(output)
     return 1 if options["check"] and found.worst is not None else 0
 
 

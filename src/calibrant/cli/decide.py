@@ -11,12 +11,11 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import check_scale, read_model, role_of, text_types
-from calibrant.cli._output import note, paragraph, print_json, say, shortened, table
+from calibrant.cli._output import note, paragraph, print_json, saved, say, shortened, table
 from calibrant.cli._target import check_target, kind_of
 from calibrant.cli._words import in_options
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
-_REGION = "calibrant region"
 
 
 @option.command("Act or not? By what errors cost, and what is proved.")
@@ -44,7 +43,7 @@ def command(**options: Any) -> None:
     """
     import numpy as np
 
-    from calibrant._decide import ACT, DO_NOT, UNKNOWN, break_even, check_cost, unproved, weighed
+    from calibrant._decide import ACT, DO_NOT, REGION, UNKNOWN, break_even, check_cost, unproved, weighed
     from calibrant.guarantee import Guarantee
     from calibrant.rows.added_columns import LookUp
 
@@ -69,7 +68,7 @@ def command(**options: Any) -> None:
             check_scale(calibrator, data)
         added: dict[str, Any] = dict(zip(_COLUMNS, (tuple(action.tolist()), *rates[1:]), strict=True))
         bins = calibrator.partition_.as_bins()
-        places: dict[str, Any] = {_REGION: np.arange(action.size)}
+        places: dict[str, Any] = {REGION: np.arange(action.size)}
         reader = data.apply(LookUp(calibrator._columns_in(data), bins, {**added, **places}))
         counts, refused = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
     known = int(counts.sum())
@@ -110,13 +109,14 @@ def command(**options: Any) -> None:
     note(f"all regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row")
     note("assumed: what the model's promise assumes, and that these rows are drawn like those it is about")
     if options["output"] is not None:
-        say(f"\nRows: {options['output']}")
+        saved(options["output"], rows(known))
 
 
 def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> tuple[Any, int]:
     """Write the rows where they are asked for; count them by region, and those that are in none."""
     import numpy as np
 
+    from calibrant._decide import REGION
     from calibrant._file import draft_of
     from calibrant.cli._writer import opened
 
@@ -126,11 +126,11 @@ def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> 
         if output is not None:
             kind, packing = kind_of(output)
             place = stack.enter_context(draft_of(output, overwrite=options["overwrite"]))
-            schema = reader.schema.remove(reader.schema.get_field_index(_REGION))
+            schema = reader.schema.remove(reader.schema.get_field_index(REGION))
             write = stack.enter_context(opened(place, schema, kind, packing, "\t" if ".tsv" in output else mark))
         for batch in reader:
-            refused += batch.column(_REGION).null_count
-            counts += np.bincount(batch.column(_REGION).drop_null().to_numpy(), minlength=n_regions)
+            refused += batch.column(REGION).null_count
+            counts += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=n_regions)
             if write is not None:
-                write(batch.drop_columns([_REGION]))
+                write(batch.drop_columns([REGION]))
     return counts, refused

@@ -13,7 +13,7 @@ from calibrant._numbers import percent
 from calibrant.cli import _options as option
 from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
-from calibrant.cli._output import paragraph, print_json, remark, say
+from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli.audit import audit_json, event_facts, show_audit, verdict_of
 from calibrant.cli.fit import provenance_of
@@ -103,7 +103,9 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
         "for rows drawn like the calibration rows, so it does not cover December. Calibrate again."
     )
     _decisions(calibrator, held_out)
-    say(f"\nReport: {paths['report']}\n", bold=True)
+    say()
+    saved(paths["report"])
+    say()
     say("Next, with the same scores:")
     say(f"  calibrant audit {paths['scores']} --score score --label outcome --pos-label late --segment carrier")
     say(f"  calibrant verify {paths['model']} {paths['scores']}")

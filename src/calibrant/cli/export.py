@@ -7,7 +7,7 @@ import click
 from calibrant._sql.dialects import DIALECTS
 from calibrant.cli import _options as option
 from calibrant.cli._model import read_model, role_of, settings_of
-from calibrant.cli._output import print_json, print_verbatim, remark
+from calibrant.cli._output import print_json, print_verbatim, saved
 from calibrant.cli._target import check_target
 from calibrant.errors import InvalidTypeError
 
@@ -35,6 +35,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     calibrant export model.json --to sql --dialect postgres --table scores
     calibrant export model.json --to python -o calibrate.py
     calibrant export model.json --to onnx -o model.onnx
+    calibrant export threshold.json --to sql --dialect duckdb --table scores    # from calibrant threshold -o
     """
     target, dialect = options["target"], options["dialect"]
     output = None if options["output"] in (None, "-") else options["output"]
@@ -46,7 +47,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("--to onnx needs -o model.onnx", ctx)
     if output is not None:
         check_target(options)
-    model = read_model(options["model"])
+    model = read_model(options["model"], exported=True)
     try:
         content = _exported(model, options)
     except InvalidTypeError as error:
@@ -65,7 +66,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     elif output is None:
         print_verbatim(str(content))
     else:
-        remark(f"wrote {output}", options["quiet"])
+        saved(output, quiet=options["quiet"], err=True)
 
 
 def _exported(model: Any, options: dict[str, Any]) -> str | bytes:

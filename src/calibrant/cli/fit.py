@@ -12,7 +12,7 @@ from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, labelled
 from calibrant.cli._methods import METHODS, Settings
-from calibrant.cli._output import paragraph, print_json, remark, say
+from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
@@ -124,7 +124,7 @@ def command(**options: Any) -> int:
     if output is None:
         remark("nothing was saved: give -o model.json to save the model", quiet)
     else:
-        say(f"Saved {output}.")
+        saved(output)
         if not quiet:
             say("\n  ".join(["Next:", *_next(calibrator, output, options)]))
     return 1 if reached is False else 0

@@ -8,7 +8,7 @@ from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled
-from calibrant.cli._output import note, paragraph, print_json, say, table
+from calibrant.cli._output import note, paragraph, print_json, saved, say, table
 from calibrant.cli._target import check_target
 
 _TARGETS = {
@@ -39,7 +39,7 @@ _targets = option.together(
 @option.group
 @option.max_group_size
 @option.seed
-@option.output("Write the thresholds to a JSON file, which Threshold.load reads.")
+@option.output("Write a model file (.json), for load_model and export; or a report (.html).")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
 @option.classes
 @option.overwrite
@@ -57,7 +57,7 @@ def command(**options: Any) -> int:
     calibrant threshold scores.parquet --score p --label y --recall 0.95 --segment region
     calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
     """
-    from calibrant import threshold
+    from calibrant import save_model, threshold
 
     output = options["output"]
     if output is not None:
@@ -78,7 +78,7 @@ def command(**options: Any) -> int:
         )
         facts = data.facts(drawn=False)
     if output is not None:
-        found.save(output, overwrite=options["overwrite"])
+        save_model(found, output, columns=data.columns.named, overwrite=options["overwrite"])
     proved = all(cut.threshold is not None for cut in found.cuts)
     if options["as_json"]:
         state = {name: value for name, value in found.to_dict().items() if name not in ("schema", "n_rows", "n_drawn")}
@@ -88,7 +88,7 @@ def command(**options: Any) -> int:
     else:
         _show(found, facts.notes)
         if output is not None:
-            say(f"\nThresholds: {output}")
+            saved(output)
     return 1 if options["check"] and not proved else 0
 
 

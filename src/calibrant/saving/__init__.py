@@ -1,4 +1,4 @@
-"""Model files: a fitted calibrator as one readable JSON object with a checksum; nothing is ever unpickled."""
+"""Model files: a fitted calibrator, a threshold or a band as one readable JSON object; nothing is ever unpickled."""
 
 import io
 import math
@@ -17,8 +17,10 @@ from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.saving._text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
 
 if TYPE_CHECKING:
+    from calibrant._threshold import Threshold
     from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.guarantee import Guarantee, NoGuarantee
+    from calibrant.monotone import MonotoneBand
 
 __all__ = ["Model", "NotAModelError", "load_model", "save_model"]
 
@@ -34,15 +36,15 @@ _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """A fitted calibrator and where it came from: the content of a model file.
+    """A fitted calibrator, a `Threshold` or a `MonotoneBand`, and where it came from: the content of a model file.
 
     It predicts as its calibrator does: `predict`, `predict_proba`, and `predict_interval`, `predict_set` and
     `predict_multiprobability` where the calibrator has them.
 
     Attributes
     ----------
-    calibrator : ScoreCalibrator
-        The fitted calibrator.
+    calibrator : ScoreCalibrator, Threshold or MonotoneBand
+        What was saved.
     columns : mapping of str to str
         The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
     provenance : mapping of str to plain JSON values
@@ -64,7 +66,7 @@ class Model:
     (array([0.16666667, 0.83333333]), 'p')
     """
 
-    calibrator: "ScoreCalibrator"
+    calibrator: Any
     columns: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -72,7 +74,8 @@ class Model:
     @property
     def guarantee_(self) -> "Guarantee | NoGuarantee":
         """What is guaranteed of the calibrator."""
-        return self.calibrator.guarantee_
+        found: Guarantee | NoGuarantee = self.calibrator.guarantee_
+        return found
 
     @property
     def fingerprint(self) -> str:
@@ -91,22 +94,22 @@ class Model:
 
 
 def save_model(
-    calibrator_or_model: "ScoreCalibrator | Model",
+    calibrator_or_model: "ScoreCalibrator | Threshold | MonotoneBand | Model",
     path_or_file: PathOrFile,
     *,
     columns: Mapping[str, str] | None = None,
     provenance: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a fitted calibrator to a model file.
+    """Write a fitted calibrator, a threshold or a band to a model file.
 
     The file is whole or not there: it is written beside its place, flushed to the disk, and then moved. The text is
     read back before anything is written, so that every file that is written can be read.
 
     Parameters
     ----------
-    calibrator_or_model : ScoreCalibrator or Model
-        What to write: any fitted calibrator of scores, or what `load_model` returned.
+    calibrator_or_model : ScoreCalibrator, Threshold, MonotoneBand or Model
+        What to write: any fitted calibrator of scores, what `threshold` found, or what `load_model` returned.
     path_or_file : path, or file object open for writing
         Where to; a binary file gets bytes, a text file text.
     columns : mapping of str to str, optional
@@ -192,14 +195,23 @@ def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping
     from calibrant.calibrators.base import ScoreCalibrator
 
     model = given if isinstance(given, Model) else Model(given)
-    if not isinstance(model.calibrator, ScoreCalibrator):
-        rule, advice = "be a fitted calibrator of scores or a Model", "use its to_dict, if it has one"
+    if not isinstance(model.calibrator, (ScoreCalibrator, *_others().values())):
+        rule = "be a fitted calibrator of scores, a Threshold, a MonotoneBand or a Model"
+        advice = "use its to_dict, if it has one"
         raise InvalidTypeError("calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice)
     return Model(
         model.calibrator,
         _check_columns(model.columns if columns is None else columns),
         _plain(model.provenance if provenance is None else provenance, "provenance", mapping=True),
     )
+
+
+def _others() -> dict[str, Any]:
+    """What else has a model file, by the schema of its state."""
+    from calibrant._threshold import Threshold
+    from calibrant.monotone import MonotoneBand
+
+    return {"calibrant.threshold/1": Threshold, "calibrant.monotone/1": MonotoneBand}
 
 
 def _check_columns(columns: Any) -> dict[str, str]:
@@ -247,13 +259,14 @@ def _sealed(model: Model) -> dict[str, Any]:
     return {**content, "checksum": checksum_of(content)}
 
 
-def _promise(calibrator: "ScoreCalibrator") -> dict[str, Any]:
+def _promise(calibrator: Any) -> dict[str, Any]:
     """What a reader of the file should know without calibrant at hand."""
-    guarantee = calibrator.guarantee_
+    stated = getattr(calibrator, "guarantee_", calibrator)
+    level = getattr(stated, "confidence_level", None)
     return {
-        "epsilon": guarantee.epsilon,
-        "confidence_level": getattr(guarantee, "confidence_level", None),
-        "sentence": guarantee.sentence(),
+        "epsilon": getattr(stated, "epsilon", None),
+        "confidence_level": None if level is None else float(level),
+        "sentence": stated.sentence(),
     }
 
 
@@ -320,12 +333,13 @@ def _check_regions(calibrator: Any) -> None:
         raise InvalidValueError("the model file", f"have at most {MOST_REGIONS:,} regions", got="more")
 
 
-def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: float) -> "ScoreCalibrator":
+def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: float) -> Any:
     # brings in the whole package; only now, for what raised before needs none of it
     from calibrant.calibrators.base import ScoreCalibrator
 
     try:
-        calibrator = ScoreCalibrator.from_dict(state)
+        schema = state.get("schema") if isinstance(state, dict) else None
+        calibrator = _others().get(schema, ScoreCalibrator).from_dict(state)
         recomputed = _promise(calibrator)
     except Exception as error:  # an error that the checks did not foresee is reported too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError

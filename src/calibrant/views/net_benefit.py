@@ -1,27 +1,17 @@
 """Decision curves of several models in one figure, with bands for all thresholds at once, drawn by matplotlib."""
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from calibrant._decide import NetBenefit, net_benefit
 from calibrant._numbers import percent
 from calibrant._typing import ArrayLike
-from calibrant.views.plot import _OBSERVED, _PROMISED, _QUIET, new_axes, without_frame
+from calibrant.views.plot import new_axes, without_frame
+from calibrant.views.style import QUIET, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-# The Okabe-Ito palette; lines differ by dashes too, so that they can be told apart in grey.
-_COLOURS = (_PROMISED, _OBSERVED, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_DASHES: tuple[Any, ...] = (
-    "-",
-    (0, (5, 2)),
-    (0, (1, 1.5)),
-    (0, (5, 1.5, 1, 1.5)),
-    (0, (8, 2)),
-    (0, (3, 1, 1, 1, 1, 1)),
-)
 
 
 class NetBenefitDisplay:
@@ -107,13 +97,13 @@ class NetBenefitDisplay:
         self.figure_ = self.ax_.figure
         found, ax = self.curves, self.ax_
         at = found.thresholds
-        ax.axhline(0.0, color=_QUIET, linewidth=1, label="act on none")
-        ax.plot(at, found.act_on_all, color=_QUIET, linewidth=1, linestyle=(0, (4, 3)), label="act on all")
+        ax.axhline(0.0, color=QUIET, linewidth=1, label="act on none")
+        ax.plot(at, found.act_on_all, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="act on all")
         for number, name in enumerate(found.models):
-            style = {"color": _COLOURS[number % len(_COLOURS)], "linestyle": _DASHES[number % len(_DASHES)]}
-            ax.plot(at, found.value[number], linewidth=1.8, label=name, **style)
+            style = style_of(number)
+            ax.plot(at, found.value[number], linewidth=1.8, label=name, color=style.color, linestyle=style.dash)
             if bands:
-                ax.fill_between(at, found.lower[number], found.upper[number], color=style["color"], alpha=0.16, lw=0)
+                ax.fill_between(at, found.lower[number], found.upper[number], color=style.color, alpha=0.16, lw=0)
         top = max(float(found.upper.max()), float(found.act_on_all.max()), 0.0) or 0.1
         ax.set_ylim(-0.25 * top, 1.05 * top)
         ax.set_xlim(min(0.0, float(at[0])), float(at[-1]))
@@ -121,7 +111,7 @@ class NetBenefitDisplay:
         ax.set_ylabel("net benefit")
         if bands:
             said = f"bands: {percent(found.confidence_level)}, all thresholds and models at once"
-            ax.set_title(said, fontsize="small", color=_QUIET, loc="left")
+            ax.set_title(said, fontsize="small", color=QUIET, loc="left")
         without_frame(ax)
         if legend:
             ax.legend(loc="best", frameon=False, fontsize="small")

@@ -1,20 +1,34 @@
 """Reliability diagrams with simultaneous intervals, drawn by matplotlib."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._numbers import counted, percent, rows
+from calibrant._numbers import percent, rows
 from calibrant._optional import needed
+from calibrant._params import Choice, error_budget
+from calibrant._threshold import Threshold
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.monotone import MonotoneBand
 from calibrant.partition import ScorePartition
+from calibrant.partition.segments import segment_kinds
+from calibrant.views.drawing import (
+    STRIP,
+    draw_band,
+    draw_diagonal,
+    draw_model,
+    draw_observed,
+    draw_promise,
+    draw_strip,
+    draw_thresholds,
+)
+from calibrant.views.style import QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,13 +36,9 @@ if TYPE_CHECKING:
 
     from calibrant.classifier import CalibratedClassifier
 
-# Blue and vermilion of the Okabe-Ito palette: they differ for every kind of colour vision, and in grey.
-_PROMISED = "#0072B2"
-_OBSERVED = "#D55E00"
-_BAND = "#009E73"  # bluish green of the same palette
-_QUIET = "0.55"
-_STRIP = 0.18  # height of the histogram strip, as a share of the range of rates
 _MARGIN = 0.02
+_SCALES = ("linear", "logit")
+_LOGIT_TICKS = (1e-5, 1e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999)
 
 
 def new_axes(width: float, height: float) -> "Axes":
@@ -51,8 +61,9 @@ class ReliabilityDisplay:
 
     Parameters
     ----------
-    observed : ReliabilityTable, default=None
-        Observed rates, drawn as points with their intervals as whiskers, above a histogram of the scores.
+    observed : ReliabilityTable or mapping of names to them, default=None
+        Observed rates, drawn as points with their intervals as whiskers, above a histogram of the scores. Of several
+        models the points are joined by lines, and there is no histogram.
     promised : Guarantee, default=None
         Predicted values and guaranteed intervals, drawn as steps in bands.
     bounds : float array of shape (n_regions, 2), default=None
@@ -61,6 +72,8 @@ class ReliabilityDisplay:
         Name of the model, for the legend.
     band : MonotoneBand, default=None
         Fitted; its limits for the rate at every score are drawn as a band.
+    confidence_level : float, default=None
+        With several models, at which the intervals of all of them hold at once.
 
     Attributes
     ----------
@@ -89,28 +102,31 @@ class ReliabilityDisplay:
 
     def __init__(
         self,
-        observed: ReliabilityTable | None = None,
+        observed: ReliabilityTable | Mapping[str, ReliabilityTable] | None = None,
         promised: Guarantee | None = None,
         bounds: FloatArray | None = None,
         *,
         name: str | None = None,
         band: MonotoneBand | None = None,
+        confidence_level: float | None = None,
     ) -> None:
         if observed is None and promised is None:
             raise InvalidTypeError("ReliabilityDisplay", "get observed, promised with bounds, or both", got="neither")
         if (promised is None) != (bounds is None):
             raise InvalidTypeError("promised and bounds", "be given together", got="only one of them")
-        self.observed = observed
+        self.models = dict(observed) if isinstance(observed, Mapping) else {}
+        self.observed = observed if isinstance(observed, ReliabilityTable) else None
         self.promised = promised
         self.bounds = bounds
         self.name = name
         self.band = band
+        self.confidence_level = confidence_level
 
     @classmethod
     def from_predictions(
         cls,
         y: ArrayLike,
-        scores: ArrayLike,
+        scores: ArrayLike | Mapping[str, ArrayLike],
         *,
         n_bins: int | str = "auto",
         strategy: str = "quantile",
@@ -123,14 +139,18 @@ class ReliabilityDisplay:
         pos_label: Hashable | None = None,
         monotone: bool = False,
         name: str | None = None,
+        scale: str = "linear",
+        thresholds: Threshold | Mapping[str, float] | None = None,
         ax: "Axes | None" = None,
     ) -> Self:
         """Draw how far scores are from observed rates.
 
         Parameters
         ----------
-        y, scores, n_bins, strategy, confidence_level, interval, pos_label
+        y, n_bins, strategy, confidence_level, interval, pos_label
             As in `calibrant.metrics.reliability_table`.
+        scores : array-like of shape (n,), or mapping of names to such arrays
+            Scores; of several models for one diagram. Their intervals then hold for all bins of all models at once.
         importance_weight, weight_bound, groups, max_group_size
             As there, for rows that count differently or belong together; not with `monotone`.
         monotone : bool, default=False
@@ -138,6 +158,8 @@ class ReliabilityDisplay:
             does not fall. They hold at `confidence_level` by themselves. A band that the data refute is not drawn.
         name : str, default=None
             Name of the model, for the legend.
+        scale, thresholds
+            As in `plot`.
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
 
@@ -145,25 +167,104 @@ class ReliabilityDisplay:
         -------
         ReliabilityDisplay
         """
-        table = reliability_table(
-            y,
-            scores,
-            n_bins=n_bins,
-            strategy=strategy,
-            confidence_level=confidence_level,
-            interval=interval,
-            importance_weight=importance_weight,
-            weight_bound=weight_bound,
-            groups=groups,
-            max_group_size=max_group_size,
-            pos_label=pos_label,
-        )
+        settings: dict[str, Any] = {
+            "n_bins": n_bins,
+            "strategy": strategy,
+            "interval": interval,
+            "importance_weight": importance_weight,
+            "weight_bound": weight_bound,
+            "groups": groups,
+            "max_group_size": max_group_size,
+            "pos_label": pos_label,
+        }
+        if isinstance(scores, Mapping):
+            if monotone or not scores:
+                rule = "be False with several models" if monotone else "name at least one model"
+                raise InvalidTypeError("monotone" if monotone else "scores", rule, got="True" if monotone else "none")
+            shared = _shared_level(confidence_level, len(scores))
+            models = {
+                str(model): reliability_table(y, given, confidence_level=shared, **settings)
+                for model, given in scores.items()
+            }
+            return cls(models, confidence_level=float(confidence_level)).plot(ax, scale=scale, thresholds=thresholds)
+        table = reliability_table(y, scores, confidence_level=confidence_level, **settings)
         band = None
         if monotone:
             if importance_weight is not None or groups is not None:
                 raise InvalidTypeError("monotone", "be False with importance weights or groups", got="True")
             band = MonotoneBand(confidence_level=confidence_level, pos_label=pos_label).fit(scores, y)
-        return cls(table, name=name, band=band).plot(ax)
+        return cls(table, name=name, band=band).plot(ax, scale=scale, thresholds=thresholds)
+
+    @classmethod
+    def by_segment(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        segments: ArrayLike,
+        *,
+        n_bins: int | str = "auto",
+        confidence_level: float = 0.9,
+        pos_label: Hashable | None = None,
+        scale: str = "linear",
+        n_columns: int = 3,
+    ) -> "list[ReliabilityDisplay]":
+        """Draw a small diagram for each segment, on one scale. All intervals of all segments hold at once.
+
+        Parameters
+        ----------
+        y, scores, n_bins, confidence_level, pos_label
+            As in `from_predictions`.
+        segments : array-like of shape (n,)
+            The segment of each row.
+        scale : {"linear", "logit"}, default="linear"
+            As in `plot`.
+        n_columns : int, default=3
+            Diagrams side by side.
+
+        Returns
+        -------
+        list of ReliabilityDisplay
+            One for each segment, in the order of their names; all have the same `figure_`.
+        """
+        names, number = segment_kinds(segments)
+        labels, values = np.asarray(y), np.asarray(scores)
+        if not labels.shape[:1] == values.shape[:1] == number.shape:
+            rule = f"have one entry per row, {labels.shape[0]}"
+            raise InvalidTypeError("segments", rule, got=f"{number.size} entries")
+        classes = np.unique(labels)
+        settings: dict[str, Any] = {
+            "n_bins": n_bins,
+            "confidence_level": _shared_level(confidence_level, len(names)),
+            "pos_label": pos_label,
+            "classes": classes,
+        }
+        order = sorted(range(len(names)), key=lambda place: str(names[place]))
+        shown = [
+            cls(reliability_table(labels[number == place], values[number == place], **settings)) for place in order
+        ]
+        plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
+        columns = min(n_columns, len(shown))
+        n_lines = -(-len(shown) // columns)
+        size = 3.1 * columns, 3.1 * n_lines + 0.4
+        figure, axes = plt.subplots(n_lines, columns, figsize=size, squeeze=False, layout="constrained")
+        left, right = np.array([one._score_limits() for one in shown]).T
+        limits = float(left.min()), float(right.max()), max(one._highest_rate() for one in shown)
+        for place, ax in enumerate(axes.flat):
+            if place >= len(shown):
+                ax.set_visible(False)
+                continue
+            one = shown[place]
+            one.plot(ax, scale=scale, legend=False, histogram=False, limits=limits)
+            ax.set_title(str(names[order[place]]), fontsize="medium", loc="left")
+            count = 0 if one.observed is None else int(one.observed.counts.sum())
+            ax.set_title(rows(count), fontsize="small", loc="right", color=QUIET)
+            if place % columns:
+                ax.set_ylabel("")
+            if place + columns < len(shown):
+                ax.set_xlabel("")
+        said = f"intervals: {percent(confidence_level)}, all bins and segments at once; dashed: rate = score"
+        figure.suptitle(said, fontsize="small", color=QUIET)
+        return shown
 
     @classmethod
     def from_calibrator(
@@ -223,7 +324,16 @@ class ReliabilityDisplay:
             )
         return cls(observed, guarantee, partition.bounds, name=name).plot(ax)
 
-    def plot(self, ax: "Axes | None" = None, *, histogram: bool = True, legend: bool = True) -> Self:
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        histogram: bool = True,
+        legend: bool = True,
+        scale: str = "linear",
+        thresholds: Threshold | Mapping[str, float] | None = None,
+        limits: tuple[float, float, float] | None = None,
+    ) -> Self:
         """Draw the numbers.
 
         Parameters
@@ -234,35 +344,70 @@ class ReliabilityDisplay:
             Whether to draw the histogram of the scores.
         legend : bool, default=True
             Whether to draw the legend.
+        scale : {"linear", "logit"}, default="linear"
+            Of both axes. "logit" shows rare events, with rates of 0.001 and of 0.01 apart; it has no histogram.
+        thresholds : Threshold, or mapping of names to scores, default=None
+            Marked by lines; those of a `Threshold` with what happens to the rows between them.
+        limits : (float, float, float), default=None
+            The ends of the axis of scores, and the highest rate; None takes those of the data.
 
         Returns
         -------
         ReliabilityDisplay
             The display itself.
         """
-        self.ax_ = new_axes(5.6, 5.6) if ax is None else ax
+        Choice(_SCALES).check("scale", scale)
+        self.ax_ = new_axes(5.6, 5.6 if thresholds is None else 6.9) if ax is None else ax
         self.figure_ = self.ax_.figure
-        left, right = self._score_limits()
-        top = self._highest_rate()
-        _draw_diagonal(self.ax_, left, right)
+        left, right, top = limits or (*self._score_limits(), self._highest_rate())
+        if scale == "logit":
+            left, right, top, histogram = *self._logit_limits(), 1.0, False
+        draw_diagonal(self.ax_, left, right, scale)
         if self.band is not None and not self.band.is_refuted_:
-            _draw_band(self.ax_, self.band, left, right)
+            draw_band(self.ax_, self.band, left, right)
         if self.promised is not None and self.bounds is not None:
-            _draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
+            draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
+        floor = left if scale == "logit" else None
         if self.observed is not None:
-            _draw_observed(self.ax_, self.observed, self.name)
+            draw_observed(self.ax_, self.observed, self.name, floor)
             if histogram:
-                _draw_strip(self.ax_, self.observed, top)
-        self._finish(left, right, top, strip=histogram and self.observed is not None, legend=legend)
+                draw_strip(self.ax_, self.observed, top)
+        for number, (name, table) in enumerate(self.models.items()):
+            shift = (number - (len(self.models) - 1) / 2) * 0.006 * (right - left)
+            draw_model(self.ax_, table, name, number, floor, shift if floor is None else 0.0)
+        strip = histogram and self.observed is not None
+        if scale == "logit":
+            self.ax_.set_xscale("logit")
+            self.ax_.set_yscale("logit")
+        self._finish(left, right, top, strip=strip, logit=scale == "logit")
+        if thresholds is not None:
+            draw_thresholds(self.ax_, thresholds)
+        if legend:
+            below: dict[str, Any] = {} if thresholds is None else {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
+            self.ax_.legend(**{"loc": "best", "frameon": False, "fontsize": "small", **below})
         return self
 
     @property
     def _tables(self) -> list[ReliabilityTable | Guarantee]:
-        return [table for table in (self.observed, self.promised) if table is not None]
+        return [table for table in (*self.models.values(), self.observed, self.promised) if table is not None]
+
+    def _logit_limits(self) -> tuple[float, float]:
+        """The ends of both axes on the logit scale: a little beyond every score and rate that is not 0 or 1."""
+        seen = [part for table in (*self.models.values(), self.observed) if table is not None
+                for part in (table.mean_score[table.counts > 0], table.rate[table.counts > 0])]  # fmt: skip
+        if self.promised is not None:
+            seen.append(self.promised.value)
+        values = np.concatenate(seen)
+        inside = values[(values > 0.0) & (values < 1.0)]
+        if not inside.size:
+            raise InvalidValueError("scale", "be 'linear' where every score and rate is 0 or 1", got="'logit'")
+        low, high = float(inside.min()), float(inside.max())
+        return low / (low + 2.5 * (1.0 - low)), 2.5 * high / (2.5 * high + 1.0 - high)
 
     def _score_limits(self) -> tuple[float, float]:
         """Where the axis of scores begins and ends."""
-        seen = [self.observed.histogram_edges] if self.observed is not None else []
+        tables = [*self.models.values(), *([] if self.observed is None else [self.observed])]
+        seen = [table.histogram_edges for table in tables]
         if self.bounds is not None:
             seen.append(self.bounds[np.isfinite(self.bounds)])
         values = np.concatenate(seen)
@@ -275,17 +420,26 @@ class ReliabilityDisplay:
         highest = max(float(table.upper[table.counts > 0].max(initial=0.0)) for table in self._tables)
         return 1.0 if highest == 0.0 or highest > 0.5 else 1.1 * highest
 
-    def _finish(self, left: float, right: float, top: float, *, strip: bool, legend: bool) -> None:
+    def _finish(self, left: float, right: float, top: float, *, strip: bool, logit: bool) -> None:
         ax = self.ax_
-        margin = _MARGIN * (right - left)
-        ax.set_xlim(left - margin, right + margin)
-        ax.set_ylim(-top * (_STRIP + _MARGIN if strip else _MARGIN), top * (1 + _MARGIN))
-        ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= top * (1 + _MARGIN)])
+        if logit:
+            ax.set_xlim(left, right)
+            ax.set_ylim(left, right)
+            ticks = [tick for tick in _LOGIT_TICKS if left <= tick <= right]
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+                axis.set_ticks([], minor=True)
+        else:
+            margin = _MARGIN * (right - left)
+            ax.set_xlim(left - margin, right + margin)
+            ax.set_ylim(-top * (STRIP + _MARGIN if strip else _MARGIN), top * (1 + _MARGIN))
+            ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= top * (1 + _MARGIN)])
+        if self.models and self.confidence_level is not None:
+            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
+            ax.set_title(said, fontsize="small", color=QUIET, loc="left")
         ax.set_xlabel("score")
         ax.set_ylabel(f"rate of class {self._tables[0].positive_label!r}")
         without_frame(ax)
-        if legend:
-            ax.legend(loc="best", frameon=False, fontsize="small")
 
 
 def _bins(fitted: ScoreCalibrator) -> ScorePartition | None:
@@ -296,63 +450,6 @@ def _bins(fitted: ScoreCalibrator) -> ScorePartition | None:
     return bins
 
 
-def _draw_diagonal(ax: "Axes", left: float, right: float) -> None:
-    if left >= 0.0 and right <= 1.0:
-        ax.plot([0, 1], [0, 1], color=_QUIET, linewidth=1, linestyle=(0, (4, 3)), label="rate = score")
-
-
-def _draw_band(ax: "Axes", band: MonotoneBand, left: float, right: float) -> None:
-    """Limits at every score: a knot counts for its own score, so that both sides of it are drawn."""
-    knots = np.clip(band.knots_, left, right)
-    scores = np.unique(np.concatenate([[left, right], knots, np.nextafter(knots, left), np.nextafter(knots, right)]))
-    lower, upper = band.predict_interval(scores).T
-    label = f"if the rate does not fall: limits at every score, {percent(band.confidence_level)}"
-    ax.fill_between(scores, lower, upper, color=_BAND, alpha=0.18, linewidth=0, label=label)
-    for limit in (lower, upper):
-        ax.plot(scores, limit, color=_BAND, linewidth=0.9, linestyle=(0, (1, 1)))
-
-
-def _draw_promise(ax: "Axes", promised: Guarantee, bounds: FloatArray) -> None:
-    """Steps in bands; a region of a single score value, which has no width, becomes a whisker."""
-    low, high = bounds.T
-    wide = high > low
-    lower, value, upper = promised.lower, promised.value, promised.upper
-    label = f"guaranteed interval, {percent(promised.confidence_level)}, all bins at once"
-    band: dict[str, Any] = {"align": "edge", "color": _PROMISED, "alpha": 0.22, "linewidth": 0, "label": label}
-    ax.bar(low[wide], (upper - lower)[wide], (high - low)[wide], lower[wide], **band)
-    steps: dict[str, Any] = {"color": _PROMISED, "linewidth": 1.8, "label": "calibrated probability"}
-    ax.hlines(value[wide], low[wide], high[wide], **steps)
-    single = ~wide
-    if single.any():
-        ax.vlines(low[single], lower[single], upper[single], color=_PROMISED, alpha=0.5, linewidth=2)
-        ax.plot(low[single], value[single], color=_PROMISED, linestyle="none", marker="_", markersize=7)
-
-
-def _draw_observed(ax: "Axes", observed: ReliabilityTable, name: str | None) -> None:
-    seen = observed.counts > 0
-    rate = observed.rate[seen]
-    prefix = "observed rate" if name is None else f"{name}: observed rate"
-    n_empty = int(np.count_nonzero(~seen))
-    left_out = f" ({n_empty} of {counted(seen.size, 'bin')} empty)" if n_empty else ""
-    ax.errorbar(
-        observed.mean_score[seen],
-        rate,
-        yerr=np.stack([rate - observed.lower[seen], observed.upper[seen] - rate]),
-        color=_OBSERVED,
-        linestyle="none",
-        marker="o",
-        markersize=3.6,
-        elinewidth=1.1,
-        label=f"{prefix}, {percent(observed.confidence_level)}, all bins at once{left_out}",
-        zorder=3,
-    )
-
-
-def _draw_strip(ax: "Axes", observed: ReliabilityTable, top: float) -> None:
-    """A histogram of the scores, below the line of rate 0 and on its own scale."""
-    heights = observed.histogram * (top * (_STRIP - 0.06) / observed.histogram.max())
-    edges = observed.histogram_edges
-    ax.bar(edges[:-1], heights, np.diff(edges), -top * _STRIP, align="edge", color="0.75", linewidth=0)
-    ax.axhline(0.0, color="0.85", linewidth=0.8, zorder=0)
-    note: dict[str, Any] = {"color": _QUIET, "fontsize": "x-small", "ha": "right", "va": "top"}
-    ax.text(edges[-1], -top * 0.01, f"{rows(int(observed.counts.sum()))} by score", **note)
+def _shared_level(confidence_level: float, n: int) -> float:
+    """The level of each of several tables that hold at once."""
+    return 1.0 - error_budget(confidence_level) / n
