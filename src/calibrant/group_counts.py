@@ -139,8 +139,6 @@ class GroupCounts:
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, GroupCounts) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
-
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain JSON values."""
         columns = {name: getattr(self, name) for name in _COLUMNS}

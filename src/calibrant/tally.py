@@ -74,8 +74,6 @@ class WeightSums:
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, WeightSums) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
-
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as plain JSON values."""
         return {
@@ -299,8 +297,6 @@ class Tally:
 
     def __eq__(self, other: object) -> bool:
         return self.to_dict() == other.to_dict() if isinstance(other, Tally) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Tally(counts={self.counts.tolist()}, positives={self.positives.tolist()})"

@@ -14,7 +14,7 @@ from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.claims import WeakerGuarantee
-from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator
+from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator, merged
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData, read_rows
@@ -149,8 +149,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         ]
         p0, p1 = np.stack(pairs, axis=2).transpose(1, 0, 2)
         if self.loss == "brier":
-            brier: FloatArray = (p1 + (p0**2 - p1**2) / 2).mean(axis=1)
-            return brier
+            return np.asarray(merged(p0, p1, self.loss).mean(axis=1))
         # p1 and 1 - p0 are never 0, for the added row itself has that label
         ones, zeros = np.exp(np.log(p1).mean(axis=1)), np.exp(np.log(1.0 - p0).mean(axis=1))
         log: FloatArray = ones / (ones + zeros)

@@ -77,17 +77,15 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def _look_up(
         self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None
     ) -> Any:
-        column, threads = self._positive_index, thread_count(self.n_jobs)
-        familiar, check = familiar_limits(self.score_range_seen_), self._warn_of_other_scale
         return look_up(
             partition or self.partition_,
             table,
             scores,
             segments,
-            positive_column=column,
-            threads=threads,
-            familiar=familiar,
-            check=check,
+            positive_column=self._positive_index,
+            threads=thread_count(self.n_jobs),
+            familiar=familiar_limits(self.score_range_seen_),
+            check=self._warn_of_other_scale,
         )
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:

@@ -87,10 +87,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
     array([0.2, 0.7])
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "loss": Choice(LOSSES),
-        **BinParameters._parameter_rules,
-    }
+    _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES), **BinParameters._parameter_rules}
 
     loss: str = "log"
 

@@ -17,13 +17,10 @@ from calibrant.export.table import MOST_LOGIT, ExportTable, Label, Lines, Segmen
 from calibrant.partition.bins import OTHER, Rest
 
 _LIMITS = ("lower", "upper")
-_USED = {"abs", "bisect_right", "bytearray", "bytes", "dict", "float", "hasattr", "int", "isinstance", "str", "zip"} | {
-    "exp",
-    "log",
-    "log1p",
-    "max",
-    "min",
-}
+_USED = {
+    "abs", "bisect_right", "bytearray", "bytes", "dict", "exp", "float", "hasattr", "int", "isinstance", "log", "log1p",
+    "max", "min", "str", "zip",
+}  # fmt: skip
 _FUNCTION = '''\
 def {name}(score{parameter}):
     """Return {keys} of one score, as a dict.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._typing import FloatArray
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
@@ -45,8 +45,6 @@ class Interval:
             return NotImplemented
         return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -83,6 +81,20 @@ class Method:
     def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
         """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
         return self.function(tally, alpha, partition) if self.takes_partition else self.function(tally, alpha)
+
+
+def last_rejected(size: int, side: float, is_rejected: Callable[[FloatArray], BoolArray]) -> FloatArray:
+    """For each region the largest rate from 0 on that is rejected or, with `side` -1, the largest share of the others.
+
+    `is_rejected` judges one rate for each region: those up to some rate are rejected, those beyond it are not. The
+    range [0, 1] is halved 40 times: 2**-40 is far below what any sample resolves.
+    """
+    ruled_out, kept = np.zeros(size), np.ones(size)
+    for _ in range(40):
+        middle = 0.5 * (ruled_out + kept)
+        lost = is_rejected(middle if side > 0 else 1.0 - middle)
+        ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
+    return ruled_out
 
 
 def around(center: FloatArray, radius: FloatArray) -> Interval:

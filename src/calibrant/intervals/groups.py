@@ -18,11 +18,10 @@ from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import N_BLOCKS
-from calibrant.intervals.base import Interval
+from calibrant.intervals.base import Interval, last_rejected
 from calibrant.tally import Tally
 
 TARGETS = ("rows", "groups")
-_STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
 _BEGIN = 0.05  # of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
 _PER_WIDTH = 40.0  # steps of the grid are so many to 1 / sqrt(rows), if a group has `_MOST_ROWS` at most
@@ -371,13 +370,8 @@ class _Game:
 
     def last_rejected(self, side: float, goal: float) -> FloatArray:
         """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
-        ruled_out, kept = np.zeros(self.n_groups.size), np.ones(self.n_groups.size)
-        for _ in range(_STEPS):
-            middle = 0.5 * (ruled_out + kept)
-            rates = middle if side > 0 else 1.0 - middle
-            lost = self.best_capital(rates, side, goal) >= goal + _ROUNDING
-            ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
-        return ruled_out
+        enough = goal + _ROUNDING
+        return last_rejected(self.n_groups.size, side, lambda rates: self.best_capital(rates, side, goal) >= enough)
 
     def hedged(self, rates: FloatArray, side: FloatArray, goal: float) -> BoolArray:
         """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns)."""

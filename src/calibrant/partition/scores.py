@@ -46,16 +46,6 @@ class ScorePartition(Bins):
         Make every edge value a region of its own, whatever the sample.
     """
 
-    edges: FloatArray
-    low: float
-    high: float
-    first_rank: IntArray | None
-    last_rank: IntArray | None
-    n_rows: int | None
-    absorbing: int | None
-    aside: int
-    atoms_only: bool
-
     def __init__(
         self,
         edges: FloatArray,

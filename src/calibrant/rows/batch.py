@@ -212,7 +212,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
     found = BatchRows(
         scores,
         _labels(read["label"], columns.label) if columns.label is not None else None,
-        _segments(read["segment"], columns) if columns.segment is not None else None,
+        None if columns.segment is None else _encoded(read["segment"], "segment", columns.segment).pooled(columns.kept),
         weights,
         row_keys,
         None if bad is None else good,
@@ -311,10 +311,6 @@ def _labels(column: Any, name: str) -> Coded:
         distinct, number = np.unique(values, return_inverse=True)
         return Coded(tuple(distinct.tolist()), number)
     return _encoded(column, "label", name)
-
-
-def _segments(column: Any, columns: Columns) -> Coded:
-    return _encoded(column, "segment", str(columns.segment)).pooled(columns.kept)
 
 
 def _encoded(column: Any, role: str, name: str) -> Coded:

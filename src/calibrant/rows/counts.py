@@ -103,7 +103,7 @@ class Count(Work[Counted]):
     def _inside(self, rows: BatchRows, place: Place) -> tuple[BatchRows, Faults]:
         """Set aside rows outside the score range, or of a segment that the partition does not know."""
         score, segment = self.data_columns.score, self.data_columns.segment
-        good = self.partition.inside(rows.scores, self._segment(rows))
+        good = self.partition.inside(rows.scores, segment_numbers(rows.segments, self.partition))
         if good.all():
             return rows, Faults()
         faults, parts = Faults(), self.partition.bins_by_segment
@@ -119,7 +119,7 @@ class Count(Work[Counted]):
         return rows.take(np.flatnonzero(good)), faults
 
     def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Any, KindSums]:
-        prepared = self.partition.prepared(rows.scores, self._segment(rows))
+        prepared = self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition))
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
         first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
@@ -145,9 +145,6 @@ class Count(Work[Counted]):
         weights = rows.weights[here]
         sums = WeightSums.of(weights, regions[here], np.zeros(len(weights), dtype=np.uint8), n_regions)
         return KindSums(counts, uncounted, sums)
-
-    def _segment(self, rows: BatchRows) -> IndexArray | None:
-        return segment_numbers(rows.segments, self.partition)
 
 
 def segment_numbers(segments: Coded | None, partition: Bins) -> IndexArray | None:

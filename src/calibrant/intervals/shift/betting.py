@@ -10,10 +10,9 @@ from calibrant._text import Setting
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals._binomial import sidak_level
-from calibrant.intervals.base import Interval
+from calibrant.intervals.base import Interval, last_rejected
 from calibrant.intervals.shift.base import Evidence, WeightedRows
 
-_STEPS = 40  # halvings of [0, 1]: 2**-40 is far below what any sample resolves
 _MOST_STAKED = 0.5  # no bet can lose more than half of the capital
 _ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
 
@@ -82,8 +81,8 @@ def weighted_means(rows: WeightedRows, bound: float, delta: float) -> Interval:
     game = _Game.of(rows, bound, delta)
     lower, upper = np.zeros(rows.n_regions), np.ones(rows.n_regions)
     if game.places.size:
-        lower[game.places] = _last_rejected(game, +1.0)
-        upper[game.places] = 1.0 - _last_rejected(game, -1.0)
+        lower[game.places] = game.last_rejected(+1.0)
+        upper[game.places] = 1.0 - game.last_rejected(-1.0)
     return Interval(lower, upper)
 
 
@@ -119,6 +118,11 @@ class _Game:
         capital: FloatArray = np.maximum.reduceat(_running_sums(growth, self.starts, self.counts), self.starts)
         return capital
 
+    def last_rejected(self, side: float) -> FloatArray:
+        """The largest rate that is ruled out in each region, from 0 on or, with `side` -1, from 1 on."""
+        enough = self.goal + _ROUNDING
+        return last_rejected(self.places.size, side, lambda rates: self.best_capital(rates, side) >= enough)
+
 
 def _stakes(w: FloatArray, y: FloatArray, starts: IntArray, counts: IntArray, goal: float) -> FloatArray:
     """The bets lam_i, each from rows before i of the same region."""
@@ -147,14 +151,3 @@ def _running_sums(values: FloatArray, starts: IntArray, counts: IntArray) -> Flo
     before = np.concatenate([[0.0], sums])[starts]
     anew: FloatArray = sums - np.repeat(before, counts)
     return anew
-
-
-def _last_rejected(game: _Game, side: float) -> FloatArray:
-    """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
-    ruled_out, kept = np.zeros(game.places.size), np.ones(game.places.size)
-    for _ in range(_STEPS):
-        middle = 0.5 * (ruled_out + kept)
-        rates = middle if side > 0 else 1.0 - middle
-        lost = game.best_capital(rates, side) >= game.goal + _ROUNDING
-        ruled_out, kept = np.where(lost, middle, ruled_out), np.where(lost, kept, middle)
-    return ruled_out
