@@ -1,6 +1,6 @@
 """Labels of two classes, coded as 0 and 1; the positive class is never guessed."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, cast
@@ -41,7 +41,7 @@ class Classes:
 
 
 def encode_labels(
-    y: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Any, score_columns: int
+    y: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Hashable, score_columns: int
 ) -> tuple[CodeArray, Classes]:
     """Return labels as 0 and 1 (1 is `pos_label`), and the classes.
 
@@ -64,7 +64,7 @@ def encode_labels(
     return (codes if positive == 1 else 1 - codes), Classes(known, positive)
 
 
-def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_label: Any) -> Classes:
+def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_label: Hashable) -> Classes:
     """Return the classes, from the kinds of label that were seen wherever the rows are, and how many rows have each."""
     if not seen:
         raise InvalidValueError("y", "have at least one row", "none")
@@ -77,7 +77,7 @@ def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_la
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
 
 
-def name_classes(classes: ArrayLike, pos_label: Any) -> Classes:
+def name_classes(classes: ArrayLike, pos_label: Hashable) -> Classes:
     """Return two named classes, where there are no labels to look at."""
     known = _check_classes(classes)
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
@@ -188,7 +188,7 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     return known
 
 
-def _positive_index(known: NDArray[Any], pos_label: Any, score_columns: int) -> Literal[0, 1]:
+def _positive_index(known: NDArray[Any], pos_label: Hashable, score_columns: int) -> Literal[0, 1]:
     labels, pos_label = known.tolist(), plain_number(pos_label)
     if pos_label is not None:
         # what is not a plain value, such as an array, may answer == with something that is neither true nor false

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._text import did_you_mean, shown
+from calibrant._typing import Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 T = TypeVar("T", covariant=True)
@@ -364,7 +365,7 @@ def check_state(state: Any, keys: Collection[str] = ()) -> None:
         raise InvalidValueError("state", f"have the key {absent[0]!r}, as to_dict writes it", got=got)
 
 
-def as_generator(random_state: Any) -> np.random.Generator:
+def as_generator(random_state: Seed) -> np.random.Generator:
     """Return a generator for `random_state`, leaving numpy's global state alone even for None."""
     RandomState().check("random_state", random_state)
     if isinstance(random_state, np.random.RandomState):
@@ -372,7 +373,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def generator_of(random_state: Any, *content: NDArray[Any]) -> np.random.Generator:
+def generator_of(random_state: Seed, *content: NDArray[Any]) -> np.random.Generator:
     """Return a generator that depends on the seed and on the rows, for random numbers that a proof averages over.
 
     With the seed alone they would be the same for all data. And users draw data with the same seeds: the numbers must

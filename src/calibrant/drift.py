@@ -1,6 +1,6 @@
 """Has the rate of a region changed since calibration? A test that is valid at every moment."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -148,7 +148,7 @@ class DriftMonitor(Locked):
         *,
         confidence_level: float = 0.95,
         classes: ArrayLike = (0, 1),
-        pos_label: Any = None,
+        pos_label: Hashable = None,
         unit: str = "row",
     ) -> None:
         check_partition(partition)

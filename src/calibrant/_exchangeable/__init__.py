@@ -11,7 +11,7 @@ from calibrant._exchangeable.order import in_order, one_of_each, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values
 from calibrant._exchangeable.report import KINDS, Exchangeability, ExchangeabilityTest
 from calibrant._params import error_budget, generator_of
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.columns import column_of
@@ -32,7 +32,7 @@ def check_exchangeable(
     confidence_level: float = 0.95,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
 ) -> Exchangeability:
     """Test whether rows are drawn alike, whatever the distribution; and if not, tell what has moved.
 

@@ -22,7 +22,7 @@ from calibrant._threshold.search import (
     rows_needed,
 )
 from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, measured_at_rank, measured_in_groups
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.groups import GroupDesign
@@ -110,7 +110,7 @@ class Search:
         alpha: float,
         n_rows: int,
         split: Any,
-        random_state: Any,
+        random_state: Seed,
         max_group_size: int | None,
     ) -> None:
         self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0

@@ -173,7 +173,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return self
 
     def _add_counts(
-        self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Any
+        self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
     ) -> Classes:
         """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
         counted = data.count(partition)
@@ -191,7 +191,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         segments: ArrayLike | None,
         stream: Stream,
         classes: ArrayLike | None,
-        pos_label: Any,
+        pos_label: Hashable,
     ) -> Classes:
         """Take a batch row by row: first into the start-up window, then into the regions."""
         if isinstance(scores, ScoredData) and not scores.has_order:

@@ -1,5 +1,6 @@
 """What is proved: limits for every region, the confidence that they hold, and the epsilon that follows."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -99,7 +100,7 @@ class Guarantee:
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
-    positive_label: Any = 1
+    positive_label: Hashable = 1
     statement: Statement = field(default_factory=Statement)
     mass_limits: MassLimits | None = field(default=None, repr=False)
     margin: FloatArray | None = field(default=None, repr=False)
@@ -113,7 +114,7 @@ class Guarantee:
         interval: str = "clopper-pearson",
         confidence_level: float = 0.9,
         value: str = "mean",
-        positive_label: Any = 1,
+        positive_label: Hashable = 1,
         split: bool = False,
         n_bins: int | None = None,
     ) -> Self:
@@ -149,7 +150,7 @@ class Guarantee:
         confidence_level: float,
         method: str,
         value: str | FloatArray = "mean",
-        positive_label: Any = 1,
+        positive_label: Hashable = 1,
         statement: Statement,
         rows: tuple[FloatArray, FloatArray] | None = None,
     ) -> Self:

@@ -426,7 +426,7 @@ def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: flo
     going = np.stack([game.n_groups > 0, game.n_groups > 0])
     side = np.repeat([1.0, -1.0], _AT_ONCE)
     while going.any():
-        active = going.any(axis=0)
+        active = np.asarray(going.any(axis=0))
         angles = [np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2) for start in place]
         shares = [np.square(np.sin(angle)) for angle in angles]
         lost = game.part(active).hedged(np.concatenate([shares[0], 1.0 - shares[1]], axis=1), side, goal)

@@ -5,7 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -46,7 +46,9 @@ class Partition(ABC):
         """One readable name per region."""
 
     @abstractmethod
-    def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> Any:
+    def prepare(
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+    ) -> Any:
         """Check the inputs and return them in the form the other methods take."""
 
     @property

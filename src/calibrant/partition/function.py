@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -72,7 +72,9 @@ class FunctionPartition(Partition):
         """One readable name per region."""
         return tuple(f"{self._noun} {value}" for value in self.values)
 
-    def prepare(self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1) -> IndexArray:
+    def prepare(
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
+    ) -> IndexArray:
         """Call the function and check that it returned known regions, one per row."""
         if segments is not None:
             raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")

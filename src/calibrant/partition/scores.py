@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +99,7 @@ class ScorePartition(Bins):
         """For each edge, how many rows of that sample lie strictly between it and the next edge."""
         if self.first_rank is None or self.last_rank is None or self.n_rows is None:
             return np.zeros(self.edges.size, dtype=np.int64)
-        return np.append(self.first_rank[1:] - 1, self.n_rows) - self.last_rank
+        return np.asarray(np.append(self.first_rank[1:] - 1, self.n_rows) - self.last_rank)
 
     @property
     def cuts_own_sample(self) -> bool:
@@ -131,7 +131,7 @@ class ScorePartition(Bins):
         return tuple(self.layout.names())
 
     def prepare(
-        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Any = 1
+        self, inputs: ArrayLike, segments: ArrayLike | None = None, *, positive_column: Literal[0, 1] = 1
     ) -> NDArray[Any]:
         """Check the scores: finite, one-dimensional, within the score range."""
         if segments is not None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from calibrant._hash import mixed
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition, ScorePartition
@@ -190,11 +190,11 @@ class ScoredData(ABC):
             return {None: found.rows.get(None, 0)}
         return {name: found.rows[name] for name in _sorted_segments(found.rows, self.columns)}
 
-    def split(self, split: float, random_state: Any) -> Split:
+    def split(self, split: float, random_state: Seed) -> Split:
         """Draw a random part of the rows, chosen by position or id: a fraction, or an exact number of rows."""
         return self.split_by(self.draw(split, random_state))
 
-    def draw(self, split: float, random_state: Any) -> Draw:
+    def draw(self, split: float, random_state: Seed) -> Draw:
         """The draw of a fraction, which keeps each row with that probability, or of an exact number of rows."""
         seed = seed_of(random_state)
         if isinstance(split, float | np.floating):
@@ -364,7 +364,7 @@ def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
 
 
 def settle(
-    counted: Counted, partition: Partition, classes: ArrayLike | None, pos_label: Any, weighted: bool
+    counted: Counted, partition: Partition, classes: ArrayLike | None, pos_label: Hashable, weighted: bool
 ) -> tuple[Tally, Classes]:
     """Name the two classes among the kinds of label that were seen, and make the tally."""
     seen = {kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()}

@@ -17,6 +17,7 @@ from calibrant._hash import mixed as mixed
 from calibrant._optional import pa
 from calibrant._params import as_generator
 from calibrant._typing import Keys as Keys
+from calibrant._typing import Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 DRAW_RULE = 2
@@ -158,7 +159,7 @@ def check_ids(keys: Iterable[Keys], column: str) -> None:
         )
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: Seed) -> int:
     """The seed that an int, a numpy generator or None (a fresh one) gives."""
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)
