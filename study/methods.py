@@ -93,7 +93,7 @@ PEERS: dict[str, Method] = {
     "MAPIE top label": mapie_top_label,
     "MAPIE Venn-Abers": mapie_venn_abers,
 }
-SLOW, SLOW_ROWS = ("probcal Spline", "probcal ENIR"), 2_000
+SLOW, SLOW_ROWS = ("probcal Spline", "probcal ENIR"), 1_000
 """Methods that are left out where there are more rows to calibrate."""
 OURS: dict[str, Callable[[], Any]] = {
     "calibrant": calibrant.AnchoredCalibrator,  # the default of `CalibratedClassifier` and of `calibrant fit`

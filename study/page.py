@@ -9,7 +9,13 @@ import pandas as pd
 from scipy.stats import beta
 
 RESULTS = Path(__file__).parents[1] / "docs" / "study"
-PAGE = "index.md"
+ROOT = RESULTS.parents[1]
+PAGES = (
+    RESULTS / "index.md",
+    ROOT / "README.md",
+    ROOT / "docs" / "explanation" / "comparison.md",
+    ROOT / "docs" / "how-to" / "groups.md",
+)
 OURS = ["calibrant", "calibrant binning"]
 NOMINAL = 0.1
 
@@ -51,6 +57,7 @@ def promises(folder: Path) -> str:
 def promises_by_model(folder: Path) -> str:
     rows = read(folder, "rows")
     lines = []
+    rows["model"] = rows.model.where(rows.model.isin(["lightgbm", "logistic", "forest", "bayes"]), "others")
     for model, each in rows.groupby("model", sort=False):
         cells = [model, str(each.set.nunique())]
         for method in OURS:
@@ -118,13 +125,27 @@ def methods(folder: Path) -> str:
     return markdown(header, [line for _, line in sorted(lines)])
 
 
+def versus(folder: Path) -> str:
+    cells = compared(folder)
+    ours = cells[cells.method == "calibrant"]
+    better = ["log loss smaller than that of the best peer", f"{(ours.excess < 0).sum()} of {len(ours)}"]
+    lines = [better]
+    for name, met in CRITERIA.items():
+        told = met(ours).dropna().astype(bool)
+        lines.append([name, f"{told.sum()} of {told.size}"])
+    for package, times in ours.best.str.split().str[0].value_counts().items():
+        lines.append([f"the best peer is one of {package}", f"{times} of {len(ours)}"])
+    return markdown(["", "models of real sets"], lines)
+
+
 def sets(folder: Path) -> str:
     cells = compared(folder)
     ours = cells[cells.method == "calibrant"]
-    best = cells[cells.excess == 0].groupby("set").method.agg(lambda names: names.mode()[0])
+    peers = cells[~cells.method.isin([*OURS, "raw score"])].groupby(["set", "method"]).excess.mean()
+    best = {name: peers[name].idxmin() for name in ours.set}
     lines = []
     for name, each in ours.groupby("set", sort=False):
-        broken = f"{each.broken.sum()}/{each.draws.sum()}"
+        broken = f"{each.broken.sum():.0f}/{each.draws.sum():.0f}"
         change = each.brier_change.mean()
         lines.append(
             [
@@ -135,7 +156,7 @@ def sets(folder: Path) -> str:
             ]
         )  # fmt: skip
     header = ["set", "models", "rows", "positive", "regions", "epsilon", "width", "broken", "ECE", "AUC", "Brier",
-              "log loss", "most often best"]  # fmt: skip
+              "log loss", "best peer"]  # fmt: skip
     return markdown(header, lines)
 
 
@@ -171,12 +192,10 @@ def order(folder: Path) -> str:
                 f"{real.epsilon.mean():.3f}", f"{real.gap.mean():.3f}", f"{mixed.gap.mean():.3f}",
                 f"{(real.distance > 0).sum()}/{len(real)}", f"{real.distance.max():.2f}",
                 f"{real.check.sum()}/{len(real)}", f"{real.monitor.sum()}/{len(real)}",
-                f"{(mixed.distance > 0).sum()}/{len(mixed)}", f"{mixed.check.sum()}/{len(mixed)}",
-                f"{mixed.monitor.sum()}/{len(mixed)}",
             ]
         )  # fmt: skip
-    header = ["set", "by", "rows", "later", "epsilon", "gap", "shuffled", "refuted", "distance", "check", "monitor",
-              "shuffled: refuted", "check", "monitor"]  # fmt: skip
+    header = ["set", "by", "rows", "later", "epsilon", "gap", "shuffled", "refuted", "distance", "check",
+              "monitor"]  # fmt: skip
     return markdown(header, lines)
 
 
@@ -193,7 +212,8 @@ def clusters(folder: Path) -> str:
     total = ["**all**", "", "", ""]
     for method, grouped in ways:
         found = table[(table.method == method) & (table.grouped == grouped)]
-        total.append(" ".join(shown(found.broken.sum(), found.draws.sum())[:2]))
+        count, rate, _ = shown(found.broken.sum(), found.draws.sum())
+        total.append(f"{count}: {rate}")
     header = ["set", "groups by", "groups", "rows", "binning with groups", "without", "default with groups", "without"]
     return markdown(header, [*lines, total])
 
@@ -205,31 +225,72 @@ def sources(folder: Path) -> str:
 
 def times(folder: Path) -> str:
     used = read(folder, "time").groupby("part", sort=False).seconds.agg(["sum", "size"])
-    lines = [[f"`{part}`", str(each["size"]), f"{each['sum'] / 60:.1f}"] for part, each in used.iterrows()]
+    lines = [[f"`{part}`", f"{each['size']:.0f}", f"{each['sum'] / 60:.1f}"] for part, each in used.iterrows()]
     total = ["all", str(int(used["size"].sum())), f"{used['sum'].sum() / 60:.1f}"]
     return markdown(["part", "units", "minutes of processor time"], [*lines, total])
 
 
-TABLES = (promises, promises_by_model, criteria, methods, sets, warnings, order, clusters, sources, times)
+def summary(folder: Path) -> str:
+    """The study in a few lines, for the README."""
+    rows, groups, cells = read(folder, "rows"), read(folder, "clusters"), compared(folder)
+    order = read(folder, "order").assign(refuted=lambda table: table.distance > 0)
+    real, mixed = order[~order.shuffled], order[order.shuffled]
+    ours, default = rows[rows.method == "calibrant"], cells[cells.method == "calibrant"]
+    with_groups, without = (groups[(groups.method == "binning") & (groups.grouped == each)] for each in (True, False))
+    bad, warned = real[real.refuted], real.check | real.monitor
+
+    def count(hits: float, trials: float) -> str:
+        return f"{int(hits):,} of {int(trials):,} ({hits / trials:.1%})"
+
+    def met(name: str) -> str:
+        told = CRITERIA[name](default).dropna().astype(bool)
+        return count(told.sum(), told.size)
+
+    lines = [
+        ["promises broken, rows drawn at random; 10 % may be", count(ours.broken.sum(), ours.draws.sum())],
+        ["rows that belong together, with `groups=`", count(with_groups.broken.sum(), with_groups.draws.sum())],
+        ["the same without `groups=`, where nothing is promised", count(without.broken.sum(), without.draws.sum())],
+        ["promises refuted later in time or at another site", count(len(bad), len(real))],
+        ["of those, `check_exchangeable` or `DriftMonitor` warned", count(warned[real.refuted].sum(), len(bad))],
+        ["false alarms of the two, rows shuffled", count((mixed.check | mixed.monitor).sum(), len(mixed))],
+        ["log loss at most 2 % above the best of 18 peers", met("log loss at most 2 % above the best peer's")],
+        ["AUC at most 0.002 below the score's", met("AUC at most 0.002 below the score's")],
+        ["Brier score at most 1.5 % above the score's", met("Brier score at most 1.5 % above the score's")],
+    ]
+    return markdown([f"{ours.set.nunique()} real sets, {len(ours)} models", "default settings"], lines)
 
 
-def filled(page: str, folder: Path) -> str:
-    """The page with its tables made again, each of which stands between two marks."""
-    for make in TABLES:
-        marks = rf"(<!-- table {make.__name__} -->\n).*?(\n<!-- end of table -->)"
-        table = make(folder)
-        page, n = re.subn(marks, lambda found, table=table: found[1] + table + found[2], page, flags=re.DOTALL)
-        if n != 1:
-            raise ValueError(f"the page must have one table {make.__name__}; got {n}")
-    return page
+TABLES = {
+    make.__name__: make
+    for make in (
+        summary,
+        promises,
+        promises_by_model,
+        criteria,
+        methods,
+        versus,
+        sets,
+        warnings,
+        order,
+        clusters,
+        sources,
+        times,
+    )
+}
+MARKS = re.compile(r"(<!-- table (\w+) -->\n).*?(\n?<!-- end of table -->)", re.DOTALL)
+
+
+def filled(text: str, folder: Path = RESULTS) -> str:
+    """A page with its tables made again, each of which stands between two marks."""
+    return MARKS.sub(lambda found: f"{found[1]}{TABLES[found[2]](folder)}\n<!-- end of table -->", text)
 
 
 def write_page(folder: Path = RESULTS) -> None:
-    """Write the tables of the page, and the figures beside it."""
+    """Write the tables of the pages, and draw the figures."""
     from figures import draw
 
-    path = folder / PAGE
-    path.write_text(filled(path.read_text(encoding="utf-8"), folder), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(filled(path.read_text(encoding="utf-8"), folder), encoding="utf-8")
     draw(folder)
 
 

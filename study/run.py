@@ -46,14 +46,19 @@ def do(unit: Unit, cache: Path) -> float:
 
 
 def run(todo: Sequence[Unit], cache: Path, jobs: int) -> None:
-    """Do what is not done yet, with a progress bar."""
+    """Do what is not done yet, with a progress bar; what fails is named at the end."""
     waiting = [unit for unit in todo if not result_path(unit, cache).exists()]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    failures = []
     with Progress(*columns, TimeRemainingColumn()) as progress, ProcessPoolExecutor(jobs) as pool:
         bar = progress.add_task("Study", total=len(todo), completed=len(todo) - len(waiting))
-        for job in as_completed([pool.submit(do, unit, cache) for unit in waiting]):
-            job.result()
+        started = {pool.submit(do, unit, cache): unit for unit in waiting}
+        for job in as_completed(started):
+            if (error := job.exception()) is not None:
+                failures.append(f"{result_path(started[job], cache).stem}: {type(error).__name__}: {error}")
             progress.advance(bar)
+    if failures:
+        raise SystemExit("\n".join(["These failed:", *failures]))
 
 
 def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, folder: Path) -> None:

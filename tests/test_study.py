@@ -14,8 +14,9 @@ STUDY = Path(__file__).parents[1] / "study"
 sys.path.insert(0, str(STUDY))
 
 import judging  # noqa: E402
+import page  # noqa: E402
 import parts  # noqa: E402
-from sets import BY_NAME  # noqa: E402
+from sets import BY_NAME, SETS  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +67,29 @@ def test_parts_run_on_data_of_scikit_learn(tmp_path, monkeypatch):
     peers = {line["method"]: line for line in parts.peers_part(BY_NAME["tumours"], "logistic", tmp_path)}
     assert peers["scikit-learn sigmoid"]["failed"] == 0
     assert peers["raw score"]["auc"] == pytest.approx(ours[0]["auc"], abs=0.02)
+
+
+@pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
+def test_tables_of_the_pages_are_those_of_the_committed_files(path):
+    text = path.read_text(encoding="utf-8")
+    assert page.filled(text) == text
+
+
+def test_every_table_is_shown():
+    shown = {name for path in page.PAGES for _, name, _ in page.MARKS.findall(path.read_text(encoding="utf-8"))}
+    assert shown == set(page.TABLES)
+
+
+def test_committed_files_have_every_unit_of_the_study():
+    for part in parts.PARTS:
+        found = pd.read_csv(page.RESULTS / f"{part}.csv")
+        keys = {"rows": ["set", "model"], "peers": ["set", "model"], "order": ["set", "by", "model"]}
+        expected = {(name, *names) for _, name, names in parts.units([part])}
+        assert set(found[keys.get(part, ["set", "model"])].itertuples(index=False, name=None)) == expected
+    assert len(SETS) >= 30
+
+
+def test_committed_promises_are_not_broken_more_often_than_they_may_be():
+    rows = pd.read_csv(page.RESULTS / "rows.csv")
+    for _, ours in rows.groupby("method"):
+        assert page.share(ours.broken.sum(), ours.draws.sum())[2] < 0.1
