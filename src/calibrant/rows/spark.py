@@ -108,21 +108,24 @@ class SparkData(ScoredData):
         label = self.columns.label
         if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
             return None
-        cells = self._source.selectExpr(f"{region} AS region", f"{quoted(label)} AS label")
+        score = quoted(self.columns.score)
+        named = {"region": region, "label": quoted(label), "low": score, "high": score}
+        cells = self._source.selectExpr(*(f"{text} AS {name}" for name, text in named.items()))
+        sums = cells.groupBy("region", "label").agg({"*": "count", "low": "min", "high": "max"})
         most = (partition.n_regions + 2) * (_MOST_KINDS + 1)
-        found = _collected(cells.groupBy("region", "label").count().limit(most))
-        kinds = {kind for _, kind, _ in found}
+        seen = sums.selectExpr("region", "label", "`count(1)`", "`min(low)`", "`max(high)`")  # in this order
+        found = _collected(seen.limit(most))
+        kinds = {kind for _, kind, *_ in found}
         if len(found) == most or len(kinds) > _MOST_KINDS or any(part is None for row in found for part in row):
             return None
         whole = kinds <= {0, 1} and self._types[label] != "boolean"
         counts = {kind: np.zeros(partition.n_regions + 1, dtype=np.int64) for kind in kinds}
-        for number, kind, rows in found:
-            counts[kind][number] = rows  # those in no region, of number -1, are last
+        reach = Reach()
         with watched(self._progress, None, "reading") as advance:
-            advance(sum(rows for _, _, rows in found))
-        score = quoted(self.columns.score)
-        low, high = _collected(self._source.selectExpr(f"min({score})", f"max({score})"))[0]
-        reach = Reach() if low is None else Reach(float(low) + 0.0, float(high) + 0.0)
+            for number, kind, rows, low, high in found:
+                counts[kind][number] = rows  # those in no region, of number -1, are last
+                reach += Reach(float(low) + 0.0, float(high) + 0.0)
+                advance(rows)
         kinds_of = {int(kind) if whole else kind: KindSums(n[:-1], int(n[-1])) for kind, n in counts.items()}
         return Counted(kinds_of, reach=reach)
 
