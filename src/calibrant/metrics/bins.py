@@ -86,7 +86,8 @@ class Bins:
     @classmethod
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "Bins":
         """Group rows by the number of their bin."""
-        used, index = np.unique(cell, return_inverse=True)
+        used = np.bincount(cell) > 0
+        index = (np.cumsum(used) - 1)[cell]
         weights, squares = rows.weights, None
         counts: IntArray | FloatArray = np.bincount(index)
         positives: IntArray | FloatArray = np.bincount(index, rows.codes).astype(np.int64)
@@ -96,7 +97,7 @@ class Bins:
                 np.bincount(index, values).astype(np.float64) for values in (weights, weights * rows.codes, weights**2)
             )
             scores = weights * scores
-        lowest, highest = np.full(used.size, np.inf), np.full(used.size, -np.inf)
+        lowest, highest = np.full(counts.size, np.inf), np.full(counts.size, -np.inf)
         np.minimum.at(lowest, index, rows.scores)
         np.maximum.at(highest, index, rows.scores)
         mean = np.clip(np.bincount(index, scores) / counts, lowest, highest)

@@ -110,6 +110,8 @@ class Bins(Partition):
 
     def gather(self, rows: IntArray, positives: IntArray) -> tuple[IntArray, IntArray, int]:
         """From counts per cell between the count cuts to counts per region, and how many rows count in none."""
+        if not self.layout.n_uncounted and not self.has_absorbed:  # each cell is a region
+            return rows, positives, 0
         gather = self.layout.gather
         return gather(rows), gather(positives), int(rows[self.count_regions < 0].sum())
 

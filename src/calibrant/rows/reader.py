@@ -1,7 +1,6 @@
 """One reader of scores and labels, whatever holds them."""
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 from calibrant._input import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
 from calibrant._labels import encode_labels
@@ -76,8 +75,9 @@ def read_rows(
     if partition is not None:
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)
         check_same_length(prepared, codes)
-        fixed = MemoryRows(prepared, codes, known, repeats, weights, partition=partition, threads=threads)
-        return replace(fixed, groups=together)
+        return MemoryRows(
+            prepared, codes, known, repeats, weights, partition=partition, threads=threads, groups=together
+        )
     checked = as_scores(scores, positive_column=known.positive_index, finite=False)
     reach = Reach.of(checked)
     if not reach.is_finite:
