@@ -22,6 +22,7 @@ from calibrant._threshold.search import (
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.export import to_python, to_sql
 from calibrant.saving import load_model, save_model
+from promises import assert_kept
 
 GRID = np.linspace(0.0, 1.0, 20_001)
 MIDS = (GRID[:-1] + GRID[1:]) / 2
@@ -365,11 +366,46 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
             threshold(y, scores, groups=groups, **wrong)
 
 
-def test_weights_are_refused_and_not_ignored():
-    pa = pytest.importorskip("pyarrow")
-    table = pa.table({"p": [0.1, 0.9], "y": [0, 1], "w": [1.0, 2.0]})
-    with pytest.raises(InvalidTypeError, match="weight must be None"):
-        threshold(scores=scored(table, score="p", label="y", weight="w"), precision=0.9)
+def test_weights_need_a_bound():
+    rng = np.random.default_rng(0)
+    table = {"p": rng.uniform(size=200), "y": rng.integers(0, 2, size=200), "w": np.ones(200)}
+    data = scored(table, score="p", label="y", weight="w")
+    with pytest.raises(InvalidTypeError, match="weight_bound must be given"):
+        threshold(scores=data, recall=0.9)
+    with pytest.raises(InvalidTypeError, match="weight_bound must be None without"):
+        threshold(table["y"], table["p"], recall=0.9, weight_bound=2.0)
+    found = threshold(scores=data, recall=0.9, weight_bound=1.0)  # a weight as large as the bound keeps every row
+    assert found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
+    assert "weighted population" in found.assumptions[1]
+    halved = threshold(scores=data, recall=0.9, weight_bound=2.0)
+    assert 60 < halved.n_rows < 140
+
+
+@pytest.mark.slow
+def test_weighted_rows_keep_precision_and_recall_in_the_population_and_rows_alone_do_not():
+    # positives are sampled four times as often as negatives; the rate is the score, and precision at t is (1 + t) / 2
+    rng = np.random.default_rng(5)
+    plain_broken = 0
+
+    def draws():
+        nonlocal plain_broken
+        while True:
+            scores = rng.uniform(size=2_000)
+            y = rng.uniform(size=2_000) < scores
+            kept = rng.uniform(size=2_000) < np.where(y, 0.8, 0.2)
+            scores, y = scores[kept], y[kept]
+            given = {"importance_weight": np.where(y, 0.25, 1.0), "weight_bound": 1.0, "random_state": rng}
+            found = threshold(y, scores, precision=0.75, **given).cuts[0].threshold
+            low = threshold(y, scores, recall=0.9, **given).cuts[0].threshold
+            plain = threshold(y, scores, precision=0.75, random_state=rng).cuts[0].threshold
+            plain_broken += plain is not None and (1 + plain) / 2 < 0.75
+            yield {
+                "precision": found is not None and (1 + found) / 2 < 0.75,
+                "recall": low is not None and 1 - low**2 < 0.9,
+            }
+
+    n_draws = assert_kept(draws(), caught=0.25)
+    assert plain_broken > 0.9 * n_draws
 
 
 def test_ties_are_tested_in_an_order_that_only_the_seed_decides():

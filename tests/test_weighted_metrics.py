@@ -9,6 +9,8 @@ from scipy import stats
 from calibrant import BinningCalibrator, Partition, ReliabilityDisplay, audit, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import brier_score, debiased_ece, ece, log_loss, reliability_table, smooth_ece
+from calibrant.rows import read_rows
+from promises import assert_kept
 
 VALUES = {
     "brier": lambda y, p, **options: brier_score(y, p, **options).value,
@@ -168,8 +170,8 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     assert "rows of new groups" in found.assumptions[0]
     assert "the names of the groups say nothing about scores and labels" in found.assumptions
     assert found.upper_bound is None
-    assert found.average_lower_bound == 0.0
-    assert "not derived" in str(found)
+    assert 0.1 < found.average_lower_bound < 1 / 6, "the mean of sqrt(s) - s is 1/6"
+    assert "no upper bound" in str(found)
     assert found.table.counts[0] == found.n_rows < 5000
     assert (found.table.lower <= found.table.upper).all()
     weights = rng.uniform(size=5000)
@@ -181,12 +183,58 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     assert exchanged.lower_bound == pytest.approx(found.lower_bound, abs=0.03)
 
 
-def test_an_audit_refuses_weights_and_groups_without_a_bound_and_segments_beside():
+def test_an_audit_of_groups_or_weights_by_segment():
+    rng = np.random.default_rng(20)
+    scores, y, group = clusters(rng, 2000, 5)
+    segments = np.where(group % 2, "right", "wrong")
+    off = np.where(segments == "wrong", np.sqrt(scores), scores)
+    for given in ({"groups": group, "max_group_size": 5}, {"importance_weight": np.ones(y.size), "weight_bound": 1.0}):
+        found = audit(y, off, segments=segments, **given)
+        assert found.by_segment
+        assert {finding.segment for finding in found.findings} == {None, "wrong"}
+        assert 0.15 < found.within_segments.lower_bound <= 0.25
+        assert 0.04 < found.within_segments.average_lower_bound < 1 / 12
+    read = read_rows(scores, y, groups=group).collect()
+    rare = np.where(group == group[~read.chosen(read.draw(0.1, 0))][0], "rare", segments)
+    found = audit(y, off, segments=rare, groups=group, max_group_size=5)
+    assert "nothing is said of segments that no row set aside has, such as 'rare'" in found.assumptions
+
+
+def test_an_audit_of_groups_has_an_upper_bound_for_few_scores():
+    rng = np.random.default_rng(21)
+    scores, y, group = clusters(rng, 3000, 5, icc=0.1)
+    values = np.round(scores * 4) / 4
+    found = audit(y, values, groups=group, max_group_size=5)
+    assert found.upper_bound_reason is None
+    assert 0.0 < found.upper_bound < 0.2
+    assert 0.0 < found.unseen_mass < 0.02
+    assert found.table.counts[found.table.is_finest].size == 5
+    one = values.copy()
+    read = read_rows(values, y, groups=group).collect()
+    one[np.flatnonzero(~read.chosen(read.draw(0.1, 0)))[0]] = 0.3  # a value that no row set aside has
+    assert audit(y, one, groups=group, max_group_size=5).upper_bound is None
+
+
+@pytest.mark.slow
+def test_upper_and_average_bounds_of_groups_hold():
+    rng = np.random.default_rng(22)
+
+    def draws():
+        while True:
+            scores, y, group = clusters(rng, 300, 6)
+            values = np.where(scores < 0.5, 0.35, 0.75)  # the rates are 1/4 and 3/4
+            found = audit(y, values, groups=group, max_group_size=6, confidence_level=0.5)
+            near = found.upper_bound is not None and found.upper_bound < 0.1
+            yield {"upper": near, "average": found.average_lower_bound > 0.05, "largest": found.lower_bound > 0.1}
+
+    assert_kept(draws(), 0.5, caught=0.75)
+
+
+def test_an_audit_refuses_weights_and_groups_without_a_bound():
     rng = np.random.default_rng(12)
-    scores, y, group = clusters(rng, 20, 5)
+    scores, y, _ = clusters(rng, 20, 5)
     for options, name in (
         ({"importance_weight": np.ones(100)}, "weight_bound"),
-        ({"groups": group, "max_group_size": 5, "segments": group % 2}, "segments"),
         ({"max_group_size": 5}, "max_group_size"),
     ):
         with pytest.raises(InvalidTypeError, match=rf"^{name} must"):

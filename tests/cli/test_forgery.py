@@ -31,10 +31,11 @@ def without_settings(content: dict[str, Any]) -> None:
 
 def tight_limits(content: dict[str, Any]) -> None:
     """Limits of a weighted model are stored, for they depend on weights that are not: claim narrower ones."""
-    state = content["calibrator"]["state"]
+    limits = content["calibrator"]["state"]["weighted"]
+    middle = [(low + high) / 2 for low, high in zip(limits["lower"], limits["upper"], strict=True)]
     for name, sign in (("lower", -1), ("upper", 1)):
-        state[name] = [value + sign * 1e-3 for value in state["value"]]
-    content["promise"]["epsilon"] = max(up - value for up, value in zip(state["upper"], state["value"], strict=True))
+        limits[name] = [value + sign * 1e-3 for value in middle]
+    content["promise"]["epsilon"] = BinningCalibrator.from_dict(content["calibrator"]).guarantee_.epsilon
 
 
 class TestWeightedLimits:

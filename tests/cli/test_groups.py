@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, ScalingBinningCalibrator, audit, plan
+from calibrant import (
+    AnchoredCalibrator,
+    BinningCalibrator,
+    ScalingBinningCalibrator,
+    audit,
+    compare_models,
+    plan,
+    validate,
+)
 from calibrant.saving import load_model
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
@@ -85,7 +93,65 @@ def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
     assert free.json["lower_bound"] == pytest.approx(audit(labels, scores, groups=groups).lower_bound, abs=1e-9)
     refused = calibrant("audit", "visits.csv", *COLUMNS, "--full")
     assert refused.code == 2
-    assert "--full must be left out with --group" in refused.err
+    assert "--max-group-size must be given with --full and --group" in refused.err
+    full = calibrant("audit", "visits.csv", *COLUMNS, "--full", "--max-group-size", "20", "--json")
+    table = validate(labels, scores, groups=groups, max_group_size=20)
+    assert full.json["validation"]["measures"][0]["upper"] == pytest.approx(table["expected / observed"].upper)
+
+
+def test_audit_by_month_of_groups_and_of_segments(visits: pd.DataFrame, calibrant: Any) -> None:
+    day = np.where(np.arange(len(visits)) < len(visits) // 2, "2024-01-05", "2024-02-05")
+    visits.assign(day=day, region=np.where(visits.index % 2, "n", "s")).to_csv("visits.csv", index=False)
+    by_month = ("audit", "visits.csv", *COLUMNS, "--max-group-size", "20", "--time", "day")
+    answer = calibrant(*by_month, "--json", "-o", "audit.html")
+    assert answer.code == 0
+    assert answer.json["within_segments"] is not None
+    both = calibrant(*by_month, "--segment", "region", "--tolerance", "0.5", "--json")
+    assert both.code == 0
+    assert both.json["within_segments"]["miscalibrated"] is False
+
+
+def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFrame, calibrant: Any) -> None:
+    weight = np.random.default_rng(5).uniform(0.5, 1.0, size=len(visits))
+    visits.assign(w=weight, region=np.where(visits.index % 2, 1, 2), q=visits["p"] ** 2).to_csv("v.csv", index=False)
+    scores, labels = visits["p"].to_numpy(), visits["y"].to_numpy()
+    plain, given = ("v.csv", "--score", "p", "--label", "y"), ("--weight", "w", "--weight-bound", "1")
+    kinds = {"anchored": AnchoredCalibrator, "binning": BinningCalibrator, "scaling-binning": ScalingBinningCalibrator}
+    for method, kind in kinds.items():
+        answer = calibrant("fit", *plain, *given, "--method", method, "--bins", "2", "--json", "-o", f"{method}.json")
+        expected = kind(n_bins=2, weight_bound=1.0).fit(scores, labels, importance_weight=weight)
+        assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon), answer.err
+    assert calibrant("verify", "binning.json", "v.csv").code == 0
+    assert calibrant("fit", *plain, "--weight", "w", "--method", "platt").code == 0
+    refused = calibrant("fit", *plain, *given, "--interval", "kl")
+    assert "--interval must be left out with --weight" in refused.err
+    found = calibrant("audit", *plain, *given, "--json")
+    bound = audit(labels, scores, importance_weight=weight, weight_bound=1.0).lower_bound
+    assert found.json["lower_bound"] == pytest.approx(bound)
+    assert "--weight-bound must be given" in calibrant("audit", *plain, "--weight", "w").err
+    assert calibrant("compare", *plain, *given, "--bins", "2").code == 0
+    two = ("v.csv", "--score", "p", "--score", "q", "--label", "y", "--seed", "1", "--json")
+    weighted = calibrant("compare-models", *two, *given)
+    assert weighted.json["population"] == "in the weighted population"
+    models = {"p": scores, "q": scores**2}
+    expected = compare_models(labels, models, importance_weight=weight, weight_bound=1.0, random_state=1)
+    assert weighted.json["differences"][0]["upper"] == pytest.approx(expected.differences[0].upper)
+    grouped = calibrant("compare-models", *two, "--group", "patient", "--max-group-size", "9")
+    assert "new groups" in grouped.json["population"]
+    assert "--max-group-size must be given" in calibrant("compare-models", *two, "--group", "patient").err
+
+
+def test_kept_segments_are_named(visits: pd.DataFrame, calibrant: Any) -> None:
+    region = np.arange(len(visits)) % 3
+    visits.assign(region=region).to_csv("v.csv", index=False)
+    options = ("fit", "v.csv", "--score", "p", "--label", "y", "--segment", "region", "--bins", "2")
+    answer = calibrant(*options, "--keep-segment", "1", "--keep-segment", "2", "--json")
+    expected = AnchoredCalibrator(n_bins=2, keep_segments=[1, 2]).fit(
+        visits["p"].to_numpy(), visits["y"].to_numpy(), segments=region
+    )
+    assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon)
+    assert "--keep-segment must be one of the segments" in calibrant(*options, "--keep-segment", "north").err
+    assert "--keep-segment must name segments of the data" in calibrant(*options, "--keep-segment", "7").err
 
 
 def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
@@ -100,7 +166,9 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
 
 REFUSED = {
     "another method": (("--method", "platt"), "--group must go with --method anchored, binning, uniform or"),
-    "a size": (("--method", "scaling-binning", "--max-group-size", "9"), "--max-group-size must be left out with"),
+    "a size": (("--method", "scaling-binning", "--min-rows", "9"), "--min-rows must be left out with"),
+    "a bound": (("--weight-bound", "9"), "--weight-bound must go with --weight"),
+    "a segment": (("--keep-segment", "north"), "--keep-segment must go with --segment"),
     "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
     "an id": (("--id", "patient"), "--id must be None beside a group"),

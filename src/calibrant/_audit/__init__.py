@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._audit.cells import Cells, cells_of_data, finest_bins
 from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
-from calibrant._audit.units import NO_UPPER_BOUND, resolve_units
+from calibrant._audit.units import audit_units
 from calibrant._input import shown
 from calibrant._labels import Classes
 from calibrant._numbers import counted
@@ -126,8 +126,11 @@ def audit(
 
     *Weights and groups.* Labels are then not independent given the scores. A tenth of the rows, or of whole groups, is
     drawn at random to cut the regions. In each region, the limits are found by bets on the others: on the weighted mean
-    of label minus score, of a row or of the rows of a group. They have all of alpha, shared by Bonferroni's rule.
-    Nothing is said of averages, and there is no upper bound.
+    of label minus score, of a row or of the rows of a group, with 90 % of alpha and Bonferroni's rule. For the average,
+    rows set aside give each region a sign, and the mean of label minus score with these signs is bet on: it is at most
+    the average error. Where those rows have few score values, each value is a region too, and its largest error that is
+    not ruled out is an upper bound; bets bound the mass of other values. Nothing is said of segments that no row set
+    aside has.
 
     Of alpha, 90 % is for the limits, 5 % for the step from the scores seen to the population, and 5 % for the unseen
     mass. With segments, the limits of each segment and those of all rows together get equal parts, and the other two
@@ -217,21 +220,31 @@ def _audit_units(
     confidence_level: float,
 ) -> Audit:
     """The audit of rows with importance weights or groups."""
-    alpha = error_budget(confidence_level)
-    part, assumed = resolve_units(rows, weight_bound, max_group_size, n_bins, alpha)
+    found = audit_units(rows, weight_bound, max_group_size, n_bins, error_budget(confidence_level))
+    parts, table = found.parts, AuditTable.joined([part.table for part in found.parts])
+
+    def bounds(some: list[Resolutions], largest: float, average: float) -> dict[str, Any]:
+        reason = next((_no_upper_bound(part) for part in some if not part.finite), None)
+        return {
+            "lower_bound": largest,
+            "average_lower_bound": average,
+            "upper_bound": None if reason else max(part.largest_possible for part in some),
+            "upper_bound_reason": reason,
+            "unseen_mass": None if reason else found.unseen_mass,
+            "tolerance": tolerance,
+        }
+
+    within = None
+    if len(parts) > 1:
+        within = Bounds(**bounds(parts[1:], float(table.error.max()), found.averages[1]))
     return Audit(
-        lower_bound=float(part.table.error.max()),
-        average_lower_bound=0.0,
-        upper_bound=None,
-        upper_bound_reason=NO_UPPER_BOUND,
-        unseen_mass=None,
-        tolerance=tolerance,
-        within_segments=None,
-        table=part.table,
-        findings=_findings([part], tolerance),
+        **bounds(parts[:1], float(parts[0].table.error.max()), found.averages[0]),
+        within_segments=within,
+        table=table,
+        findings=_findings(parts, tolerance),
         confidence_level=float(confidence_level),
-        n_rows=part.n_rows,
-        assumptions=(*assumed, *_assumed(rows.skipped)),
+        n_rows=parts[0].n_rows,
+        assumptions=(*found.assumed, *_assumed(rows.skipped)),
         n_skipped=rows.skipped,
     )
 

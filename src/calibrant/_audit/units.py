@@ -1,5 +1,7 @@
 """An audit of rows that count differently, or that belong together: bets on weighted rows, or on whole groups."""
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,21 +9,46 @@ import numpy as np
 from calibrant._audit.cells import finest_bins
 from calibrant._audit.report import AuditTable
 from calibrant._audit.resolutions import Resolutions
+from calibrant._input import shown
 from calibrant._numbers import counted
-from calibrant._typing import FloatArray, IndexArray
+from calibrant._typing import BoolArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.metrics.bins import few_values
 from calibrant.metrics.units import Units
 from calibrant.rows.memory import MemoryRows
 
 _CUTTING = 0.1  # of the rows, or of whole groups: these only cut the regions
 _ROUNDING = 1e-9
-NO_UPPER_BOUND = "it is not derived for rows with importance weights or groups"
+# Shares of alpha: for the limits of all regions, for the average, for the mass of score values that were not seen.
+_REGIONS, _AVERAGE, _UNSEEN = 0.9, 0.05, 0.05
 
 
-def resolve_units(
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitAudit:
+    """What is proved of rows with weights or groups.
+
+    Attributes
+    ----------
+    parts : list of Resolutions
+        The regions of all rows, and then of each segment.
+    averages : tuple of float
+        Lower bounds of the average error: of the score, and of the score within segments.
+    unseen_mass : float
+        At most this share of the population has score values that were not seen.
+    assumed : tuple of str
+        What must be true.
+    """
+
+    parts: list[Resolutions]
+    averages: tuple[float, float]
+    unseen_mass: float
+    assumed: tuple[str, ...]
+
+
+def audit_units(
     rows: MemoryRows, weight_bound: float | None, max_group_size: int | None, n_bins: int | str, alpha: float
-) -> tuple[Resolutions, tuple[str, ...]]:
-    """Regions at every resolution, what is proved for each with probability 1 - alpha, and the assumptions.
+) -> UnitAudit:
+    """Regions at every resolution, and what is proved with probability 1 - alpha.
 
     In a region, a unit (a weighted row, or the rows of a group) has the weight w and the weighted mean d of label minus
     score. E[w d] / E[w] is the mean of E[Y | score] - score over the region, in the population that the weights
@@ -29,91 +56,153 @@ def resolve_units(
     the bets of `calibrant.intervals.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to b.
     Groups may have rows in several regions, so alpha is shared by Bonferroni's rule.
     """
-    _check(rows, weight_bound)
+    if rows.weights is not None and weight_bound is None:
+        rule = "be given with importance weights: nothing is proved without"
+        raise InvalidTypeError("weight_bound", rule, got="None")
     cutting = rows.chosen(rows.draw(_CUTTING, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
     if rows.groups is not None and max_group_size is None:
         max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
-    others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
     if rows.weights is not None and weight_bound is not None:
         Units.of(rows, weight_bound, None)  # the weights of rows that only cut are checked too
-    if not len(others):
+    if cutting.all():
         raise InvalidValueError("y", "have more than one row or group", got="one")
-    weights = np.ones(len(others)) if units.row_weights is None else units.row_weights
-    n_units = len(others) if units.unit is None else int(units.unit.max()) + 1
-    finest = finest_bins(n_units, n_bins)
-    edges = np.empty(0)
-    if cutting.any():
-        edges = np.unique(np.quantile(rows.scores[cutting], np.arange(1, finest) / finest))
-    nested = [np.searchsorted(edges, others.scores, side="right")]
-    n_regions = [edges.size + 1]
-    bounds = np.concatenate([[0.0], edges, [1.0]])
-    while n_regions[0] > 1:
-        nested.insert(0, nested[0] // 2)
-        n_regions.insert(0, (n_regions[0] + 1) // 2)
+    others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
+    n_units = units.n_units or len(others)
+    members: list[tuple[Hashable, BoolArray]] = [(None, np.ones(len(rows), dtype=bool))]
+    silent = []
+    for number, name in enumerate(() if rows.segment is None else rows.segment_names):
+        inside = rows.segment == number
+        known = bool((inside & cutting).any() and (inside & ~cutting).any())
+        members += [(name, inside)] if known else []
+        silent += [] if known else [name]
+    parts, cuts = [], []
+    for name, inside in members:
+        cut, groups = rows.scores[cutting & inside], rows.groups
+        n_cutting = cut.size if groups is None else np.unique(groups.codes[cutting & inside]).size
+        share = cut.size / max(int(cutting.sum()), 1) if name is not None else 1.0
+        finest = finest_bins(max(1, round(n_units * share)), n_bins)
+        cuts.append(_Cuts.of(cut, finest, n_cutting))
+        own = (others, units) if name is None else Units.of(rows.take(~cutting & inside), weight_bound, max_group_size)
+        parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(members)))
+    given = [rows.take(cutting), others]
+    levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)]) for part in given]
+    average = within = _average(*given, units, levels, alpha * _AVERAGE / min(len(members), 2))
+    if len(members) > 1:
+        apart = [level * len(rows.segment_names) + part.segment for level, part in zip(levels, given, strict=True)]
+        within = max(average, _average(*given, units, apart, alpha * _AVERAGE / 2))
+    unseen = units.limits((~np.isin(others.scores, cuts[0].values)).astype(np.float64), alpha * _UNSEEN)[1]
+    assumed = _assumed(units, cutting)
+    if silent:
+        assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
+    return UnitAudit(parts, (average, within), unseen, assumed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cuts:
+    """How scores are cut, by rows that are not counted.
+
+    Attributes
+    ----------
+    edges : float array
+        Between the finest bins.
+    values : float array
+        The score values that were seen.
+    finite : bool
+        Whether these are so few, and seen so often, that each is a region.
+    """
+
+    edges: FloatArray
+    values: FloatArray
+    finite: bool
+
+    @classmethod
+    def of(cls, scores: FloatArray, finest: int, n_units: int) -> "_Cuts":
+        values = np.unique(scores)
+        edges = np.unique(np.quantile(scores, np.arange(1, finest) / finest)) if scores.size else np.empty(0)
+        return cls(edges, values, bool(values.size) and few_values(values.size, round(n_units / _CUTTING)))
+
+    def levels(self, scores: FloatArray) -> list[tuple[IndexArray, FloatArray, FloatArray]]:
+        """Coarse to fine: the region of each row, or -1, and the lowest and highest score of each region."""
+        region, bounds = np.searchsorted(self.edges, scores, side="right"), np.concatenate([[0.0], self.edges, [1.0]])
+        found = [(region, bounds[:-1], bounds[1:])]
+        while found[0][1].size > 1:
+            low, high = found[0][1], found[0][2]
+            found.insert(0, (found[0][0] // 2, low[::2], np.append(high[1::2], high[-1:] if low.size % 2 else [])))
+        if self.finite:
+            place = np.minimum(np.searchsorted(self.values, scores), self.values.size - 1)
+            found.append((np.where(self.values[place] == scores, place, -1), self.values, self.values))
+        return found
+
+
+def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alpha: float) -> Resolutions:
+    """What is proved for each region of some rows."""
+    levels = cuts.levels(rows.scores)
+    weights = np.ones(len(rows)) if units.row_weights is None else units.row_weights
     parts: list[dict[str, Any]] = []
-    offset = 0
-    for level, (region, size) in enumerate(zip(nested, n_regions, strict=True)):
-        delta = alpha / (len(nested) * size)
-        seen, place = np.unique(region, return_inverse=True)
-        step = 2 ** (len(nested) - 1 - level)
-        ends = bounds[seen * step], bounds[np.minimum((seen + 1) * step, bounds.size - 1)]
-        low, high = _gaps(others, units, place, ends, delta)
-        total = np.bincount(place, weights)
-        mean = np.bincount(place, weights * others.scores) / total
+    offset, farthest, above = 0, 1.0, np.full(len(rows), -1)
+    for level, (region, low_end, high_end) in enumerate(levels):
+        inside = np.flatnonzero(region >= 0)
+        if not inside.size:
+            continue
+        seen, place = np.unique(region[inside], return_inverse=True)
+        some, part = rows.take(inside), units.part(inside)
+        most, span = high_end[seen], 1.0 + high_end[seen] - low_end[seen]
+        outcomes = (some.codes - some.scores + most[place]) / span[place]
+        limits = part.means(outcomes, place, seen.size, alpha / (len(levels) * low_end.size))
+        low, high = span * limits.lower - most, span * limits.upper - most
+        # of a region without rows nothing is known
+        farthest = float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
+        own = weights[inside]
+        total = np.bincount(place, own)
+        mean = np.bincount(place, own * some.scores) / total
         smallest, largest = np.full(seen.size, np.inf), np.full(seen.size, -np.inf)
-        np.minimum.at(smallest, place, others.scores)
-        np.maximum.at(largest, place, others.scores)
-        parent = np.full(seen.size, -1)
-        if level:
-            above = np.unique(nested[level - 1])
-            parent = offset - above.size + np.searchsorted(above, seen // 2)
-        offset += seen.size
+        np.minimum.at(smallest, place, some.scores)
+        np.maximum.at(largest, place, some.scores)
+        first = np.unique(place, return_index=True)[1]
         parts.append(
             {
                 "resolution": np.full(seen.size, level),
-                "parent": parent,
+                "parent": above[inside][first],
                 "low": smallest,
                 "high": largest,
                 "counts": np.bincount(place),
                 "mean_score": np.clip(mean, smallest, largest),
-                "rate": np.bincount(place, weights * others.codes) / total,
+                "rate": np.bincount(place, own * some.codes) / total,
                 "lower": np.clip(mean + low, 0.0, 1.0),
                 "upper": np.clip(mean + high, 0.0, 1.0),
                 "error": np.maximum(np.maximum(low, -high) - _ROUNDING, 0.0),
             }
         )
+        above = np.full(len(rows), -1)
+        above[inside] = offset + place
+        offset += seen.size
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    found, names = columns.pop("parent"), np.full(offset, None, dtype=object)
+    found, names = columns.pop("parent"), np.empty(offset, dtype=object)
+    names.fill(segment)
+    # a score value that only counted rows have is no region, so that nothing bounds its error
+    finite = cuts.finite and bool((levels[-1][0] >= 0).all())
+    n_values = np.unique(rows.scores).size
     table = AuditTable(segment=names, **columns)
-    return Resolutions(table, found, 1.0, finite=False, n_values=None, n_singletons=0), _assumed(units, cutting)
+    return Resolutions(table, found, min(1.0, farthest + _ROUNDING), finite=finite, n_values=n_values, n_singletons=0)
 
 
-def _check(rows: MemoryRows, weight_bound: float | None) -> None:
-    """Nothing is proved without a bound, and segments would share regions that were cut by few rows."""
-    if rows.segment is not None:
-        advice = "audit one segment at a time, with a share of 1 - confidence_level for each"
-        raise InvalidTypeError("segments", "be None with importance weights or groups", got="both", advice=advice)
-    if rows.weights is not None and weight_bound is None:
-        raise InvalidTypeError(
-            "weight_bound", "be given with importance weights: nothing is proved without", got="None"
-        )
+def _average(cut: MemoryRows, others: MemoryRows, units: Units, levels: list[Any], alpha: float) -> float:
+    """Proved average error: the mean of label minus score, with signs that rows set aside gave to regions.
+
+    Signs that are fixed beforehand can only make the mean smaller than that of |E[Y | score] - score|.
+    """
+    best = 0.0
+    for before, now in zip(*levels, strict=True):
+        size = int(max(before.max(initial=-1), now.max(initial=-1))) + 1
+        held = before >= 0
+        sums = np.bincount(before[held], (cut.codes - cut.scores)[held], minlength=size)
+        sign = np.where(now >= 0, np.where(sums < 0.0, -1.0, 1.0)[now], 0.0)
+        outcomes = (sign * (others.codes - others.scores) + 1.0) / 2.0
+        best = max(best, 2.0 * units.limits(outcomes, 2.0 * alpha / len(levels[0]))[0] - 1.0)
+    return best
 
 
-def _gaps(
-    rows: MemoryRows,
-    units: Units,
-    place: IndexArray,
-    ends: tuple[FloatArray, FloatArray],
-    delta: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Limits for the mean of label minus score in each region."""
-    most, span = ends[1], 1.0 + ends[1] - ends[0]
-    outcomes = (rows.codes - rows.scores + most[place]) / span[place]
-    limits = units.means(outcomes, place, most.size, delta)
-    return span * limits.lower - most, span * limits.upper - most
-
-
-def _assumed(units: Units, cutting: Any) -> tuple[str, ...]:
+def _assumed(units: Units, cutting: BoolArray) -> tuple[str, ...]:
     """What must be true, and what the audit is about."""
     set_aside = f"{counted(int(cutting.sum()), 'row')} that only cut the regions were drawn at random"
     if units.unit is None:

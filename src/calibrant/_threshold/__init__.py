@@ -19,7 +19,9 @@ from calibrant._text import Setting
 from calibrant._threshold.finder import Search, regions
 from calibrant._threshold.result import Cut, Measured, Ratio, Threshold
 from calibrant._typing import ArrayLike, Seed
+from calibrant.calibrators._weighted import kept_rows
 from calibrant.errors import InvalidTypeError
+from calibrant.metrics.units import Units
 from calibrant.rows import ScoredData, read_rows
 
 __all__ = ["Cut", "Measured", "Ratio", "Threshold", "threshold"]
@@ -38,6 +40,8 @@ def threshold(
     specificity: float | None = None,
     confidence_level: float = 0.9,
     segments: ArrayLike | None = None,
+    importance_weight: ArrayLike | None = None,
+    weight_bound: float | None = None,
     groups: ArrayLike | None = None,
     max_group_size: int | None = None,
     method: str = "auto",
@@ -70,6 +74,10 @@ def threshold(
         1 - alpha.
     segments : array-like of shape (n,), optional
         The group of each row. Each gets its own threshold, and alpha is shared.
+    importance_weight, weight_bound : array-like of shape (n,), float, optional
+        How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. Each
+        row is kept with probability weight / bound, by `random_state`. What is proved is then about the weighted
+        population.
     groups : array-like of shape (n,), optional
         Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
         rows of new groups, however rows of a group depend on each other.
@@ -110,6 +118,9 @@ def threshold(
     Precision by a look: thresholds are fixed by the drawn rows, labels included. They are tested in falling order until
     the first test fails. If any that fails the target is passed, then so is the first one.
 
+    Importance weights: rows that are kept with probability w / bound are independent draws from the population in which
+    each row counts by its weight, and all proofs hold for them.
+
     Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The threshold is the
     r-th smallest score of a positive. This is exact, with or without ties.
 
@@ -143,10 +154,13 @@ def threshold(
     if scores is None:
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
-    data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments, groups=groups)
-    if data.columns.weight is not None:
-        rule, advice = "be None: thresholds count every row the same", "leave it out of scored(...)"
-        raise InvalidTypeError("weight", rule, got=repr(data.columns.weight), advice=advice)
+    beside = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
+    data = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
+    weighted = data.columns.weight is not None or weight_bound is not None
+    if weighted:
+        # draws from the weighted population, of which everything below is true
+        rows, units = Units.bounded_of(data.collect(), weight_bound, None)
+        data = kept_rows(rows, units.bound, random_state)
     grouped = data.columns.group is not None
     if grouped and (method == "ranks" or start is not None):
         rule = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
@@ -159,6 +173,11 @@ def threshold(
         data = data.collect()
     search = Search(data, targets, alpha, n_rows, split, random_state, largest)
     assumed = [f"{'groups' if grouped else 'rows'} are independent draws from one population"]
+    if weighted:
+        kept = (
+            "each row was kept with probability weight / bound, so that the rows are draws from the weighted population"
+        )
+        assumed += [kept, f"no importance weight exceeds {weight_bound:g}"]
     if start is not None:
         method, cuts = "start", search.by_ranks(float(start))
         assumed.append("the start was fixed before the rows were looked at")

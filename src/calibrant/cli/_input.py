@@ -199,7 +199,14 @@ def _label_of(text: str, kind: Any, option: str) -> bool | int | float | str:
             return int(text)
         return float(text) if pa.types.is_floating(kind) else text
     except (KeyError, ValueError):
-        raise RefusedError(option, f"be one of the labels, which are {_kind(kind)}", got=repr(text)) from None
+        what = "segments" if option == "--keep-segment" else "labels"
+        raise RefusedError(option, f"be one of the {what}, which are {_kind(kind)}", got=repr(text)) from None
+
+
+def typed_segments(data: "ArrowData", names: Sequence[str]) -> tuple[Any, ...]:
+    """Segments that were typed, as values of their column."""
+    kind = data.schema.field(data.columns.segment).type
+    return tuple(_label_of(name, kind, "--keep-segment") for name in names)
 
 
 def _class_parameters(data: "ArrowData", pos_label: str | None, classes: str | None) -> dict[str, Any]:

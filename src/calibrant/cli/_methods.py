@@ -21,17 +21,20 @@ class _Method(NamedTuple):
 
 
 _OF_GROUPS = ("max_group_size", "group_target")
+_OF_SEGMENTS = ("min_rows", "keep_segments")
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split", "min_rows", *_OF_GROUPS)),
+    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split", *_OF_SEGMENTS, *_OF_GROUPS)),
     "binning": _Method(
-        "BinningCalibrator", {"strategy": "quantile"}, ("bins", "interval", "split", "value", "min_rows", *_OF_GROUPS)
+        "BinningCalibrator",
+        {"strategy": "quantile"},
+        ("bins", "interval", "split", "value", *_OF_SEGMENTS, *_OF_GROUPS),
     ),
     "uniform": _Method(
         "BinningCalibrator",
         {"strategy": "uniform"},
-        ("bins", "interval", "value", "score_range", "min_rows", *_OF_GROUPS),
+        ("bins", "interval", "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS),
     ),
-    "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value")),
+    "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value", *_OF_GROUPS)),
     "platt": _Method("PlattCalibrator"),
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),
@@ -41,7 +44,8 @@ _METHODS = {
 METHODS = tuple(_METHODS)
 _IN_SEGMENTS = ("anchored", "binning", "uniform")
 _GROUPED = (*_IN_SEGMENTS, "scaling-binning")
-_WEIGHTED = ("binning", "uniform")
+_WEIGHTED = (*_GROUPED, "platt", "temperature", "beta", "isotonic")
+_BY_LABEL = ("binning", "uniform")
 _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "random_state"}  # others have one name
 
 
@@ -57,6 +61,7 @@ class Settings:
     value: str | None = None
     score_range: tuple[float, float] | None = None
     min_rows: int | str | None = None
+    keep_segments: tuple[Any, ...] | None = None
     weight_bound: float | None = None
     weighted: bool = False
     target_prior: float | None = None
@@ -84,7 +89,7 @@ class Settings:
             ("--segment", segment is not None, _IN_SEGMENTS),
             ("--group", group is not None, _GROUPED),
             ("--weight", self.weighted, _WEIGHTED),
-            (by_label, self.by_label, _WEIGHTED),
+            (by_label, self.by_label, _BY_LABEL),
         )
         for option, given, methods in uses:
             if given and self.method not in methods:
@@ -95,8 +100,12 @@ class Settings:
             raise RefusedError(by_label, "be left out with --weight", advice="multiply the weights instead")
         if group is not None and (self.weighted or self.by_label):
             raise RefusedError("--group", f"be left out with {'--weight' if self.weighted else by_label}")
+        if self.weighted and self.interval not in (None, "betting"):
+            raise RefusedError("--interval", "be left out with --weight, whose interval is that of betting")
+        segments = "--segment, the column of segments"
         needed = (
-            ("--min-rows", self.min_rows is not None, segment is not None, "--segment, the column of segments"),
+            ("--min-rows", self.min_rows is not None, segment is not None, segments),
+            ("--keep-segment", self.keep_segments is not None, segment is not None, segments),
             ("--weight-bound", self.weight_bound is not None, self.weighted, "--weight, the column of weights"),
             ("--interval betting", self.interval == "betting", self.weighted, "--weight, the column of weights"),
             ("--max-group-size", self.max_group_size is not None, group is not None, "--group, the column of groups"),
@@ -116,12 +125,8 @@ class Settings:
         import calibrant
 
         name, fixed, takes = _METHODS[self.method]
-        if self.weighted:
-            name, takes = (
-                "ShiftCalibrator",
-                ("bins", "interval", "split", "value", "score_range", "min_rows", "weight_bound"),
-            )
-            fixed = {**fixed, "interval": "empirical-bernstein"}
+        if self.weighted and takes:  # a curve without a guarantee needs no bound
+            takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
             name, takes = "LabelShiftCalibrator", (*takes, "target_prior", "sampling_rates")
         common = ("confidence", "seed") if takes else ()

@@ -98,6 +98,9 @@ min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="Wi
 allow_out_of_range = click.option(
     "--allow-out-of-range", is_flag=True, help="Take scores far beyond those that the model was fitted on."
 )
+keep_segment = click.option("--keep-segment", multiple=True, metavar="NAME", help="With --segment: a segment with bins "
+                            "of its own, in place of --min-rows; give it once for each. Others share those of "
+                            "\"other\".")  # fmt: skip
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),

@@ -18,6 +18,8 @@ _OTHERS = {
     "confidence_level": "--confidence",
     "cv": "--folds",
     "groups": "--group",
+    "importance_weight": "--weight",
+    "keep_segments": "--keep-segment",
     "n": "--rows",
     "n_bins": "--bins",
     "n_jobs": "--threads",

@@ -27,6 +27,8 @@ _MOST_ROWS = 1_000_000
 @option.columns
 @option.group
 @option.max_group_size
+@option.weight
+@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")
 @option.skip_missing
 @option.confidence(0.95)
@@ -60,6 +62,7 @@ def command(**options: Any) -> int:
     calibrant audit loans.csv --score p --label defaulted --pos-label Y          # labels are words
     calibrant audit scores.parquet --score p --label y --segment region
     calibrant audit visits.csv --score p --label y --group patient    # several rows of one patient
+    calibrant audit survey.csv --score p --label y --weight w --weight-bound 8
     calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
     calibrant audit scores.csv --score p --label y --time day -o audit.html    # month by month
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
@@ -76,15 +79,16 @@ def command(**options: Any) -> int:
         raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
     if options["max_group_size"] is not None and options["group"] is None:
         raise RefusedError("--max-group-size", "go with --group, the column of groups")
-    if options["full"] and options["group"] is not None:
-        raise RefusedError("--full", "be left out with --group: its tests and limits take rows for independent")
+    if options["weight_bound"] is not None and options["weight"] is None:
+        raise RefusedError("--weight-bound", "go with --weight, the column of weights")
+    if options["group"] is not None and options["weight"] is not None:
+        raise RefusedError("--group", "be left out with --weight")
+    if options["full"] and options["group"] is not None and options["max_group_size"] is None:
+        raise RefusedError("--max-group-size", "be given with --full and --group: nothing is proved without")
     if options["grade"] is not None and not options["full"]:
         raise RefusedError("--grade", "go with --full, which adds the table of grades")
-    for other in ("segment", "group"):
-        if options["time"] is not None and options[other] is not None:
-            raise RefusedError("--time", f"be left out with --{other}: each month is a segment, of single rows")
     model = None if options["model"] is None else read_model(options["model"])
-    with labelled(options, "segment", "group") as (source, data, labels):
+    with labelled(options, "segment", "group", "weight") as (source, data, labels):
         if model is not None:
             check_columns(model, data.columns.named)
         dated, period = (data, None) if options["time"] is None else _by_period(data, labels, options["time"])
@@ -120,24 +124,35 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
 
     try:
         settings = {"confidence_level": options["confidence"], "n_bins": options["bins"]}
-        if options["group"] is not None:
-            settings["max_group_size"] = options["max_group_size"]
-        return audit(data, tolerance=options["tolerance"], monotone=options["full"], **settings, **labels)
+        alone = options["group"] is None and options["weight"] is None  # the band takes rows for independent
+        settings |= _bounds(options)
+        return audit(data, tolerance=options["tolerance"], monotone=options["full"] and alone, **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
             error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
         raise
 
 
-def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str]:
-    """The rows in memory, with their months as segments; and what a period is."""
+def _bounds(options: dict[str, Any]) -> dict[str, Any]:
+    """What bounds groups or weights, where there are any."""
+    beside = {"max_group_size": "group", "weight_bound": "weight"}
+    return {name: options[name] for name, column in beside.items() if options[column] is not None}
+
+
+def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str | None]:
+    """The rows in memory, with their months as segments, or their segments by month; and what a period is."""
+    import numpy as np
+
     from calibrant._exchangeable.order import periods, read_times
     from calibrant.partition.segments import segment_kinds
     from calibrant.rows.columns import column_of
 
     read = data.with_classes(**labels).collect()
     names, period = periods(read_times(column_of(data, time, "time"), len(read)))
-    return read.in_segments(*segment_kinds(names)), period
+    if read.segment is None:
+        return read.in_segments(*segment_kinds(names)), period
+    both = [f"{read.segment_names[place]}, {month}" for place, month in zip(read.segment, names, strict=True)]
+    return read.in_segments(*segment_kinds(np.array(both))), None
 
 
 def _validated(source: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
@@ -145,12 +160,13 @@ def _validated(source: Any, labels: dict[str, Any], options: dict[str, Any]) -> 
     from calibrant import validate
 
     roles = {"score": options["score"], "label": options["label"], "segment": options["grade"]}
+    roles |= {"group": options["group"], "weight": options["weight"]}
     data = source.scored(roles, skip_missing=options["skip_missing"])
     n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "seed": 0})
     if draw is not None:
         remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table", options["quiet"])
     sample = data.with_classes(**labels).collect(draw=draw)
-    return validate(sample, confidence_level=options["confidence"])
+    return validate(sample, confidence_level=options["confidence"], **_bounds(options))
 
 
 def show_validation(found: Any) -> None:

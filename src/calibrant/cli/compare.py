@@ -9,6 +9,7 @@ import click
 from calibrant._numbers import rows, upper
 from calibrant._text import render
 from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import note, paragraph, print_json, remark, table
@@ -22,6 +23,9 @@ _FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_sec
 @option.score
 @option.label
 @option.group
+@option.max_group_size
+@option.weight
+@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.skip_missing
 @option.confidence(0.9)
 @option.bins("Number of bins of the methods that have bins.")
@@ -44,7 +48,10 @@ def command(**options: Any) -> None:
     from calibrant import compare
     from calibrant._compare_models import number_or_none
 
-    with labelled(options, "group") as (_, data, labels):
+    for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
+        if options[name] is not None and options[column] is None:
+            raise RefusedError(f"--{name.replace('_', '-')}", f"go with --{column}, the column of {column}s")
+    with labelled(options, "group", "weight") as (_, data, labels):
         n_rows, draw = sample_of(data, options)
         sample = data.with_classes(**labels).collect(draw=draw)
         facts = sample.facts(drawn=False)
@@ -56,7 +63,10 @@ def command(**options: Any) -> None:
         sample.scores,
         sample.labels,
         cv=options["folds"],
+        importance_weight=sample.weights,
+        weight_bound=options["weight_bound"],
         groups=None if sample.groups is None else sample.groups.row_keys,
+        max_group_size=options["max_group_size"],
         random_state=options["seed"],
         simultaneous=options["simultaneous"],
         confidence_level=options["confidence"],
@@ -105,5 +115,6 @@ def _sentence(guarantee: Any) -> str:
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:
     """One calibrator per method; two methods take only probabilities."""
     left_out = ("uniform",) if probabilities else ("uniform", "temperature", "beta")
+    left_out += ("venn-abers",) if options["weight"] is not None else ()  # weighted rows are not exchangeable
     common = {"bins": options["bins"], "confidence": options["confidence"], "seed": options["seed"]}
     return {method: Settings(method, **common).calibrator() for method in METHODS if method not in left_out}

@@ -20,6 +20,10 @@ from calibrant.cli._words import in_options
 @click.option("--score", multiple=True, metavar="COLUMN", help="Column of probabilities of one model; give it once for "
               "each model.")  # fmt: skip
 @option.label
+@option.group
+@option.max_group_size
+@option.weight
+@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.skip_missing
 @option.confidence(0.95)
 @click.option("--clip", type=float, default=0.001, show_default=True, metavar="SIZE", help="For the log loss, clip "
@@ -52,10 +56,13 @@ def command(**options: Any) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise RefusedError("--score", "name different columns", got=f"{repeated[0]!r} more than once")
-    with labelled(options | {"score": names[0]}) as (source, data, labels):
+    with labelled(options | {"score": names[0]}, "group", "weight") as (source, data, labels):
         n_rows, draw = sample_of(data, options)
         columns = [
-            source.scored({"score": name, "label": options["label"]}, skip_missing=options["skip_missing"])
+            source.scored(
+                {"score": name, **{part: options[part] for part in ("label", "group", "weight")}},
+                skip_missing=options["skip_missing"],
+            )
             for name in names
         ]
         samples = [one.with_classes(**labels).collect(draw=draw) for one in columns]
@@ -68,6 +75,10 @@ def command(**options: Any) -> None:
         {name: sample.scores for name, sample in zip(names, samples, strict=True)},
         confidence_level=options["confidence"],
         clip=options["clip"],
+        importance_weight=samples[0].weights,
+        weight_bound=options["weight_bound"],
+        groups=None if samples[0].groups is None else samples[0].groups.row_keys,
+        max_group_size=options["max_group_size"],
         random_state=options["seed"],
         **labels,
     )

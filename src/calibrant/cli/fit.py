@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
-from calibrant.cli._input import STANDARD_INPUT, labelled
+from calibrant.cli._input import STANDARD_INPUT, labelled, typed_segments
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
@@ -36,9 +36,10 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.bins("Number of bins; with --segment, in each segment.")
 @click.option("--interval", type=click.Choice(option.INTERVALS), help="Confidence interval. Default: clopper-pearson.")
 @click.option("--value", type=click.Choice(("jeffreys", "mean", "midpoint", "monotone")),
-              help="What is predicted in a bin. Default: jeffreys; with --weight, mean.")  # fmt: skip
+              help="What is predicted in a bin. Default: jeffreys.")  # fmt: skip
 @option.split
 @option.min_rows
+@option.keep_segment
 @click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
               help="Range of uniform bins. Default: 0 1.")  # fmt: skip
 @click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
@@ -69,7 +70,8 @@ def command(**options: Any) -> int:
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
     output, quiet = options["output"], options["quiet"]
-    given = {**options, "weighted": options["weight"] is not None}
+    kept = options["keep_segment"]
+    given = {**options, "weighted": options["weight"] is not None, "keep_segments": kept or None}
     by_label = options["target_prior"] is not None or options["sampling_rates"] is not None
     constant = given["weighted"] or by_label or options["value"] != Settings().value
     given["method"] = options["method"] or ("binning" if constant else Settings().method)
@@ -78,6 +80,8 @@ def command(**options: Any) -> int:
     if output is not None:
         check_target(options)
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
+        if kept:
+            settings = replace(settings, keep_segments=typed_segments(data, kept))
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)

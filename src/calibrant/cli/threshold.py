@@ -38,6 +38,8 @@ _targets = option.together(
 @option.row_id
 @option.group
 @option.max_group_size
+@option.weight
+@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.seed
 @option.output("Write a model file (.json), for load_model and export; or a report (.html).")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
@@ -64,7 +66,7 @@ def command(**options: Any) -> int:
         if not output.lower().endswith(".json"):
             raise RefusedError("-o", "end in .json", got=repr(output))
         check_target(options)
-    with labelled(options, "segment", "id", "group") as (_, data, labels):
+    with labelled(options, "segment", "id", "group", "weight") as (_, data, labels):
         found = threshold(
             scores=data,
             **{name: options[name] for name in _TARGETS},
@@ -72,6 +74,7 @@ def command(**options: Any) -> int:
             method=options["method"],
             start=options["start"],
             max_group_size=options["max_group_size"],
+            weight_bound=options["weight_bound"],
             split=options["split"],
             random_state=options["seed"],
             **labels,

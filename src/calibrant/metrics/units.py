@@ -94,6 +94,11 @@ class Units:
         unit = None if self.unit is None else np.unique(self.unit[rows], return_inverse=True)[1]
         return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
 
+    def part(self, rows: IndexArray) -> "Units":
+        """Some of the rows, whose units keep their numbers."""
+        unit = rows if self.unit is None else self.unit[rows]
+        return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
+
     def mean(self, outcomes: FloatArray) -> float:
         """The weighted mean over rows."""
         return float(np.average(outcomes, weights=self.row_weights))
