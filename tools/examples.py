@@ -12,13 +12,14 @@ import doctest
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FENCE = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(python|pycon|shell-session)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[[^\]]+\]\(([\w-]+\.png)\)")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
@@ -39,17 +40,40 @@ def run_page(page: Path) -> None:
         line = text[: fence.start()].count("\n") + 2
         if kind == "python":
             exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
-            continue
-        examples = doctest.DocTestParser().get_examples(code)
-        test = doctest.DocTest(examples, namespace, page.name, str(page), line - 1, None)
-        report: list[str] = []
-        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
-        runner.run(test, out=report.append, clear_globs=False)
-        if runner.failures:
-            raise AssertionError("".join(report))
-        namespace = test.globs
+        elif kind == "shell-session":
+            run_commands(code)
+        else:
+            namespace = run_prompts(code, namespace, page, line)
     if missing := [name for name in pictures_of(page) if not Path(name).exists()]:
         raise AssertionError(f"the code of {page.name} makes no {', '.join(missing)}")
+
+
+def run_prompts(code: str, namespace: dict[str, object], page: Path, line: int) -> dict[str, object]:
+    """Run what follows `>>>`, and compare what it prints."""
+    examples = doctest.DocTestParser().get_examples(code)
+    test = doctest.DocTest(examples, namespace, page.name, str(page), line - 1, None)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE, verbose=False)
+    runner.run(test, out=report.append, clear_globs=False)
+    if runner.failures:
+        raise AssertionError("".join(report))
+    return test.globs
+
+
+def run_commands(code: str) -> None:
+    """Run each `$ calibrant ...`; the lines below it must be in what it prints, `...` standing for anything."""
+    from click.testing import CliRunner
+
+    from calibrant.cli._app import app
+
+    for part in re.split(r"^\$ calibrant ", code, flags=re.MULTILINE)[1:]:
+        command, shown = part.replace("\\\n", "").split("\n", 1)
+        result = CliRunner(env={"COLUMNS": "100"}).invoke(app, shlex.split(command))
+        if result.exit_code:
+            raise AssertionError(f"{command}\n{result.output}") from result.exception
+        pieces = (r"\s+".join(map(re.escape, piece.split())) for piece in shown.split("...") if piece.strip())
+        if not re.search(".*?".join(pieces), result.output, re.DOTALL):
+            raise AssertionError(f"{command}\nprints\n{result.output}\nand not\n{shown}")
 
 
 def run_script(script: Path) -> None:
