@@ -1,6 +1,8 @@
 """Every snippet of the README and of the docs runs, prints what the page says it prints, and makes its pictures."""
 
+import ast
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,19 @@ def run(runner, example):
 def test_snippets_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run(examples.run_page, page)
+
+
+def test_the_gallery_lists_each_script_once_and_describes_it():
+    index = (ROOT / "docs" / "gallery" / "index.md").read_text(encoding="utf-8")
+    listed = " ".join(re.findall(r"<!-- cards: (.*) -->", index)).split()
+    assert sorted(listed) == sorted(path.stem for path in ROOT.glob("docs/gallery/*.py"))
+    for path in ROOT.glob("docs/gallery/*.py"):
+        text = path.read_text(encoding="utf-8")
+        title, explanation, picture = ast.get_docstring(ast.parse(text)).split("\n\n")
+        assert len(title) < 60 and "\n" not in title, path.name
+        assert explanation.count(". ") + explanation.count(".\n") + explanation.count("? ") >= 1, path.name
+        assert picture.startswith("Picture: "), path.name
+        assert len(text.splitlines()) <= 42, path.name
 
 
 @pytest.mark.slow

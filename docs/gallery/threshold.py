@@ -1,0 +1,34 @@
+"""A threshold with a proved precision
+
+At least 90 % of the selected rows shall be positive. The observed precision is above 90 % earlier; the threshold is
+where it is proved.
+
+Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to the right of where
+the curve crosses 0.9.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from calibrant import threshold
+
+X, benign = load_breast_cancer(return_X_y=True)
+X_train, X_new, y_train, y = train_test_split(X[:, :10], benign == 0, test_size=0.7, random_state=0)
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
+scores = model.predict_proba(X_new)[:, 1]
+
+found = threshold(y, scores, precision=0.9)
+cuts = np.linspace(0.01, 0.98, 98)
+figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+axes.plot(cuts, [y[scores >= cut].mean() for cut in cuts], label="observed precision")
+axes.axhline(0.9, color="grey", linestyle="--", label="target")
+axes.axvline(found.threshold, color="#d95f02", label=f"proved from {found.threshold:.2f} on")
+axes.set(xlabel="threshold", ylabel="precision")
+axes.legend(frameon=False)
+
+plt.show()
