@@ -1,0 +1,27 @@
+"""Several models in one diagram
+
+Naive Bayes is too sure of itself, and a forest of short trees is too timid. All intervals of both models hold at
+once, so they may be compared.
+
+Picture: Rates of two models in one reliability diagram: those of naive Bayes flatter than the diagonal, those of the
+forest steeper.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+from calibrant import ReliabilityDisplay
+
+X, digit = load_digits(return_X_y=True)
+X_train, X_new, y_train, y_new = train_test_split(X, digit % 2 == 0, test_size=0.6, random_state=0)
+forest = RandomForestClassifier(30, max_depth=3, random_state=0).fit(X_train, y_train)
+scores = forest.predict_proba(X_new)[:, 1]
+bayes = GaussianNB().fit(X_train[:, 20:30], y_train)
+models = {"forest": scores, "naive Bayes": bayes.predict_proba(X_new[:, 20:30])[:, 1]}
+
+ReliabilityDisplay.from_predictions(y_new, models, n_bins=8)
+
+plt.show()
