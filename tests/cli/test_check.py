@@ -1,5 +1,6 @@
 """`calibrant check`, and signs of groups in `fit` and `audit`."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,14 @@ class TestAuditByMonth:
         assert "of 2 months" in text
         assert text.index('<h3 title="2024-01">') < text.index('<h3 title="2024-02">')
         assert "largest error first" not in text
+        assert "own promise" not in text
+        model = str(drift.with_name("model.json"))
+        assert calibrant("fit", drift, *COLUMNS, "--method", "binning", "--bins", "4", "-o", model).code == 0
+        page = drift.with_name("both.html")
+        assert calibrant("audit", drift, *COLUMNS, "--time", "day", "--model", model, "-o", page).code == 0
+        strips = re.findall(r'class="band" points="([^"]*)"', page.read_text())
+        assert [len(strip.split()) for strip in strips[-2:]] == [16, 16], "four ranges of scores, both limits"
+        assert "own promise" in page.read_text()
 
     def test_skipped_rows_are_told(self, tmp_path: Path, calibrant: Any) -> None:
         path = tmp_path / "few.csv"
@@ -132,7 +141,6 @@ class TestAuditByMonth:
     @pytest.mark.parametrize(
         ("more", "words"),
         [
-            (("--segment", "s"), "be left out with --segment"),
             ((), "at most 60 values"),
             (("--time", "tt"), "be in the"),
         ],

@@ -79,7 +79,11 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "promise_confidence": percent(guarantee.confidence_level) if isinstance(guarantee, Guarantee) else "",
         "at_single_scores": None if audit.at_single_scores is None else wording.sentence(audit.at_single_scores),
         "segments": segments_section(
-            audit, most_rows=sizes.segments, most_figures=sizes.small_figures, period=inputs.period
+            audit,
+            most_rows=sizes.segments,
+            most_figures=sizes.small_figures,
+            period=inputs.period,
+            promised=_promised(inputs),
         ),
         "validation": None if inputs.validation is None else _validation_texts(inputs.validation, sizes.segments),
         "proved": wording.proved(audit, guarantee, after),
@@ -90,6 +94,21 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "versions": f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
         "version": __version__,
     }
+
+
+def _promised(inputs: Inputs) -> FloatArray | None:
+    """Where each region of the model begins and ends, and its limits, to be compared with what each period showed.
+
+    None without periods, and for a model whose regions are not those of one score.
+    """
+    guarantee, partition = inputs.guarantee, getattr(inputs.calibrator, "partition_", None)
+    if inputs.period is None or not isinstance(guarantee, Guarantee) or partition is None or partition.has_segments:
+        return None
+    if not partition.bins_by_segment or hasattr(inputs.calibrator, "base_"):
+        return None
+    layout = partition.as_bins().layout
+    begin, end = layout.cells.bounds(layout.low, layout.high)
+    return np.column_stack([begin, end, guarantee.lower, guarantee.upper])
 
 
 def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[dict[str, str]]:

@@ -78,10 +78,12 @@ def audit_figure(
     bar_rows: IndexArray | None = None,
     limits: tuple[Limits, Limits] | None = None,
     x_label: str = "score",
+    promised: FloatArray | None = None,
 ) -> Figure:
     """Draw the chosen regions of an audit: mean score across, observed rate and its band upwards.
 
-    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn.
+    Without a `histogram` its bars are the regions `bar_rows`, or those that are drawn. `promised` has the first and the
+    last score of each region of a model, and its limits: they are a strip behind the marks.
     """
     table = audit.table
     if limits is None:
@@ -98,7 +100,8 @@ def audit_figure(
             notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
     labels = (x_label, "observed rate")
     drawn = _figure(identifier, name, _described(marks), frame, labels, (x_axis, y_axis), marks)
-    return replace(drawn, bars=bars, notes=tuple(notes))
+    strip = "" if promised is None else _steps(promised, x_axis, y_axis)
+    return replace(drawn, bars=bars, notes=tuple(notes), band=strip)
 
 
 def promise_figure(
@@ -217,6 +220,16 @@ def _described(marks: Sequence[Mark]) -> str:
     parts = [f"{kinds.count(kind)} {said}" for kind, said in words.items() if kind in kinds]
     regions = counted(len(kinds), "region")
     return f"{regions} of scores: {', '.join(parts)}. Mean score across, observed rate upwards, each with its band."
+
+
+def _steps(promised: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
+    """The corners of the strip between lower and upper limits, cut off at the ends of the axes."""
+    begin, end = np.clip(promised[:, :2], x_axis.low, x_axis.high).T
+    seen = begin < end
+    low, high = np.clip(promised[:, 2:], y_axis.low, y_axis.high)[seen].T
+    across = np.column_stack([begin[seen], end[seen]]).ravel()
+    corners = [*zip(across, np.repeat(low, 2), strict=True), *zip(across[::-1], np.repeat(high, 2)[::-1], strict=True)]
+    return " ".join(f"{x_axis(float(x)):g},{y_axis(float(y)):g}" for x, y in corners)
 
 
 def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from calibrant._audit import Audit, AuditTable, Finding
 from calibrant._numbers import lower, nearest, upper
-from calibrant._typing import IndexArray
+from calibrant._typing import FloatArray, IndexArray
 from calibrant.views.report.figures import Figure, audit_figure
 from calibrant.views.report.scales import SMALL, Axis, Tick, limits_of, shared_limits
 from calibrant.views.report.wording import FINDINGS, NO_FINDING, name_of
@@ -42,6 +42,7 @@ class Segments(Shown):
     ticks: tuple[Tick, ...]
     figures: tuple[Figure, ...]
     period: str | None  # what a segment is, where segments are periods of time
+    has_promise: bool  # whether what a model promised is drawn behind the marks
     first_figure: int  # the row of the first segment that is drawn
 
     @property
@@ -60,10 +61,17 @@ def finest(table: AuditTable, block: slice, most: int | None = None) -> IndexArr
     return int(block.start) + np.flatnonzero(levels == chosen)
 
 
-def segments_section(audit: Audit, *, most_rows: int, most_figures: int, period: str | None = None) -> Segments | None:
+def segments_section(
+    audit: Audit,
+    *,
+    most_rows: int,
+    most_figures: int,
+    period: str | None = None,
+    promised: FloatArray | None = None,
+) -> Segments | None:
     """Collect what is shown of the segments; None where there are none.
 
-    Periods of time stay in their order, and the last ones are drawn.
+    Periods of time stay in their order, and the last ones are drawn, over what a model `promised`.
     """
     if not audit.by_segment:
         return None
@@ -83,8 +91,9 @@ def segments_section(audit: Audit, *, most_rows: int, most_figures: int, period:
         total=len(groups),
         n_found=sum(segment in found for segment, _ in groups),
         ticks=(Tick(axis.start, f"{scale[0]:g}"), Tick(axis.end, f"{scale[1]:g}")),
-        figures=_figures(audit, [block for _, block in shown[start : start + most_figures]]),
+        figures=_figures(audit, [block for _, block in shown[start : start + most_figures]], promised),
         period=period,
+        has_promise=promised is not None,
         first_figure=start,
     )
 
@@ -106,13 +115,21 @@ def _row(table: AuditTable, row: int, finding: Finding | None, axis: Axis) -> di
     }
 
 
-def _figures(audit: Audit, worst: list[slice]) -> tuple[Figure, ...]:
+def _figures(audit: Audit, worst: list[slice], promised: FloatArray | None) -> tuple[Figure, ...]:
     table = audit.table
     drawn = [finest(table, block, _SMALL_REGIONS) for block in worst]
     every = np.concatenate(drawn)
     both = np.concatenate([table.lower[every], table.upper[every]])
     limits = shared_limits(table.mean_score[every].tolist(), both.tolist())
     return tuple(
-        audit_figure(f"segment-{number}", name_of(table.segment[chosen[0]]), audit, chosen, frame=SMALL, limits=limits)
+        audit_figure(
+            f"segment-{number}",
+            name_of(table.segment[chosen[0]]),
+            audit,
+            chosen,
+            frame=SMALL,
+            limits=limits,
+            promised=promised,
+        )
         for number, chosen in enumerate(drawn, start=1)
     )
