@@ -38,31 +38,23 @@ def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
     return click.command(cls=Documented, short_help=short_help)
 
 
-def number_of_bins(text: str) -> int | str:
-    """A number of bins, or "auto"."""
-    try:
-        return "auto" if text == "auto" else int(text)
-    except ValueError:
-        raise click.BadParameter(f"must be a whole number, or auto; got {text!r}") from None
+def number_or(*words: str, rule: str, fractions: bool = False) -> Callable[[str], int | float | str]:
+    """A whole number, perhaps a fraction, or one of these words."""
+
+    def parse(text: str) -> int | float | str:
+        try:
+            if text in words:
+                return text
+            return float(text) if fractions and not text.strip().isdigit() else int(text)
+        except ValueError:
+            raise click.BadParameter(f"must be {rule}; got {text!r}") from None
+
+    return parse
 
 
-def share(text: str) -> int | float | str:
-    """A fraction such as 0.2, a number of rows such as 500, or auto or none."""
-    if text in ("auto", "none"):
-        return text
-    try:
-        return int(text) if text.strip().isdigit() else float(text)
-    except ValueError:
-        rule = "must be auto, none, a fraction such as 0.2, or a number of rows"
-        raise click.BadParameter(f"{rule}; got {text!r}") from None
-
-
-def number_of_rows(text: str) -> int | str:
-    """A number of rows, or auto or none."""
-    try:
-        return text if text in ("auto", "none") else int(text)
-    except ValueError:
-        raise click.BadParameter(f"must be a whole number, auto or none; got {text!r}") from None
+number_of_bins = number_or("auto", rule="a whole number, or auto")
+number_of_rows = number_or("auto", "none", rule="a whole number, auto or none")
+share = number_or("auto", "none", rule="auto, none, a fraction such as 0.2, or a number of rows", fractions=True)
 
 
 def column(name: str, text: str) -> Callable[[Command], Command]:

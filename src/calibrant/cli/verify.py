@@ -77,23 +77,21 @@ def _same_data(model: Any, data: Any) -> list[Check]:
     from calibrant.rows.fingerprint import fingerprint
 
     seen, saved = fingerprint(data), model.provenance
-    checks = []
-    if "rows" in saved:
-        same = seen.rows == saved["rows"]
-        text = f"{seen.rows:,}" + ("" if same else f"; the certificate is of {shown(saved['rows'])}")
-        text = "; ".join((text, *data.facts(drawn=False).notes))
-        checks.append(Check("rows", same, text))
+    checks = [_compared("rows", seen.rows, saved["rows"], *data.facts(drawn=False).notes)] if "rows" in saved else []
     if "groups" in saved and data.columns.group is not None:
-        n_groups = data.n_groups()
-        same = n_groups == saved["groups"]
-        other = "" if same else f"; the certificate is of {shown(saved['groups'])}"
-        checks.append(Check("groups", same, f"{n_groups:,}{other}"))
+        checks.append(_compared("groups", data.n_groups(), saved["groups"]))
     known = saved.get("fingerprint")
     if known is None:
         return [*checks, Check("fingerprint", None, f"{seen}; the model file has none to compare with")]
     same = str(seen) == known
     other = "" if same else f"; the certificate is of {shown(known)}: these are other rows"
     return [*checks, Check("fingerprint", same, f"{seen}{other}")]
+
+
+def _compared(name: str, here: int, saved: Any, *notes: str) -> Check:
+    """Compare a number with that of the certificate."""
+    other = "" if here == saved else f"; the certificate is of {shown(saved)}"
+    return Check(name, here == saved, "; ".join((f"{here:,}{other}", *notes)))
 
 
 def _provenance(model: Any) -> list[Check]:
