@@ -25,6 +25,7 @@ import importlib.abc
 import importlib.util
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -49,9 +50,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "calibrant"
 RESULTS = ROOT / "build" / "mutants.json"
 REACH = ROOT / "build" / "reach.json"
-LONGEST = 600  # seconds; a mutant that takes longer is killed, as it probably never ends
-_PATIENCE = 10  # times as long as without a change, and a minute: for a machine that has other work
-_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
+LONGEST = 3600  # seconds; no tests take longer, even on a machine that has other work
+_PATIENCE = 10  # times as much processor time as without a change, and a minute: more is taken for a loop without end
+_OPTIONS = ["-x", "-q", "-p", "no:cacheprovider"]
+_PROFILE = "--hypothesis-profile=quick"
 QUICK, OTHERS = "not slow and not broad and not service", "(slow or broad) and not service"
 Reached: TypeAlias = dict[str, tuple[float, list[str]]]  # by test: seconds, and the functions that it enters
 _SOURCES = f"{PACKAGE}{os.sep}"
@@ -515,10 +517,17 @@ def fails(tests: list[str], mutant: Mutant) -> bool:
     quick = reached(tests, QUICK)
     return (
         _one_fails(quick, mutant, near=True)
-        or _fail([f"src/calibrant/{mutant.module}.py"], LONGEST / _PATIENCE, mutant)
+        or _doctest_fails(mutant)
         or _one_fails(quick, mutant, near=False)
         or any(_one_fails(reached(tests, OTHERS), mutant, near=near) for near in (True, False))
     )
+
+
+def _doctest_fails(mutant: Mutant) -> bool:
+    file = [f"src/calibrant/{mutant.module}.py"]
+    if _in_child(file, [], LONGEST) != 0:
+        sys.exit(f"a doctest fails without any change: {file[0]}")
+    return _in_child(file, [], 120, mutant) != 0
 
 
 def _one_fails(known: Reached, mutant: Mutant, *, near: bool) -> bool:
@@ -532,8 +541,8 @@ def _fail(tests: list[str], seconds: float, mutant: Mutant) -> bool:
     if not tests:
         return False
     files = list(dict.fromkeys(name.partition("::")[0] for name in tests))
-    plugins = [Chosen({name: place for place, name in enumerate(tests)})] if files != tests else []
-    return _in_child(files, plugins, min(LONGEST, int(60 + _PATIENCE * seconds)), mutant) != 0
+    chosen = Chosen({name: place for place, name in enumerate(tests)})
+    return _in_child([_PROFILE, *files], [chosen], int(60 + _PATIENCE * seconds), mutant) != 0
 
 
 def _in_child(
@@ -545,7 +554,8 @@ def _in_child(
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        signal.alarm(seconds)
+        signal.alarm(LONGEST)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         with TemporaryDirectory() as folder:
             try:
                 if mutant is not None:  # before pytest can load the true file
@@ -586,7 +596,7 @@ def reached(tests: list[str], marks: str) -> Reached:
         if name not in kept:
             with TemporaryDirectory() as folder:
                 result = Path(folder) / "reach.json"
-                if _in_child(["-m", marks, file], [Reach()], LONGEST, result=result) != 0:
+                if _in_child([_PROFILE, "-m", marks, file], [Reach()], LONGEST, result=result) != 0:
                     sys.exit(f"a test fails without any change: {file}")
                 ((seconds, entered),) = json.loads(result.read_text())
             kept[name] = {test: (seconds[test], entered[test]) for test in seconds}
@@ -619,7 +629,7 @@ def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[s
 def main() -> int:
     """Try the sample, print the survivors and the share that was killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="part of a module's name")
     parser.add_argument("--jobs", type=int, default=1)
