@@ -2,6 +2,9 @@
 
 import json
 import math
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -292,3 +295,25 @@ def test_a_sequence_knows_its_models() -> None:
     ):
         with pytest.raises((ValueError, TypeError), match=f"{next(iter(broken))} must"):
             SequentialModelComparison.from_dict(state | broken)
+
+
+def test_a_race_that_eight_threads_update_keeps_every_row():
+    race = SequentialModelComparison(["a", "b"])
+
+    def work(thread):
+        rng = np.random.default_rng(thread)
+        for _ in range(8):
+            p = rng.uniform(size=5)
+            race.update(rng.integers(0, 2, size=5), {"a": p, "b": 1 - p})
+            assert race.result().n_rows % 5 == 0
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))  # raises what a thread raised
+    finally:
+        sys.setswitchinterval(before)
+    assert race.n_rows == 8 * 8 * 5
+    assert [gamblers["n"] for gamblers in race.to_dict()["gamblers"] if "n" in gamblers] in ([], [320, 320])
+    assert pickle.loads(pickle.dumps(race)).to_dict() == race.to_dict()

@@ -36,6 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
@@ -316,7 +317,7 @@ class Mutant:
 
 
 def mutants_of(module: str, lines: frozenset[str] | None = None) -> Iterator[Mutant]:
-    """Every mutant of one module, or of these lines of it."""
+    """Every mutant of one module, or of these lines of it; some are no valid Python."""
     text = (PACKAGE / f"{module}.py").read_bytes()
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -333,10 +334,6 @@ def mutants_of(module: str, lines: frozenset[str] | None = None) -> Iterator[Mut
         for changed in _changes(node):
             after = "pass" if isinstance(changed, ast.Pass) else f"({ast.unparse(changed)})"
             source = text[:start] + after.encode() + text[end:]
-            try:
-                ast.parse(source)
-            except SyntaxError:
-                continue
             function = _place(module, _first_line(functions, line))
             yield Mutant(module, line, shown, ast.unparse(node), ast.unparse(changed), source.decode(), function)
 
@@ -623,7 +620,16 @@ def sample(count: int, seed: int, only: str | None) -> list[tuple[Mutant, list[s
                 seen[mutant.text, mutant.change] += 1
                 key = f"{seed} {name} {mutant.text} {mutant.change} {seen[mutant.text, mutant.change]}"
                 found.append((sha256(key.encode()).digest(), mutant, tests))
-    return [(mutant, tests) for _, mutant, tests in sorted(found, key=lambda entry: entry[0])[:count]]
+    valid = ((mutant, tests) for _, mutant, tests in sorted(found, key=lambda entry: entry[0]) if _compiles(mutant))
+    return list(islice(valid, count))
+
+
+def _compiles(mutant: Mutant) -> bool:
+    try:
+        ast.parse(mutant.source)
+    except SyntaxError:
+        return False
+    return True
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ from calibrant import _numbers
 from calibrant._compare_models.losses import MOST_STAKED, PROVED, largest_difference, losses_of, names, read, scaled
 from calibrant._compare_models.result import Differences, PairedDifference
 from calibrant._input import shown
+from calibrant._lock import Locked
 from calibrant._params import CLIP, check_state, error_budget
 from calibrant._state import read_count, read_numbers
 from calibrant._typing import ArrayLike, FloatArray
@@ -20,13 +21,14 @@ from calibrant.sequences.betting import Gamblers
 _GRID_SIZE = 1000  # differences on either side of 0
 
 
-class SequentialModelComparison:
+class SequentialModelComparison(Locked):
     """Which model is better, while labels arrive: the answer may be looked at after every row.
 
     Claimed: with probability at least `confidence_level` the limits of the expected differences in Brier score and in
     clipped log loss hold after every update, for all pairs and both losses at once. So one may stop as soon as the
     verdict is clear. Assumed: rows are independent draws from one distribution, taken in the order in which they come,
-    and the models do not change. Rows that are sorted are no such draws. The limits never widen.
+    and the models do not change. Rows that are sorted are no such draws. The limits never widen. Several threads may
+    update it.
 
     Parameters
     ----------
@@ -101,34 +103,39 @@ class SequentialModelComparison:
             name: losses_of(rows.codes, one, self.clip) for name, one in zip(self.models, probabilities, strict=True)
         }
         log_threshold = math.log(2.0 * len(self._kinds) / self.alpha)
-        for place, (first, second, measure) in enumerate(self._kinds):
-            values = losses[first][measure] - losses[second][measure]
-            self._gamblers[place].take(scaled(values, largest_difference(measure, self.clip)), log_threshold)
-            self._totals[place] += float(values.sum())
-        self.n_rows += len(rows)
+        with self._lock:
+            for place, (first, second, measure) in enumerate(self._kinds):
+                values = losses[first][measure] - losses[second][measure]
+                self._gamblers[place].take(scaled(values, largest_difference(measure, self.clip)), log_threshold)
+                self._totals[place] += float(values.sum())
+            self.n_rows += len(rows)
         return self
 
     def result(self) -> Differences:
         """Return what is proved now."""
         found = []
-        for kind, total, gamblers in zip(self._kinds, self._totals, self._gamblers, strict=True):
+        with self._lock:
+            n_rows, limits = self.n_rows, [gamblers.limits() for gamblers in self._gamblers]
+            totals = list(self._totals)
+        for kind, total, ends in zip(self._kinds, totals, limits, strict=True):
             span = largest_difference(kind[2], self.clip)
-            lower, upper = ((2.0 * limit - 1.0) * span for limit in gamblers.limits())
-            mean = total / self.n_rows if self.n_rows else math.nan
+            lower, upper = ((2.0 * limit - 1.0) * span for limit in ends)
+            mean = total / n_rows if n_rows else math.nan
             found.append(PairedDifference(*kind, mean, lower, upper, is_proved=True))
-        return Differences(self.models, tuple(found), self.confidence_level, self.clip, self.n_rows, "")
+        return Differences(self.models, tuple(found), self.confidence_level, self.clip, n_rows, "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""
-        return {
-            "models": list(self.models),
-            "confidence_level": self.confidence_level,
-            "clip": self.clip,
-            "rows": self.n_rows,
-            "totals": list(self._totals),
-            "sums": [gamblers.k for gamblers in self._gamblers],
-            "gamblers": [gamblers.to_dict() for gamblers in self._gamblers],
-        }
+        with self._lock:
+            return {
+                "models": list(self.models),
+                "confidence_level": self.confidence_level,
+                "clip": self.clip,
+                "rows": self.n_rows,
+                "totals": list(self._totals),
+                "sums": [gamblers.k for gamblers in self._gamblers],
+                "gamblers": [gamblers.to_dict() for gamblers in self._gamblers],
+            }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
