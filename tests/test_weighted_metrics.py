@@ -183,6 +183,7 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     assert exchanged.lower_bound == pytest.approx(found.lower_bound, abs=0.03)
 
 
+@pytest.mark.broad
 def test_an_audit_of_groups_or_weights_by_segment():
     rng = np.random.default_rng(20)
     scores, y, group = clusters(rng, 2000, 5)

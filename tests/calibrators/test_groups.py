@@ -203,6 +203,7 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
     assert found._design.unproved == ()
 
 
+@pytest.mark.broad
 def test_classes_of_new_groups(rows):
     scores, _, groups = rows
     label = np.random.default_rng(3).integers(0, 3, size=len(groups))

@@ -61,6 +61,7 @@ def test_any_order_and_any_split_give_the_identical_state_byte_for_byte(data, ra
     assert content(pieces) == content(stream(data))
 
 
+@pytest.mark.broad
 @given(rows, rows)
 def test_merging_two_streams_equals_one_stream(first, second) -> None:
     merged = stream(first).merge(stream(second))

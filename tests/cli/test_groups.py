@@ -111,6 +111,7 @@ def test_audit_by_month_of_groups_and_of_segments(visits: pd.DataFrame, calibran
     assert both.json["within_segments"]["miscalibrated"] is False
 
 
+@pytest.mark.broad
 def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFrame, calibrant: Any) -> None:
     weight = np.random.default_rng(5).uniform(0.5, 1.0, size=len(visits))
     visits.assign(w=weight, region=np.where(visits.index % 2, 1, 2), q=visits["p"] ** 2).to_csv("v.csv", index=False)
@@ -141,6 +142,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     assert "--max-group-size must be given" in calibrant("compare-models", *two, "--group", "patient").err
 
 
+@pytest.mark.broad
 def test_kept_segments_are_named(visits: pd.DataFrame, calibrant: Any) -> None:
     region = np.arange(len(visits)) % 3
     visits.assign(region=region).to_csv("v.csv", index=False)

@@ -16,6 +16,7 @@ def keys(values, kind=None) -> list[int]:
     return id_keys(pa.array(values, kind), "id").tolist()
 
 
+@pytest.mark.broad
 @given(st.lists(st.integers(0, 127), max_size=20))
 def test_whole_numbers_have_the_same_keys_in_any_width(ids) -> None:
     kinds = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
