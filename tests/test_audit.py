@@ -469,7 +469,7 @@ def test_the_segment_without_an_upper_bound_is_named() -> None:
     segments = np.repeat(["few", "many"], 1_000)
     scores = np.where(segments == "few", 0.5, rng.uniform(size=2_000))
     within = audit(rng.uniform(size=2_000) < scores, scores, segments=segments).within_segments
-    assert within.upper_bound_reason.startswith("the 1,000 rows of segment 'many' have 1,000 distinct scores")
+    assert within.upper_bound_reason.startswith("the 1,000 rows of 'many' have 1,000 distinct scores")
 
 
 def test_an_error_within_the_tolerance_is_told_and_is_no_miscalibration() -> None:

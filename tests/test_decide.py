@@ -219,3 +219,8 @@ def test_data_of_any_size_are_counted_by_region():
     assert found.sentence() == rows.sentence()
     with pytest.raises(InvalidTypeError, match="segments must be None"):
         decide(calibrator, data, **costs, segments=np.ones(2_000))
+
+
+def test_no_rows_have_no_cost():
+    found = decide(CALIBRATOR, [], cost_false_alarm=1, cost_miss=3)
+    assert found.sentence() == "There is no row to decide on."

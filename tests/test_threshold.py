@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, binomtest, norm
 
 from calibrant import Threshold, scored, threshold
-from calibrant._threshold.ranks import chained, starts, tails_of
+from calibrant._threshold.ranks import chained, ranked, starts, tails_of
 from calibrant._threshold.search import (
     Ladder,
     _filled,
@@ -408,15 +408,35 @@ def test_weighted_rows_keep_precision_and_recall_in_the_population_and_rows_alon
     assert plain_broken > 0.9 * n_draws
 
 
-def test_ties_are_tested_in_an_order_that_only_the_seed_decides():
+def test_labels_have_no_part_in_the_order_among_ties():
     _, scores, y = next(draws(lambda s: s, 2_000, 1))
     assert threshold(y, scores, precision=0.8).assumptions == ("rows are independent draws from one population",)
     tied = np.round(scores, 1)
     found = threshold(y, tied, precision=0.8)
-    assert any("drawn at random" in assumed for assumed in found.assumptions)
-    order = np.argsort(y, kind="stable")
-    assert threshold(y[order], tied[order], precision=0.8) == found
+    assert "the order of the rows means nothing" in found.assumptions
     assert found.threshold == np.nextafter(0.7, 1)  # between two scores
+    rng = np.random.default_rng(0)
+    labels = (np.arange(40) < 28).astype(np.uint8)  # which of the tied rows are positive matters, not how many alone
+    passed = [
+        ranked(np.full(40, 0.5), rng.permutation(labels), "precision", 0.6, 0.4, None, 0)[1][0] for _ in range(60)
+    ]
+    assert 0 < sum(passed) < 60
+
+
+@pytest.mark.slow
+def test_a_fixed_seed_keeps_tied_worlds_with_few_rows():
+    """Three tied scores, a rate that falls at the top and crosses the target within ties; seed 0 in every draw."""
+    rng = np.random.default_rng(6)
+    shares, rates, target, alpha, tried, wrong = [0.15, 0.45, 0.4], [0.1, 0.95, 0.2], 0.7, 0.3, 2_000, 0
+    precision = np.cumsum(np.multiply(shares, rates)) / np.cumsum(shares)
+    values = np.array([0.9, 0.5, 0.1])
+    for _ in range(tried):
+        kind = rng.choice(3, p=shares, size=14)
+        labels = (rng.uniform(size=14) < np.take(rates, kind)).astype(np.uint8)
+        ladder, proved = ranked(values[kind], labels, "precision", target, alpha, None, 0)
+        chosen = [int(np.count_nonzero(values >= cut)) for cut in ladder.cuts[proved]]
+        wrong += any(count and precision[count - 1] < target for count in chosen)
+    assert is_kept(wrong, tried, alpha)
 
 
 def test_starts_share_alpha_and_leave_what_they_cannot_use_to_the_next():

@@ -77,6 +77,8 @@ class Decisions:
     def sentence(self) -> str:
         """What was decided, and what it costs."""
         found = self.counts
+        if not any(found.values()):
+            return f"{unproved(self.caveat)}There is no row to decide on."
         counts = ", ".join(f"{name} {count:,}" for name, count in found.items())
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once, of "

@@ -1,5 +1,7 @@
 """`calibrant threshold` and `calibrant decide`: the numbers of Python, files, exit codes, and clear errors."""
 
+import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +68,7 @@ def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
     [
         ((), "the target must be one of precision, recall, npv and specificity"),
         (("--precision", "2"), "--precision must be a number strictly between 0 and 1; got 2.0"),
-        (("--precision", "0.9", "-o", "t.txt"), "-o must end in .json"),
+        (("--precision", "0.9", "-o", "t.txt"), "-o must end in .json, or in .html for a report"),
         (("--precision", "0.9", "--split", "none"), "--split must be a fraction"),
         (
             ("--precision", "0.9", "--group", "g", "--method", "ranks"),
@@ -130,3 +132,41 @@ def test_a_near_miss_names_both_costs(calibrant: Any) -> None:
     answer = calibrant("decide", "m.json", "rows.parquet", "--cost-fp", "1")
     assert answer.code == 2
     assert "there is no option --cost-fp; there are --cost-false-alarm and --cost-miss" in answer.err
+
+
+def test_reports_say_what_the_commands_say(rows: dict[str, np.ndarray], folder: Path, calibrant: Any) -> None:
+    names = np.array(["<b>north</b>", "south"])[rows["g"]]
+    columns = {"p": rows["p"], "q": rows["p"] ** 2, "y": rows["y"], "g": names}
+    pq.write_table(pa.table(columns), folder / "named.parquet")
+    calibrant("fit", "rows.parquet", *COLUMNS, "-o", "m.json", "--method", "binning")
+    costs = ("--cost-false-alarm", "1", "--cost-miss", "3")
+    commands = {
+        "t.html": ("threshold", "named.parquet", *COLUMNS, "--precision", "0.7", "--npv", "0.7", "--segment", "g"),
+        "d.html": ("decide", "m.json", "rows.parquet", *costs),
+        "c.html": ("compare-models", "named.parquet", "--score", "p", "--score", "q", "--label", "y", "--seed", "1"),
+    }
+    for name, arguments in commands.items():
+        told = calibrant(*arguments, "-o", name).out
+        assert told.rstrip().endswith(f"Saved {name}.")
+        page = (folder / name).read_text()
+        body = html.unescape(page)
+        assert told.split(".")[0].split("\n")[0] in " ".join(body.split()) or name == "t.html"
+        assert page.count("<svg") == page.count("</svg>")
+        assert "<b>north" not in page
+        assert "http" not in page.replace("http-equiv", "")
+        assert "exists already" in calibrant(*arguments, "-o", name).err
+    page = (folder / "t.html").read_text()
+    expected = threshold(rows["y"], rows["p"], precision=0.7, npv=0.7, segments=names)
+    assert expected.sentence() in html.unescape(page)
+    assert all(repr(cut.threshold) in page for cut in expected.cuts)
+    assert "nan" not in "".join(re.findall(r' d="([^"]*)"', page))
+    answer = calibrant("compare-models", "named.parquet", "--score", "p", "--score", "q", "--label", "y", "-o", "c.txt")
+    assert "-o must end in .html" in answer.err
+
+
+def test_a_month_is_called_a_month(rows: dict[str, np.ndarray], folder: Path, calibrant: Any) -> None:
+    days = np.datetime64("2024-01-01") + np.arange(3_000) // 50
+    pq.write_table(pa.table({"p": rows["p"] ** 2, "y": rows["y"], "day": days}), folder / "days.parquet")
+    told = calibrant("audit", "days.parquet", *COLUMNS, "--time", "day").out
+    assert "in month '2024-" in told.replace("\n ", "")
+    assert "segment" not in told

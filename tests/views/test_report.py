@@ -726,3 +726,10 @@ def test_a_promise_that_leaves_regions_out_is_told_the_same_everywhere() -> None
     assert f"is within {told} of the predicted probability in {int(stated.kept.sum())} of" in text
     assert f"for at least {percent(stated.mass)} of the population" in text
     assert f"Over all regions the bound is {upper(fitted.guarantee_.epsilon)}" in text
+
+
+def test_limits_at_every_score_are_drawn_where_they_were_asked_for() -> None:
+    with_limits = render_report(audit(Y, SCORES, monotone=True))
+    assert 'class="rates" points="' in with_limits
+    assert "limits at every score" in with_limits
+    assert 'class="rates" points="' not in render_report(AUDIT)

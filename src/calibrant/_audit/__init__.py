@@ -287,7 +287,7 @@ def _bounds(parts: list[Resolutions], largest: float, average: float, alpha: flo
 
 def _no_upper_bound(part: Resolutions) -> str:
     segment = part.table.segment[0]
-    group = "" if segment is None else f" of segment {shown(segment)}"
+    group = "" if segment is None else f" of {shown(segment)}"
     values = f"more than {MOST_VALUES:,}" if part.n_values is None else f"{part.n_values:,}"
     return (
         f"the {counted(part.n_rows, 'row')}{group} have {values} distinct scores. An upper bound exists only for a "

@@ -60,7 +60,7 @@ def threshold(
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target holds in the
     population, in every segment at once. Assumed: rows are independent draws from one population, and their order means
-    nothing where some are drawn. Nothing is assumed about scores, ties or the shape of the rate.
+    nothing where some are drawn or scores are tied. Nothing is assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -109,11 +109,12 @@ def threshold(
     binomial tail, until the first test fails. Let the scores that fail the target lie between b_1 < f_1, b_2 < f_2 and
     so on, from the top, so that the precision is T at each end. A wrong result must begin in one of these stretches,
     with probability at most alpha since the first test is exact; or begin between b_(j-1) and f_j and pass f_j. As the
-    precision is T both above b_(j-1) and between it and f_j, the positives above f_j are Bin(N, T), whether or not the
-    k-th score lies between them. So this passes with probability at most alpha as well, given where the tests begin.
-    In all, alpha. Several k share alpha by the fallback procedure (Wiens 2003): tests that reach the next start hand
-    their part on. The same proof holds part by part. Rows of one score are tested in random order, as if the scores had
-    further digits, and the result lies between scores. With `start` there is one start, which no row has moved.
+    precision is T both above b_(j-1) and between it and f_j, the positives above f_j are Bin(N, T) given how many rows
+    lie in each of these stretches, and so given whether the k-th score lies between the two. So this passes with
+    probability at most alpha as well, given where the tests begin. In all, alpha. Several k share alpha by the fallback
+    procedure (Wiens 2003): tests that reach the next start hand their part on. The same proof holds part by part. Rows
+    of one score are tested in an order drawn for their positions, as if the scores had further digits, and the result
+    lies between scores. With `start` there is one start, which no row has moved.
 
     Precision by a look: thresholds are fixed by the drawn rows, labels included. They are tested in falling order until
     the first test fails. If any that fails the target is passed, then so is the first one.
@@ -163,8 +164,8 @@ def threshold(
         data = kept_rows(rows, units.bound, random_state)
     grouped = data.columns.group is not None
     if grouped and (method == "ranks" or start is not None):
-        rule = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
-        raise InvalidTypeError("groups", rule, advice="keep one row of each group")
+        look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
+        raise InvalidTypeError("groups", look, advice="keep one row of each group")
     whole, known = data.tally(regions({name: np.empty(0) for name in data.sizes()}))
     data, n_rows = data.with_classes(known.labels, known.positive), int(whole.counts.sum())
     if method == "auto":
@@ -187,9 +188,7 @@ def threshold(
         cuts = search.by_order_statistic()
     else:
         cuts = search.by_ranks(None)
-        if search.has_ties:
-            assumed.append("the order in which rows of one score were tested was drawn at random")
-    if search.n_drawn:
+    if search.n_drawn or (method == "ranks" and search.has_ties):
         assumed.append("the order of the rows means nothing")
     counts = search.n_rows, search.n_drawn
     largest = search.max_group_size if grouped else None

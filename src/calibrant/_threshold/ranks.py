@@ -76,16 +76,16 @@ def ranked(
 ) -> tuple[Ladder, BoolArray]:
     """What was counted at every score, from the start on, in the order of the tests; and where the target is proved.
 
-    Rows of one score are tested one after the other, in random order, so that a start may lie among them. What is
-    reported lies between scores. A `start` that was fixed beforehand is not moved by the rows, and needs none of that.
+    Rows of one score are tested one after the other, in an order that is drawn for their positions, so that a start
+    may lie among them. What is reported lies between scores. A `start` that was fixed beforehand is not moved by the
+    rows, and needs none of that.
     """
     above = target == "precision"
     values, right = (scores, codes) if above else (-scores, 1 - codes)
-    order = np.lexsort((right, -values))  # so that the order of the rows does not matter
+    # the order among ties is a permutation of positions: labels must have no part in it, not even through a fixed seed
+    order = np.lexsort((np.random.default_rng(seed).permutation(values.size), -values))
     values, right = values[order], right[order]
     last = np.append(values[1:] != values[:-1], True)
-    if start is None and not last.all():
-        right = right[np.lexsort((np.random.default_rng(seed).random(values.size), -values))]
     n, k = np.arange(1, values.size + 1), np.cumsum(right, dtype=np.int64)
     begins = starts(values.size, level, alpha)
     if start is not None:

@@ -15,6 +15,7 @@ from calibrant.cli._model import check_classes, check_columns, read_model
 from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
+from calibrant.cli._report import is_page
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
 
@@ -72,7 +73,7 @@ def command(**options: Any) -> int:
 
     output = options["output"]
     if output is not None:
-        if not output.lower().endswith((".html", ".htm")):
+        if not is_page(output):
             raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
         check_target(options)
     elif options["model"] is not None:

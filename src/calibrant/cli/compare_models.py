@@ -11,7 +11,9 @@ from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._output import note, paragraph, print_json, remark, table
+from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
+from calibrant.cli._report import facts_of, is_page, write_page
+from calibrant.cli._target import check_target
 from calibrant.cli._words import in_options
 
 
@@ -31,7 +33,9 @@ from calibrant.cli._words import in_options
 @option.most_rows
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of random draws, to repeat a result. "
               "Default: drawn afresh, so that rows may be sorted.")  # fmt: skip
+@option.output("Write a report: one HTML file that needs nothing else.")
 @option.classes
+@option.overwrite
 @option.reading
 @option.common
 def command(**options: Any) -> None:
@@ -42,6 +46,7 @@ def command(**options: Any) -> None:
     Examples
     --------
     calibrant compare-models scores.csv --score old --score new --label y
+    calibrant compare-models scores.csv --score old --score new --label y -o models.html
     calibrant compare-models scores.parquet --score a --score b --score c --label y --json
     """
     from calibrant import compare_models
@@ -49,6 +54,11 @@ def command(**options: Any) -> None:
 
     if options["seed"] is None:
         options["seed"] = secrets.randbelow(2**31)
+    output = options["output"]
+    if output is not None:
+        if not is_page(output):
+            raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
+        check_target(options)
     names = options["score"]
     if len(names) < 2:
         got = "none" if not names else f"only {names[0]!r}"
@@ -67,6 +77,7 @@ def command(**options: Any) -> None:
         ]
         samples = [one.with_classes(**labels).collect(draw=draw) for one in columns]
         facts = samples[0].facts(drawn=False)
+        about = facts_of(source, event=f"{options['label']} = {samples[0].known.positive}")
     if draw is not None:
         drawn = samples[0].scores.size
         remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
@@ -82,8 +93,17 @@ def command(**options: Any) -> None:
         random_state=options["seed"],
         **labels,
     )
+    if output is not None:
+        _write(
+            found,
+            {name: sample.scores for name, sample in zip(names, samples, strict=True)},
+            samples[0],
+            about,
+            options,
+        )
     if options["as_json"]:
-        counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"]}
+        counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"],
+                  "report": output}  # fmt: skip
         print_json({"command": "compare-models", **found.to_dict(), **counts})
         return
     paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}.", bold=True)
@@ -109,3 +129,19 @@ def command(**options: Any) -> None:
     )
     for text in facts.notes:
         note(render(text, in_options))
+    if output is not None:
+        saved(output)
+
+
+def _write(found: Any, scores: dict[str, Any], sample: Any, about: dict[str, str], options: dict[str, Any]) -> None:
+    from calibrant.metrics import reliability_table
+    from calibrant.views.report.pages import models_page
+
+    level = options["confidence"]
+    each = 1.0 - (1.0 - level) / len(scores)
+    classes = {"classes": sample.known.labels, "pos_label": sample.known.positive}
+    tables = {
+        name: reliability_table(sample.labels, given, confidence_level=each, **classes)
+        for name, given in scores.items()
+    }
+    write_page(models_page(found, tables, level, about), options["output"], options["overwrite"])

@@ -12,6 +12,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import check_scale, read_model, role_of, text_types
 from calibrant.cli._output import note, paragraph, print_json, saved, say, shortened, table
+from calibrant.cli._report import facts_of, is_page, write_page
 from calibrant.cli._target import check_target, kind_of
 from calibrant.cli._words import in_options
 
@@ -26,7 +27,7 @@ _COLUMNS = ("action", "rate_lower", "rate_upper")
 @option.model_score
 @option.model_segment
 @option.allow_out_of_range
-@option.output("Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow.")
+@option.output("Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; or a report: .html.")
 @option.overwrite
 @option.reading
 @option.common
@@ -40,6 +41,7 @@ def command(**options: Any) -> None:
     --------
     calibrant decide model.json new.csv --cost-false-alarm 1 --cost-miss 5
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
+    calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
     import numpy as np
 
@@ -51,7 +53,8 @@ def command(**options: Any) -> None:
     if options["output"] is not None:
         if options["output"] == "-":
             raise RefusedError("-o", "name a file", got="-")
-        kind_of(options["output"])
+        if not is_page(options["output"]):
+            kind_of(options["output"])
         check_target(options)
     model = read_model(options["model"])
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
@@ -71,9 +74,17 @@ def command(**options: Any) -> None:
         places: dict[str, Any] = {REGION: np.arange(action.size)}
         reader = data.apply(LookUp(calibrator._columns_in(data), bins, {**added, **places}))
         counts, refused = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
+        about = facts_of(source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})")
     known = int(counts.sum())
     shares: list[Any] = (of_region @ counts / known).tolist() if known else [None] * 3
     even, tallied = break_even(*costs), {name: int(counts[action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
+    cost = dict(zip(("cost", "cost_lower", "cost_upper"), shares, strict=True))
+    if is_page(options["output"]):
+        from calibrant.views.report.pages import decision_page
+
+        told = {"break_even": even, "actions": tallied, **cost}
+        page = decision_page(guarantee, action, counts, told, about)
+        write_page(page, options["output"], options["overwrite"])
     if options["as_json"]:
         regions = [
             {"region": region, "rows": int(n), "action": str(act), "lower": float(low), "upper": float(high)}
@@ -81,7 +92,6 @@ def command(**options: Any) -> None:
                 guarantee.regions, counts, action, guarantee.lower, guarantee.upper, strict=True
             )
         ]
-        cost = dict(zip(("cost", "cost_lower", "cost_upper"), shares, strict=True))
         found = {"break_even": even, "rows": known, "refused": refused, "actions": tallied, **cost, "regions": regions}
         found |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
         found |= {"output": options["output"]}
@@ -109,7 +119,7 @@ def command(**options: Any) -> None:
     note(f"all regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row")
     note("assumed: what the model's promise assumes, and that these rows are drawn like those it is about")
     if options["output"] is not None:
-        saved(options["output"], rows(known))
+        saved(options["output"], "" if is_page(options["output"]) else rows(known))
 
 
 def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> tuple[Any, int]:
@@ -120,7 +130,8 @@ def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> 
     from calibrant._file import draft_of
     from calibrant.cli._writer import opened
 
-    output, counts, refused = options["output"], np.zeros(n_regions, dtype=np.int64), 0
+    output = None if is_page(options["output"]) else options["output"]
+    counts, refused = np.zeros(n_regions, dtype=np.int64), 0
     with ExitStack() as stack:
         write = None
         if output is not None:

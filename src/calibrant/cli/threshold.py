@@ -7,10 +7,12 @@ import click
 from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled
+from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table
+from calibrant.cli._report import facts_of, is_page, write_page
 from calibrant.cli._target import check_target
 
+_MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
 _TARGETS = {
     "precision": "Share of positives among selected rows.",
     "recall": "Share of positives that are selected.",
@@ -58,15 +60,16 @@ def command(**options: Any) -> int:
     calibrant threshold scores.csv --score p --label y --precision 0.9
     calibrant threshold scores.parquet --score p --label y --recall 0.95 --segment region
     calibrant threshold scores.csv --score p --label y --precision 0.9 --npv 0.99 -o thresholds.json
+    calibrant threshold scores.csv --score p --label y --precision 0.9 -o thresholds.html    # a report
     """
     from calibrant import save_model, threshold
 
     output = options["output"]
     if output is not None:
-        if not output.lower().endswith(".json"):
-            raise RefusedError("-o", "end in .json", got=repr(output))
+        if not (is_page(output) or output.lower().endswith(".json")):
+            raise RefusedError("-o", "end in .json, or in .html for a report", got=repr(output))
         check_target(options)
-    with labelled(options, "segment", "id", "group", "weight") as (_, data, labels):
+    with labelled(options, "segment", "id", "group", "weight") as (source, data, labels):
         found = threshold(
             scores=data,
             **{name: options[name] for name in _TARGETS},
@@ -80,7 +83,9 @@ def command(**options: Any) -> int:
             **labels,
         )
         facts = data.facts(drawn=False)
-    if output is not None:
+        if is_page(output):
+            _write(found, source, data.with_classes(**labels), options)
+    if output is not None and not is_page(output):
         save_model(found, output, columns=data.columns.named, overwrite=options["overwrite"])
     proved = all(cut.threshold is not None for cut in found.cuts)
     if options["as_json"]:
@@ -93,6 +98,27 @@ def command(**options: Any) -> int:
         if output is not None:
             saved(output)
     return 1 if options["check"] and not proved else 0
+
+
+def _write(found: Any, source: Any, data: Any, options: dict[str, Any]) -> None:
+    """The report, with curves from a random sample where there are very many rows."""
+    import numpy as np
+
+    from calibrant.views.report.pages import threshold_page
+
+    n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_DRAWN})
+    sample = data.collect(draw=draw)
+    scores = np.asarray(sample.scores, dtype=np.float64)
+
+    def rows_of(segment: object) -> tuple[Any, Any]:
+        if segment is None:
+            return scores, sample.codes
+        here = sample.segment == sample.segment_names.index(segment)
+        return scores[here], sample.codes[here]
+
+    drawn = {} if draw is None else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
+    about = facts_of(source, event=f"{options['label']} = {found.positive_label}", **drawn)
+    write_page(threshold_page(found, rows_of, about), options["output"], options["overwrite"])
 
 
 def _show(found: Any, notes: tuple[str, ...]) -> None:

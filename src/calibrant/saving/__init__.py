@@ -339,7 +339,7 @@ def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: floa
 
     try:
         schema = state.get("schema") if isinstance(state, dict) else None
-        calibrator = _others().get(schema, ScoreCalibrator).from_dict(state)
+        calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
         recomputed = _promise(calibrator)
     except Exception as error:  # an error that the checks did not foresee is reported too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError

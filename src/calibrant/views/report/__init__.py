@@ -14,11 +14,13 @@ from calibrant._audit import Audit
 from calibrant._file import write_file
 from calibrant._optional import needed
 from calibrant._validation import Validation
+from calibrant._version import __version__
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 from calibrant.views.report.content import Guaranteed, Inputs, Sizes, collect
+from calibrant.views.report.pages import Page, versions
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -189,7 +191,14 @@ def _checked(
     return Inputs(audit, calibrator, title, source or {}, histogram, audit_after, validation, period)
 
 
-def _template() -> "Template":
+def render_page(page: Page) -> str:
+    """Return a short report as the text of one HTML page, which loads nothing from other places."""
+    return _template("page.html.jinja").render(
+        page=page, style=_asset("style.css"), more_style=_asset("page.css"), version=__version__, versions=versions()
+    )
+
+
+def _template(name: str = "template.html.jinja") -> "Template":
     jinja2 = needed("jinja2", "report", "reports are made")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
@@ -198,7 +207,7 @@ def _template() -> "Template":
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    template: Template = environment.get_template("template.html.jinja")
+    template: Template = environment.get_template(name)
     return template
 
 

@@ -68,7 +68,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "title": wording.name_of(inputs.title or _DEFAULT_TITLE, 160),
         "eyebrow": _DEFAULT_TITLE if inputs.title else None,
         "headline": wording.headline(audit),
-        "strongest": None if audit.worst is None else wording.strongest(audit.worst),
+        "strongest": None if audit.worst is None else wording.strongest(audit.worst, audit.noun),
         "promise": wording.promise(guarantee),
         "key_numbers": _key_numbers(audit, guarantee),
         "before": _before_figure(inputs, sizes.marks),
@@ -119,7 +119,10 @@ def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> lis
     ]
     if audit.within_segments is not None:
         numbers += _bounds(
-            audit.within_segments, "within a segment", "on average, within segments", "at any score seen in a segment"
+            audit.within_segments,
+            f"within a {audit.noun}",
+            f"on average, within {audit.noun}s",
+            f"at any score seen in a {audit.noun}",
         )
     if isinstance(guarantee, Guarantee):
         stated = guarantee.stated

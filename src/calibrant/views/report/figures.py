@@ -9,11 +9,13 @@ from calibrant._audit import Audit, AuditTable
 from calibrant._numbers import counted, lower, nearest, rows, upper
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.guarantee import Guarantee
+from calibrant.monotone import MonotoneBand
 from calibrant.tally import Tally
 from calibrant.views.report.histogram import Bar, region_bars, score_bars
 from calibrant.views.report.scales import LARGE, Axis, Frame, Limits, Tick, limits_of, shared_limits
 from calibrant.views.report.wording import FINDINGS, NO_FINDING, region_name
 
+_MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
 _MARGIN = 7.0  # between the frame and the ends of the axes, so that no mark is cut
 _TITLES = 250  # marks that get a title; more would make the file heavy, and the table has the numbers
 
@@ -47,6 +49,7 @@ class Figure:
     marks: tuple[Mark, ...]
     checks: tuple[Mark, ...] = ()
     band: str = ""
+    rates: str = ""
     bars: tuple[Bar, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -101,7 +104,8 @@ def audit_figure(
     labels = (x_label, "observed rate")
     drawn = _figure(identifier, name, _described(marks), frame, labels, (x_axis, y_axis), marks)
     strip = "" if promised is None else _steps(promised, x_axis, y_axis)
-    return replace(drawn, bars=bars, notes=tuple(notes), band=strip)
+    rates = _rates(audit.monotone, x_axis, y_axis) if frame is LARGE else ""
+    return replace(drawn, bars=bars, notes=tuple(notes), band=strip, rates=rates)
 
 
 def promise_figure(
@@ -230,6 +234,19 @@ def _steps(promised: FloatArray, x_axis: Axis, y_axis: Axis) -> str:
     across = np.column_stack([begin[seen], end[seen]]).ravel()
     corners = [*zip(across, np.repeat(low, 2), strict=True), *zip(across[::-1], np.repeat(high, 2)[::-1], strict=True)]
     return " ".join(f"{x_axis(float(x)):g},{y_axis(float(y)):g}" for x, y in corners)
+
+
+def _rates(band: MonotoneBand | None, x_axis: Axis, y_axis: Axis) -> str:
+    """The corners of the limits at every score, if the rate does not fall; none where that is refuted."""
+    if band is None or band.is_refuted_:
+        return ""
+    knots = band.knots_[(band.knots_ > x_axis.low) & (band.knots_ < x_axis.high)]
+    if knots.size > _MOST_KNOTS:
+        knots = knots[np.linspace(0, knots.size - 1, _MOST_KNOTS).astype(np.intp)]
+    at = np.unique([x_axis.low, *knots, x_axis.high])
+    low = band.predict_interval(np.nextafter(at[:-1], np.inf))[:, 0]  # neither limit falls as the score rises
+    high = band.predict_interval(np.nextafter(at[1:], -np.inf))[:, 1]
+    return _steps(np.column_stack([at[:-1], at[1:], low, high]), x_axis, y_axis)
 
 
 def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:

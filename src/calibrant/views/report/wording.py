@@ -55,13 +55,15 @@ def headline(audit: Audit) -> Claim:
     confidence = f"({percent(audit.confidence_level)}\u00a0confidence)"
     within = audit.within_segments
     if audit.worst is not None:
-        whose = "These scores" if within is None or audit.is_miscalibrated else "Within their segments, these scores"
+        whose = (
+            "These scores" if within is None or audit.is_miscalibrated else f"Within their {audit.noun}s, these scores"
+        )
         error = audit.lower_bound if audit.is_miscalibrated else audit.worst.error
         text = f"{whose} are proved miscalibrated: somewhere they are off by at least {lower(error)} {confidence}."
         if within is not None and not audit.is_miscalibrated:
-            text += f" Over all segments together, {_no_error(audit)}."
+            text += f" Over all {audit.noun}s together, {_no_error(audit)}."
         elif within is not None and within.lower_bound > audit.lower_bound:
-            text += f" Within a segment they are off by at least {lower(within.lower_bound)}."
+            text += f" Within a {audit.noun} they are off by at least {lower(within.lower_bound)}."
         return Claim("wrong", "Proved miscalibrated", text)
     bounds = within or audit
     if bounds.is_nearly_calibrated:
@@ -78,13 +80,13 @@ def _no_error(audit: Audit) -> str:
 
 
 def _value(audit: Audit) -> str:
-    return "score value of a segment" if audit.by_segment else "score value"
+    return f"score value of a {audit.noun}" if audit.by_segment else "score value"
 
 
-def strongest(finding: Finding) -> str:
+def strongest(finding: Finding, noun: str = "segment") -> str:
     """The finding that the verdict rests on."""
     _, direction = FINDINGS[finding.direction]
-    segment = "" if finding.segment is None else f" of segment “{name_of(finding.segment)}”"
+    segment = "" if finding.segment is None else f" of {noun} “{name_of(finding.segment)}”"
     return (
         f"The largest proved error: scores {direction} by at least {lower(finding.error)} somewhere among the "
         f"{rows(finding.count)}{segment} with scores from {nearest(finding.low)} to {nearest(finding.high)}. Their "
@@ -115,7 +117,7 @@ def proved(audit: Audit, guarantee: Guarantee | NoGuarantee | None, after: Audit
     stated = [f"These rows prove no error{above} of the scores."] if audit.worst is None else []
     for bounds, somewhere, average, value in (
         (audit, "Somewhere", "On average", "score value"),
-        (audit.within_segments, "Within a segment", "On average, within their segments,", _value(audit)),
+        (audit.within_segments, f"Within a {audit.noun}", f"On average, within their {audit.noun}s,", _value(audit)),
     ):
         if bounds is not None and bounds.lower_bound > 0.0:
             stated.append(f"{somewhere} the scores are off by at least {lower(bounds.lower_bound)}.")
@@ -173,7 +175,7 @@ def unknowable(audit: Audit) -> list[str]:
 def _checked(after: Audit) -> str:
     level = f"({percent(after.confidence_level)} confidence, {rows(after.n_rows)})"
     if after.worst is not None:
-        where = "somewhere" if after.is_miscalibrated else "within a segment"
+        where = "somewhere" if after.is_miscalibrated else f"within a {after.noun}"
         error = after.lower_bound if after.is_miscalibrated else after.worst.error
         return f"{where} off by at least {lower(error)} {level}."
     if after.upper_bound is not None:

@@ -1,0 +1,26 @@
+"""Reports that commands write: which files they are, and what they tell of the data."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+_PAGES = (".html", ".htm")
+
+
+def is_page(path: str | None) -> bool:
+    """Whether the name of a file asks for a report, which is a web page."""
+    return path is not None and path.lower().endswith(_PAGES)
+
+
+def facts_of(source: Any, **more: str) -> dict[str, str]:
+    """The files, the date, and more."""
+    names = source.names
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return {"files": shown, **more, "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)")}
+
+
+def write_page(page: Any, path: str, overwrite: bool) -> None:
+    """Write a short report, whole or not at all."""
+    from calibrant._file import write_file
+    from calibrant.views.report import render_page
+
+    write_file(render_page(page).encode(), path, overwrite=overwrite)

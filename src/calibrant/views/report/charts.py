@@ -1,0 +1,191 @@
+"""Figures of the short reports: lines, points with limits, and thresholds, as places on the page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._numbers import limits as limits_text
+from calibrant._numbers import nearest
+from calibrant._threshold import Threshold
+from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant.guarantee import Guarantee
+from calibrant.metrics import ReliabilityTable
+from calibrant.views.report.scales import Axis, Frame, Limits, Tick, limits_of
+
+WIDE = Frame(480, 50, 468, 34, 330, height=376)
+"""The frame of a figure that stands alone."""
+_POINTS = 200  # of a curve
+_MARGIN = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line, or points with limits, or both, in the style with this number."""
+
+    name: str
+    number: int
+    path: str = ""
+    whiskers: str = ""
+    points: tuple[tuple[float, float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line across the figure, such as a threshold, with its name."""
+
+    name: str
+    path: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of the axis across, shaded."""
+
+    name: str
+    kind: str
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure, ready to be drawn."""
+
+    identifier: str
+    name: str
+    description: str
+    x_label: str
+    y_label: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    series: tuple[Series, ...]
+    rules: tuple[Rule, ...] = ()
+    spans: tuple[Span, ...] = ()
+    diagonal: str = ""
+    frame: Frame = WIDE
+
+
+def _axes(x: Limits, y: Limits, frame: Frame = WIDE) -> tuple[Axis, Axis]:
+    return (
+        Axis(*x, frame.left + _MARGIN, frame.right - _MARGIN),
+        Axis(*y, frame.bottom - _MARGIN, frame.top + _MARGIN),
+    )
+
+
+def _path(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
+    return "M" + "L".join(f"{axes[0](one)} {axes[1](other)}" for one, other in zip(x, y, strict=True))
+
+
+def _whiskers(x: FloatArray, low: FloatArray, high: FloatArray, axes: tuple[Axis, Axis]) -> str:
+    lines = zip(x.tolist(), low.tolist(), high.tolist(), strict=True)
+    return "".join(f"M{axes[0](at)} {axes[1](least)}V{axes[1](most)}" for at, least, most in lines)
+
+
+def _score_limits(scores: FloatArray) -> Limits:
+    low, high = float(scores.min()), float(scores.max())
+    if low >= 0.0 and high <= 1.0:
+        return limits_of([low, high])
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def threshold_chart(identifier: str, name: str, found: Threshold, segment: object, scores: FloatArray,
+                    codes: CodeArray) -> Chart:  # fmt: skip
+    """Precision, recall and the share selected at every threshold, with those that are proved."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, hits = scores[order], np.cumsum(codes[order], dtype=np.int64)
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    if last.size > _POINTS:
+        last = last[np.linspace(0, last.size - 1, _POINTS).astype(np.intp)]
+    at, n, k = ranked[last], last + 1, hits[last]
+    axes = _axes(_score_limits(scores), (0.0, 1.0))
+    curves = {"precision": k / n, "recall": k / max(int(hits[-1]), 1), "share selected": n / scores.size}
+    series = tuple(
+        Series(curve, number, _path(at.tolist(), values.tolist(), axes))
+        for number, (curve, values) in enumerate(curves.items())
+    )
+    cuts = [cut for cut in found.cuts if cut.segment == segment and cut.threshold is not None]
+    rules = [
+        Rule(f"threshold for {cut.target} {cut.level:g}: {cut.threshold:.6g}", _upright(cut.threshold, axes), number)
+        for number, cut in enumerate(cuts)
+        if cut.threshold is not None
+    ]
+    low, high = (min(max(end, axes[0].low), axes[0].high) for end in found.ends.get(segment, (np.inf, np.inf)))
+    spans = [Span("selected", "chosen", axes[0](high), round(axes[0].end - axes[0](high), 2))] if cuts else []
+    if low < high and len(cuts) > 1:
+        spans.append(Span("referred to a person", "refer", axes[0](low), round(axes[0](high) - axes[0](low), 2)))
+    text = "Precision, recall and the share of rows selected, for each threshold; they are shares of the rows seen."
+    ticks = axes[0].ticks(), axes[1].ticks()
+    return Chart(identifier, name, text, "threshold", "share of rows", *ticks, series, tuple(rules), tuple(spans))
+
+
+def _upright(score: float, axes: tuple[Axis, Axis]) -> str:
+    if not axes[0].low <= score <= axes[0].high:
+        return ""
+    return f"M{axes[0](score)} {axes[1].end}V{axes[1].start}"
+
+
+def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float) -> Chart:
+    """The proved interval of each region, in the style of its action, and the break-even rate."""
+    seen = np.flatnonzero((guarantee.counts > 0) | (rows > 0))
+    value, low, high = guarantee.value[seen], guarantee.lower[seen], guarantee.upper[seen]
+    both = limits_of([*low.tolist(), *high.tolist(), even])
+    axes = _axes(limits_of([*value.tolist(), even]), both)
+    series = []
+    for number, name in enumerate(("act", "do not act", "cannot tell")):
+        here = np.flatnonzero(action[seen] == name)
+        points = []
+        for one in here.tolist():
+            rate = limits_text(float(low[one]), float(high[one]))
+            title = f"{guarantee.regions[seen[one]]}: rate {rate}, {int(rows[seen[one]]):,} rows"
+            points.append((axes[0](float(value[one])), axes[1](float(value[one])), title))
+        if points:
+            series.append(Series(name, number, "", _whiskers(value[here], low[here], high[here], axes), tuple(points)))
+    level = Rule(f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0)
+    text = "Each region with its calibrated probability across and its proved interval upwards, by its action."
+    ticks = axes[0].ticks(), axes[1].ticks()
+    labels = "calibrated probability", "true rate, proved interval"
+    return Chart("decisions", "Regions and the break-even rate", text, *labels, *ticks, tuple(series), (level,))
+
+
+def models_chart(tables: Mapping[str, ReliabilityTable]) -> Chart:
+    """Observed rates of several models in one reliability diagram."""
+    kept = {name: (table, table.counts > 0) for name, table in tables.items()}
+    across = np.concatenate([table.mean_score[seen] for table, seen in kept.values()])
+    upwards = np.concatenate([part[seen] for table, seen in kept.values() for part in (table.lower, table.upper)])
+    both = limits_of([*across.tolist(), *upwards.tolist()])
+    axes = _axes(both, both)
+    series = []
+    for number, (name, (table, seen)) in enumerate(kept.items()):
+        order = np.argsort(table.mean_score[seen])
+        x, y, low, high = (part[seen][order] for part in (table.mean_score, table.rate, table.lower, table.upper))
+        points = tuple(
+            (axes[0](one), axes[1](other), f"{name}: mean score {nearest(one)}, rate {nearest(other)}")
+            for one, other in zip(x.tolist(), y.tolist(), strict=True)
+        )
+        path = _path(x.tolist(), y.tolist(), axes)
+        series.append(Series(name, number, path, _whiskers(x, low, high, axes), points))
+    diagonal = _path(both, both, axes)
+    text = "Mean score across and observed rate upwards, with limits that hold for all bins of all models at once."
+    ticks = axes[0].ticks(), axes[1].ticks()
+    name = "Reliability of all models"
+    return Chart("models", name, text, "mean score", "observed rate", *ticks, tuple(series), diagonal=diagonal)
+
+
+def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str) -> Chart:
+    """Differences between pairs of models with their limits, one below the other, and the line of no difference."""
+    ends = [end for _, value, low, high in rows for end in (value, low, high) if np.isfinite(end)] + [0.0]
+    span = max(max(ends) - min(ends), 1e-9)
+    frame = Frame(440, 14, 428, 6, 6 + 26 * (len(rows) + 1), height=26 * (len(rows) + 1) + 48)
+    axes = _axes((min(ends) - 0.05 * span, max(ends) + 0.05 * span), (0.0, len(rows) + 1.0), frame)
+    series = []
+    for number, (pair, value, low, high) in enumerate(rows):
+        y = axes[1](len(rows) - number)
+        path = f"M{axes[0](low)} {y}H{axes[0](high)}" if np.isfinite(low) else ""
+        series.append(Series(pair, number, path, "", ((axes[0](value), y, f"{pair}: {nearest(value)}"),)))
+    zero = Rule("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
+    text = "Each pair of models with its difference and the limits of it."
+    ticks = axes[0].ticks(4)
+    return Chart(identifier, name, text, "difference", "", ticks, (), tuple(series), (zero,), frame=frame)

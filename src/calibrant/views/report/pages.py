@@ -1,0 +1,202 @@
+"""Short reports: what was proved about thresholds, decisions or models, as one HTML page each."""
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._compare_models import ModelComparison, number_or_none
+from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._threshold import Threshold
+from calibrant._threshold.result import NAMES, SHOWN
+from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant._version import __version__
+from calibrant.guarantee import Guarantee
+from calibrant.metrics import ReliabilityTable
+from calibrant.views.report.charts import Chart, decision_chart, differences_chart, models_chart, threshold_chart
+from calibrant.views.report.wording import name_of, region_name, sentence
+
+_MOST_CHARTS, _MOST_LINES = 12, 400
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of texts."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page under one heading."""
+
+    title: str
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    text: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that a short report shows."""
+
+    title: str
+    eyebrow: str
+    kind: str
+    label: str
+    verdict: str
+    detail: str
+    numbers: Sequence[tuple[str, str, str]]
+    sections: Sequence[Section]
+    assumed: Sequence[str]
+    facts: Sequence[tuple[str, str]]
+
+
+def threshold_page(
+    found: Threshold,
+    rows_of: Callable[[object], tuple[FloatArray, CodeArray]],
+    facts: Mapping[str, str],
+    title: str | None = None,
+) -> Page:
+    """The page of `calibrant threshold`. `rows_of` gives scores and labels of a segment, for the curves."""
+    kept = [cut for cut in found.cuts if cut.threshold is not None]
+    segments = list(dict.fromkeys(cut.segment for cut in found.cuts))
+    charts = []
+    for number, segment in enumerate(segments[:_MOST_CHARTS], start=1):
+        scores, codes = rows_of(segment)
+        name = "Every threshold" if segment is None else name_of(segment)
+        if scores.size:
+            charts.append(threshold_chart(f"threshold-{number}", name, found, segment, scores, codes))
+    lines = [
+        (
+            cut.target if cut.segment is None else f"{cut.target}, {name_of(cut.segment)}",
+            f"{cut.level:g}",
+            "none" if cut.threshold is None else repr(cut.threshold),
+            *("" if getattr(cut, part) is None else str(getattr(cut, part)) for part in SHOWN),
+            cut.reason or "",
+        )
+        for cut in found.cuts[:_MOST_LINES]
+    ]
+    heads = ("target", "level", "threshold", *(NAMES.get(part, part) for part in SHOWN), "why not")
+    together = percent(found.limits_confidence_level)
+    remark = f"Limits are in brackets. They and the targets hold together with {together} confidence."
+    drawn = f"{found.n_drawn:,} only chose where to look" if found.n_drawn else "all counted"
+    numbers = [
+        ("Confidence", percent(found.confidence_level), "in all targets at once"),
+        ("Proved", f"{len(kept)} of {len(found.cuts)}", "targets"),
+        ("Rows", f"{found.n_rows:,}", drawn),
+    ]
+    if len(kept) == 1 and kept[0].selected is not None:
+        numbers.append(("Selected", nearest(kept[0].selected.value), "of the rows"))
+    kind, label = ("right", "Proved") if len(kept) == len(found.cuts) else ("open", "Not proved")
+    sections = [
+        Section("Thresholds and what they select", charts, remark=_left_out(len(segments), len(charts), "segment")),
+        Section("The numbers", (), [Table("Each target and its threshold", heads, lines)], remark=remark),
+    ]
+    assumed = [sentence(text) for text in found.assumptions]
+    return Page(title or "Thresholds", "Threshold report", kind, label, found.sentence(), "", numbers, sections,
+                assumed, [*facts.items()])  # fmt: skip
+
+
+def decision_page(
+    guarantee: Guarantee,
+    action: NDArray[np.str_],
+    counts: IntArray,
+    told: Mapping[str, Any],
+    facts: Mapping[str, str],
+    title: str | None = None,
+) -> Page:
+    """The page of `calibrant decide`; `told` is what the command prints as JSON."""
+    actions: Mapping[str, int] = told["actions"]
+    said = ", ".join(f"{name}: {count:,}" for name, count in actions.items())
+    known = int(counts.sum())
+    cost = "none" if told["cost"] is None else nearest(told["cost"])
+    within = "" if told["cost"] is None else limits(told["cost_lower"], told["cost_upper"])
+    numbers = [
+        ("Rows", f"{known:,}", "with a decision"),
+        *((name.capitalize(), f"{count:,}", "rows") for name, count in actions.items()),
+        ("Break-even rate", nearest(told["break_even"]), "acting and not acting cost the same"),
+        ("Expected cost", cost, f"per row ({within})"),
+    ]
+    lines = [
+        (region_name(region), f"{int(n):,}", limits(low, high), str(act))
+        for region, n, low, high, act in zip(
+            guarantee.regions, counts, guarantee.lower, guarantee.upper, action, strict=True
+        )
+    ]
+    remark = "Nothing is said of one row. Regions that cannot be told are decided by the middle of their interval."
+    caption = f"All intervals hold at once with {percent(guarantee.confidence_level)} confidence"
+    table = Table(caption, ("region", "rows", "true rate lies in", "action"), lines[:_MOST_LINES])
+    remark += _left_out(len(lines), len(table.rows), "region")
+    sections = [
+        Section("Regions", [decision_chart(guarantee, action, counts, told["break_even"])]),
+        Section("The numbers", (), [table], remark=remark),
+    ]
+    assumed = [*map(sentence, guarantee.assumptions), "These rows are drawn like those that the guarantee is about."]
+    proved = guarantee.is_proved
+    kind, label = ("right", "Proved") if proved else ("open", "Not proved")
+    detail = "" if proved else sentence(f"nothing is proved: {guarantee.caveat}")
+    return Page(title or "Decisions", "Decision report", kind, label, f"Of {rows(known)}, {said}.", detail, numbers,
+                sections, assumed, [*facts.items()])  # fmt: skip
+
+
+def models_page(
+    found: ModelComparison,
+    tables: Mapping[str, ReliabilityTable],
+    level: float,
+    facts: Mapping[str, str],
+    title: str | None = None,
+) -> Page:
+    """The page of `calibrant compare-models`. The intervals of all `tables` hold at once at `level`."""
+    charts: list[Chart] = []
+    for measure in dict.fromkeys(one.measure for one in found.differences):
+        pairs = [(f"{name_of(one.first)} minus {name_of(one.second)}", one.value, one.lower, one.upper)
+                 for one in found.differences if one.measure == measure][:_MOST_CHARTS]  # fmt: skip
+        charts.append(differences_chart(pairs, f"Differences in {measure}", f"pairs-{len(charts) + 1}"))
+    measured = zip(found.models, found.brier, found.log_loss, found.auc, found.ece, strict=True)
+    lines = [(name_of(model), *(number_or_none(value) for value in values)) for model, *values in measured]
+    pairs_told = [
+        (
+            f"{name_of(one.first)} minus {name_of(one.second)}",
+            one.measure,
+            nearest(one.value),
+            "none" if np.isnan(one.lower) else limits(one.lower, one.upper),
+            "proved" if one.is_proved else "asymptotic",
+        )
+        for one in found.differences[:_MOST_LINES]
+    ]
+    clipped = f"For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has no limits."
+    heads = ("pair", "measure", "difference", "limits", "basis")
+    pairs_table = Table("All limits called proved hold at once", heads, pairs_told)
+    each = Table("On these rows", ("model", "Brier score", "log loss", "AUC", "ECE"), lines)
+    level_told = f"Intervals: {percent(level)}, all bins and models at once."
+    sections = [
+        Section("Reliability", [models_chart(tables)], remark=level_told),
+        Section("Paired differences", charts, [pairs_table]),
+        Section("Each model", (), [each], remark=clipped),
+    ]
+    best = found.best is not None
+    numbers = [
+        ("Confidence", percent(found.confidence_level), "in all differences called proved"),
+        ("Models", f"{len(found.models)}", "on the same rows"),
+        ("Rows", f"{found.n_rows:,}", "compared"),
+    ]
+    verdict = f"{found.verdict[:1].upper()}{found.verdict[1:]}."
+    return Page(title or "Which model is better?", "Comparison of models", "right" if best else "open",
+                "Proved" if best else "Open", verdict, "", numbers, sections,
+                [sentence(text) for text in found.assumptions], [*facts.items()])  # fmt: skip
+
+
+def _left_out(total: int, shown: int, noun: str) -> str:
+    return f" {total - shown:,} more {noun}s are left out." if total > shown else ""
+
+
+def versions() -> str:
+    """What made the report."""
+    return f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
