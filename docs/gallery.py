@@ -20,7 +20,7 @@ DOCS, MADE, TOOLS = ROOT / "docs", ROOT / "out" / "docs", ROOT / "tools"
 CARDS = re.compile(r"<!-- cards: ([\w ]+) -->")
 CARD = '<a href="{name}.html"><img src="{name}.png" alt="{picture}" loading="lazy"><span>{title}</span></a>'
 STYLE = """<style>
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(11rem, 1fr)); gap: 0.8rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: 0.8rem; }
 .cards a { border: 1px solid var(--md-default-fg-color--lightest); border-radius: 0.2rem; padding: 0.4rem; }
 .cards img { width: 100%; aspect-ratio: 4 / 3; object-fit: contain; background: white; }
 .cards span { display: block; font-size: 0.7rem; line-height: 1.3; padding-top: 0.3rem; }

@@ -17,6 +17,7 @@ import re
 import shlex
 import shutil
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -116,12 +117,17 @@ def stand_in(reason: str, names: list[str]) -> None:
         figure.savefig(name)
 
 
+@cache
+def surroundings() -> bytes:
+    """What all examples depend on: calibrant, the tools, and the libraries."""
+    sources = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tools").glob("*.py"))]
+    versions = repr([metadata.version(name) for name in LIBRARIES])
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources) + versions.encode()).digest()
+
+
 def key_of(example: Path) -> str:
-    """What the result of an example depends on: its code, calibrant, and the libraries."""
-    sources = [example, *sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tools").glob("*.py"))]
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
-    digest.update(repr([metadata.version(name) for name in LIBRARIES]).encode())
-    return digest.hexdigest()
+    """What the result of an example depends on."""
+    return hashlib.sha256(surroundings() + example.read_bytes()).hexdigest()
 
 
 def place_of(example: Path) -> str:
