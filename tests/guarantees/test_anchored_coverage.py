@@ -60,8 +60,7 @@ def simulate(curve):
 @pytest.mark.slow
 @pytest.mark.parametrize(("curve", "caught"), [("isotonic", 0.21), ("auto", 0.25)])
 @pytest.mark.usefixtures("no_mass_limits")
-def test_promise_holds(curve, caught, limits):
-    limits.learn_up_to(ROWS)
+def test_promise_holds(curve, caught):
     assert_kept(simulate(curve), ALPHA, caught=caught)
 
 

@@ -9,6 +9,7 @@ from scipy.stats import norm
 from calibrant import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts, block_of
+from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.intervals.groups import GroupDesign, GroupSums, group_distance, group_limits, proved_above
 
 DESIGNS = [GroupDesign(4), GroupDesign(9), GroupDesign(4, "groups")]
@@ -123,8 +124,15 @@ def test_the_distance_is_that_of_the_formula(world, tally, design):
     found = group_distance(tally, design, 0.3)
     for region in range(2):
         rows, _, weight, _ = np.array(list(seen_in(world, region, design))).T
-        point = np.sqrt(np.log(4 * 3 / 0.3) / (2 * rows.size))
-        picks = (point + 1 / (4 * rows.size * point)) / weight.mean()
+        n, share = rows.size, weight.mean()
+        most = 1 - lower_mean(1 - share, n, 0.01)
+        bounds = [
+            a + np.exp(-4 * a * a / k) * n * most * np.exp(v) * (1 + most * np.expm1(v)) ** (n - 1) / (2 * a * 0.09)
+            for a in np.sqrt(n) * np.geomspace(0.02, 4, 160)
+            for k in n * np.geomspace(0.01, 1, 60)
+            if (v := 2 * (a / k) ** 2) < 300 / n
+        ]
+        picks = min(bounds) / (share * n)
         variation = np.abs(rows / rows.sum() - weight / weight.sum()).sum() / 2
         assert found[region] == pytest.approx(min(1.0, picks + variation))
     assert found[:2].min() < 1.0 == found[2]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -148,7 +149,7 @@ class Binned(NamedTuple):
     """Bins, what was counted in them, the classes of the rows, the range of their scores, and the counted rows.
 
     `facts` are what a guarantee has to say of how the rows were read and drawn; `whole` are all rows, those that are
-    not counted too.
+    not counted too, and `drawn` the scores of the latter, by segment.
     """
 
     partition: Partition
@@ -158,6 +159,7 @@ class Binned(NamedTuple):
     rows: ScoredData
     facts: RowFacts
     whole: ScoredData
+    drawn: Mapping[Any, Any] = MappingProxyType({})
 
 
 class _Segments(NamedTuple):
@@ -358,7 +360,7 @@ def _look_first(
     looked = sum(rows for name, rows in looks.items() if not cuts[name])
     facts = replace(data.facts(drawn=any(taken.values())), looked=looked, cutting=sum(cuts.values()))
     counted = tally.regrouped(partition.count_regions, partition)
-    return Binned(partition, counted, classes, reach, parts.others, facts, data)
+    return Binned(partition, counted, classes, reach, parts.others, facts, data, parts.drawn)
 
 
 def look_size(n_rows: int, n_bins: int) -> int:
@@ -401,7 +403,8 @@ def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, se
             got=f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}",
         )
     partition = _cut_drawn(parts, settings)
-    return _counted(partition, parts.others, data, weighted, data.facts(drawn=True))
+    binned = _counted(partition, parts.others, data, weighted, data.facts(drawn=True))
+    return binned._replace(drawn=parts.drawn)
 
 
 def _cut_drawn(parts: Split, settings: CutParameters) -> Partition:

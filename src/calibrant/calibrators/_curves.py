@@ -35,6 +35,7 @@ _FOLDS = 5
 _MANY_ROWS = 100_000  # from which on one fold tells curves apart
 _SEED = 13
 _CODED = Classes(np.array([0, 1]), 1)
+_TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
 
 
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
@@ -52,6 +53,14 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
         return best.name, one
     other = _fitted(VennAbersCalibrator(), rows)
     return best.name, lambda scores: _mixed(one(scores), other(scores), best.steps)
+
+
+def first_curve(rows: DistinctScores) -> Curve:
+    """A smooth curve of a few rows; a score in [0, 1] counts as some more rows, of which it is the rate."""
+    smooth = _smooth(rows)
+    share: Any = rows.counts * (_TRUSTED / rows.n_rows if smooth == "beta" else 0.0)
+    positives = rows.positives + share * np.clip(rows.scores, 0.0, 1.0)
+    return _fitted(NAMED[smooth](), DistinctScores(rows.scores, rows.counts + share, positives))
 
 
 class Candidate(NamedTuple):

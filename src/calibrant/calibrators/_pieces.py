@@ -1,6 +1,6 @@
 """A curve of the score that is straight between knots, and what counts of rows tell of its averages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -51,16 +51,18 @@ class Grid:
     positives: IntArray
 
     @classmethod
-    def count(cls, data: ScoredData, regions: Bins, sizes: Mapping[Any, int]) -> Self:
-        """Count the rows; every edge of a region is one of the values."""
+    def count(cls, data: ScoredData, regions: Bins, sizes: Mapping[Any, int], more: Sequence[FloatArray] = ()) -> Self:
+        """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         parts = []
-        for name, part in regions.bins_by_segment.items():
+        others = more or [np.empty(0)] * len(regions.parts)
+        for (name, part), knots in zip(regions.bins_by_segment.items(), others, strict=True):
             values = np.unique(np.concatenate([part.edges, found.get(name, np.empty(0))]) + 0.0)
             cuts = np.concatenate([values, next_double(values, np.inf)])
             if sizes[name] > _MOST_VALUES:
                 shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS
                 cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
+            cuts = np.concatenate([cuts, knots])
             cuts = np.unique(cuts[(cuts > part.low) & (cuts <= part.high) & np.isfinite(cuts)])
             parts.append(ScorePartition(cuts, (part.low, part.high)))
         return cls.over(data, regions._joined(parts))
@@ -71,6 +73,10 @@ class Grid:
         cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
+
+    def without(self, other: Self) -> Self:
+        """The rows of this grid that another one, of the same cells, does not have."""
+        return type(self)(self.cells, self.rows - other.rows, self.positives - other.positives)
 
     @cached_property
     def _bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -297,6 +303,11 @@ class Averages:
     middle: FloatArray
     half: FloatArray
 
+    def ends(self, curve: Pieces) -> tuple[FloatArray, FloatArray]:
+        """The values of the curve at the beginning and at the end of each fine cell."""
+        low, rise = curve.left[self.piece], (curve.right - curve.left)[self.piece]
+        return low + rise * (self.middle - self.half), low + rise * (self.middle + self.half)
+
     def of(self, curve: Pieces, region: IndexArray, n_regions: int) -> tuple[FloatArray, FloatArray]:
         """The average over the rows of each region, and how far off it can be, as rows are known up to their cell.
 
@@ -314,6 +325,13 @@ class Averages:
             np.bincount(where, minlength=n_regions), 1
         )
         return np.where(total > 0, sums / seen, empty), np.where(total > 0, off / seen + _ROUNDING, 0.0)
+
+
+def steps(ends: tuple[FloatArray, FloatArray], region: IndexArray) -> FloatArray:
+    """How much a curve moves in each fine cell, and from the cell before it in the same region."""
+    begin, end = ends
+    jumps = np.where(region[1:] == region[:-1], np.abs(begin[1:] - end[:-1]), 0.0)
+    return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
 
 
 def anchored(

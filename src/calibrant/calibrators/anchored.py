@@ -15,9 +15,11 @@ from calibrant._params import Choice, Instance, Integer, Rules, check_state, err
 from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant.calibrators._beforehand import Beforehand, Parts, look_knots
 from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._groups import (
+    EXACT,
     GroupParameters,
     cut_and_count_groups,
     read_groups,
@@ -41,7 +43,7 @@ from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_be
 from calibrant.guarantee.statement import Claim, Statement
 from calibrant.intervals import Interval, get_method
 from calibrant.intervals.groups import GroupDesign, group_distance, group_limits
-from calibrant.intervals.kolmogorov import kolmogorov_distance
+from calibrant.intervals.kolmogorov import kolmogorov_distance, rank_distance
 from calibrant.mass import budgets, mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
@@ -55,6 +57,7 @@ from calibrant.tally import Tally
 CURVE_SHARE = 0.1
 """Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
 
+_SMALL = 0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
 _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 
@@ -130,11 +133,17 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
 
     Notes
     -----
-    Let h be the curve, h_b its average over the N_b rows counted in region b, [L_b, U_b] the interval of the region's
-    rate, V_b the total variation of h over the whole region, and D_b a limit on the Kolmogorov distance between the
-    rows of the region and the population. By Koksma's inequality, for every h at once, even one that is fitted to the
-    same rows, E[h(X) - Y | b] lies in [h_b - U_b - V_b D_b, h_b - L_b + V_b D_b]. Where h_b leaves [L_b, U_b] the data
-    refute the curve: there it is shifted on the logit scale until it does not. The ranking changes only there.
+    Let h be the curve, h_b its average over the N_b rows counted in region b, and [L_b, U_b] the interval of the
+    region's rate. The averages of h over the rows and over the population differ by the integral of F_N - F over the
+    steps of h, F_N and F being the distributions of the scores in the region: at most V_b D_b, V_b the total variation
+    of h over the whole region and D_b a limit on the Kolmogorov distance (Koksma's inequality), and less where limits
+    on F at each rank say more. This holds for every h at once, even one that is fitted to the same rows. With M_b for
+    the bound, E[Y - h(X) | b] lies in [L_b - h_b - M_b, U_b - h_b + M_b]. Where h_b leaves [L_b, U_b] the data refute
+    the curve: there it is shifted on the logit scale until it does not. The ranking changes only there.
+
+    Rows that are not counted decide how the error budget is shared among regions, by a first curve h0 that is fitted
+    to them. Where it is steep, bets on Y - h0(X) bound the same error a second time, from the steps of h - h0; half of
+    the region's budget pays for them (`calibrant.intervals.bounded_mean.fixed_bets`).
 
     The curve is fitted to all rows, also to those that only cut the regions: the inequality holds for every curve. It
     is kept as a table of knots, straight in between, and constant beyond the smallest and the largest score
@@ -148,7 +157,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     With `groups`, D_b is a limit for rows of whole groups (`calibrant.intervals.groups.group_distance`), and nothing is
     said of masses.
 
-    The error budget: 5 % for limits on mass; of the rest, a tenth for D_b and the others for the rates.
+    The error budget: 5 % for limits on mass; of the rest, a tenth for the distances and the others for rates and bets.
 
     Examples
     --------
@@ -229,13 +238,13 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
 
     def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
         """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
-        partition, tally, classes, reach, rows, facts, data = binned
+        partition, tally, classes, reach, rows, facts, data, drawn = binned
         data, rows = data.without_groups(), rows.without_groups()
         regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
         sizes = _sizes(regions, tally)
-        if tally.weights is None:
-            limits = self._limits(partition, tally, design)
-        else:
+        plain = design is None and tally.weights is None
+        aside = _drawn(regions, drawn) if plain and self.interval == EXACT else []
+        if tally.weights is not None:
             weighted = WeightedLimits.of(
                 data.collect(), binned, self.weight_bound, self.random_state, self._budgets(plain=False)[0]
             )
@@ -244,17 +253,29 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
             data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
             to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
-        grid = Grid.count(rows, regions, sizes)
+        knots = [look_knots(scores) for scores in aside]
+        grid = Grid.count(rows, regions, sizes, knots)
         with np.errstate(all="ignore"):
             whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
+            guess, parts = Beforehand.even(regions.n_regions), None
+            if aside:
+                look = whole.without(grid)
+                guess = Beforehand.guessed(regions, knots, aside, look, tally, self._budgets()[0])
+            if weighted is None:
+                limits = self._limits(partition, tally, design, guess.shares)
             name, curve = self._fit_curves(whole, grid, regions, to_fit, limits)
             grid = grid if weighted is None else Grid.over(seen, grid.cells)
             where = grid.regions(regions)
             moved = anchored(curve, curve.averages(grid), where, curve.regions(regions), limits)
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
+            if plain:
+                near = self._near(partition, tally, grid, guess.distance, moved.variation(regions), limits)
+                parts = guess.parts(moved, grid, averages, regions, self._budgets()[0], near)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_moved = np.unique(curve.regions(regions)[shifted]).size
-        self._set_curve(name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted, design)
+        self._set_curve(
+            name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted, design, parts
+        )
         self.score_range_seen_ = reach.seen
         self._warn_if_weak()
         return self
@@ -283,10 +304,33 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
         """Whether the curve never falls but for rounding."""
         return isinstance(self.curve, str)
 
-    def _limits(self, partition: Partition, tally: Tally, design: GroupDesign | None) -> Interval:
+    def _limits(
+        self, partition: Partition, tally: Tally, design: GroupDesign | None, shares: FloatArray | None
+    ) -> Interval:
         if design is not None:
             return group_limits(tally, design, self._budgets(plain=False)[0])
-        return region_limits(partition, tally, get_method(self.interval), self._budgets()[0])
+        return region_limits(partition, tally, get_method(self.interval), self._budgets()[0], shares)
+
+    def _distances(self, partition: Partition, tally: Tally, shares: FloatArray | None = None) -> FloatArray:
+        """Limits on the Kolmogorov distance between the rows of each region and the population."""
+        between = rows_between(partition, tally).counts
+        distance = kolmogorov_distance(between, self._budgets()[1], shares)
+        # an edge that a region absorbs has at most this share of it, and as many rows
+        absorbed = absorbed_shares(partition, self._budgets()[0])
+        absorbed = np.maximum(absorbed, 1.0 - between / np.maximum(tally.counts, 1))
+        return np.where(between < tally.counts, distance + absorbed, distance)
+
+    def _near(self, partition: Partition, tally: Tally, grid: Grid, shares: FloatArray, variation: FloatArray,
+              limits: Interval) -> FloatArray:  # fmt: skip
+        """How near the shares of rows of a region below each cell are to those of the population, at most."""
+        distance, kept = self._distances(partition, tally, shares / 2), np.log1p(-self._budgets()[1])
+        level = np.exp(kept * shares / 2) - np.exp(kept * shares)
+        region = grid.regions(partition.as_bins())
+        plain = rows_between(partition, tally).counts == tally.counts
+        plain &= variation * distance > _SMALL * limits.radius  # elsewhere finer limits would change little
+        plain = plain[region] & (region >= 0)
+        near = np.where(region >= 0, distance[region], 0.0)
+        return np.where(plain, rank_distance(grid.rows, np.where(plain, region, -1), distance, level), near)
 
     def _budgets(self, *, plain: bool = True) -> tuple[float, float, float]:
         """What the rates, the distribution within regions, and limits on mass (only of plain rows) may miss."""
@@ -307,10 +351,11 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
         facts: RowFacts,
         weighted: WeightedLimits | None,
         design: GroupDesign | None,
+        parts: Parts | None,
     ) -> None:
         """Derive the guarantee from the curve as it is, however it came about."""
         plain = weighted is None and design is None
-        for_rates, for_curve, for_mass = self._budgets(plain=plain)
+        _, for_curve, for_mass = self._budgets(plain=plain)
         method = get_method(self.interval)
         regions = partition.as_bins()
         average, unknown = averages
@@ -318,13 +363,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             distance = group_distance(tally, design, for_curve)
         elif weighted is not None and weighted.kept is not None:
             distance = kolmogorov_distance(weighted.kept, for_curve)
-        else:
-            between = rows_between(partition, tally).counts
-            distance = kolmogorov_distance(between, for_curve)
-            # an edge that a region absorbs has at most this share of it, and as many rows
-            absorbed = np.maximum(absorbed_shares(partition, for_rates), 1.0 - between / np.maximum(tally.counts, 1))
-            distance = np.where(between < tally.counts, distance + absorbed, distance)
-        spread = curve.variation(regions) * distance
+        elif parts is None:
+            distance = self._distances(partition, tally)
+        margin = curve.variation(regions) * distance + unknown if parts is None else parts.margin
         asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
         said = Statement.about(partition, split=self.split not in (None, "auto"), n_bins=asked, theorem=method.theorem)
         if design is not None:
@@ -340,13 +381,17 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             statement=replace(said if weighted is None else weighted.said(said), claim=Claim.AVERAGE),
         )
         mass = mass_limits(partition, tally, for_mass) if plain else None
-        guarantee = replace(guarantee, mass_limits=mass, margin=spread + unknown)
+        lower, upper = limits.lower - average - margin, limits.upper - average + margin
+        if parts is not None:
+            both = np.maximum(lower, parts.lower) <= np.minimum(upper, parts.upper)  # or one of them has missed
+            lower = np.where(both, np.maximum(lower, parts.lower), lower)
+            upper = np.where(both, np.minimum(upper, parts.upper), upper)
+        guarantee = replace(guarantee, mass_limits=mass, margin=margin, errors=Interval(lower, upper))
         self._weighted = weighted
         self._set_fitted(partition, tally, guarantee, classes, facts)
-        self._design = design
+        self._design, self._parts = design, parts
         self.curve_, self.n_anchored_, self._curve, self._unknown = name, n_anchored, curve, unknown
-        margin = spread + unknown
-        offsets = np.column_stack([self.guarantee_.lower - average - margin, self.guarantee_.upper - average + margin])
+        offsets = np.column_stack([lower, upper])
         self._lines = curve.table
         self._table = np.column_stack([curve.table, offsets[curve.regions(regions)]])
 
@@ -355,7 +400,11 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
         x = scores
         if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
             x = as_scores(scores, positive_column=self._positive_index)  # checked once: below they are plain
-        found = self._look_up(table, x, segments, self._curve.cells).T
+        found = self._look_up(table, x, segments, self._curve.cells)
+        if type(found) is np.ndarray and found.shape == (1, 3):  # one row: plain numbers are quicker than arrays
+            ((start, value, slope),) = found.tolist()
+            return np.array([(np.asarray(x).item() - start) * slope + value]), ()
+        found = found.T
         values = x - found[0]
         values *= found[2]
         values += found[1]
@@ -374,7 +423,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the predicted probability moved by each average error of its region that is not ruled out, (n, 2).
 
-        This is h(score) + [L_b, U_b] - h_b, widened by V_b D_b on both sides and clipped to [0, 1]; see the notes. With
+        This is h(score) + [L_b, U_b] - h_b, widened by M_b on both sides and clipped to [0, 1], or less where bets say
+        more; see the notes. With
         probability `confidence_level`, in every region at once, some shift of the predictions of the whole region,
         within these limits before they are clipped, makes their average the true rate. It is no interval for the rate
         at one score; `predict_rate_interval` gives that of the region's rate.
@@ -392,7 +442,8 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     def _state(self) -> dict[str, Any]:
         averages = {"average": self.guarantee_.value.tolist(), "unknown": self._unknown.tolist()}
         curve = {"name": self.curve_, "anchored": self.n_anchored_, **self._curve.state(), **averages}
-        return {**super()._state(), "curve": curve}
+        shared = {} if self._parts is None else {"parts": self._parts.state()}
+        return {**super()._state(), "curve": {**curve, **shared}}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
@@ -413,14 +464,15 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
         moved = Integer(0).check("anchored", saved["anchored"])
         weighted, design = saved_limits(state, tally, self.weight_bound), saved_design(state, tally)
+        parts = Parts.read(saved.get("parts"), regions.n_regions)
         if weighted is None:
-            limits = self._limits(partition, tally, design)
+            limits = self._limits(partition, tally, design, None if parts is None else parts.shares)
         elif weighted.kept is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
         else:
             limits = weighted.limits
         facts, averages, name = RowFacts.from_dict(state), (average, unknown), saved["name"]
-        self._set_curve(name, curve, averages, moved, partition, tally, limits, classes, facts, weighted, design)
+        self._set_curve(name, curve, averages, moved, partition, tally, limits, classes, facts, weighted, design, parts)
 
 
 def automatic_regions(n_rows: int) -> int:
@@ -472,6 +524,12 @@ class FollowCurve(AddColumns):
         curve = value + slope * (scores.astype(np.float64) - start)
         limits = [np.clip(curve + offset, 0.0, 1.0) for offset in (lower, upper)]
         return [curve, *limits, pa.array(self.sets, pa.string()).take(pa.array(piece))]
+
+
+def _drawn(regions: Bins, drawn: Mapping[Any, FloatArray]) -> list[FloatArray]:
+    """Scores of the rows that were drawn, of each segment; none where no row was."""
+    found = [np.asarray(drawn.get(name, ()), dtype=np.float64) for name in regions.bins_by_segment]
+    return found if any(scores.size for scores in found) else []
 
 
 def _sizes(regions: Bins, tally: Tally) -> dict[Any, int]:

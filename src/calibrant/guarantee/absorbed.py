@@ -5,7 +5,7 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval, Method
-from calibrant.intervals._binomial import upper_limit
+from calibrant.intervals._binomial import lower_limit, upper_limit
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
@@ -13,8 +13,13 @@ ABSORBED_SHARE = 0.01  # of alpha: what the limits on absorbed shares may miss
 _ENOUGH = 20  # rows at an edge from which on their labels pay for one more interval
 
 
-def region_limits(partition: Partition, tally: Tally, method: Method, alpha: float) -> Interval:
+def region_limits(
+    partition: Partition, tally: Tally, method: Method, alpha: float, shares: FloatArray | None = None
+) -> Interval:
     """Return limits on the rate of every region, which hold at once with probability at least 1 - alpha.
+
+    With `shares`, fixed before any counted label was seen and at most 1 in all, each region gets its part of alpha, and
+    the limits are exact binomial ones, whatever the method.
 
     Notes
     -----
@@ -36,7 +41,7 @@ def region_limits(partition: Partition, tally: Tally, method: Method, alpha: flo
     """
     share = _share(partition, alpha)
     if not partition.has_absorbed:
-        return method(tally, alpha - share, partition)
+        return _limits(partition, tally, method, alpha - share, shares)
     bins = partition.as_bins()
     if tally.absorbed is None or tally.absorbed.n_regions != bins.absorbed_cells.size:
         raise InvalidValueError("tally", "hold the counts at the edges that the bins absorb", got="others")
@@ -48,7 +53,10 @@ def region_limits(partition: Partition, tally: Tally, method: Method, alpha: flo
         np.concatenate([between.positives, at_edge.positives[own]]),
         tally.uncounted,
     )
-    limits = method(cells, alpha - share, partition)
+    if shares is not None:  # an edge has as much as a region in the mean
+        n_cells = tally.n_regions + int(own.sum())
+        shares = np.append(shares * tally.n_regions, np.ones(int(own.sum()))) / n_cells
+    limits = _limits(partition, cells, method, alpha - share, shares)
     lower, upper = (side[: tally.n_regions].copy() for side in (limits.lower, limits.upper))
     low, high = np.zeros(region.size), np.ones(region.size)
     low[own], high[own] = limits.lower[tally.n_regions :], limits.upper[tally.n_regions :]
@@ -56,6 +64,17 @@ def region_limits(partition: Partition, tally: Tally, method: Method, alpha: flo
     lower[region] = np.minimum(lower[region], np.nextafter(_mixed(lower[region], low, most), -1.0))
     upper[region] = np.maximum(upper[region], np.nextafter(_mixed(upper[region], high, most), 2.0))
     return Interval(np.maximum(lower, 0.0), np.minimum(upper, 1.0))
+
+
+def _limits(partition: Partition, tally: Tally, method: Method, alpha: float, shares: FloatArray | None) -> Interval:
+    """The method's limits; with shares w, exact binomial ones, each at 1 - (1 - alpha)^w.
+
+    Given the counts, regions are independent, so that the product of all confidences is 1 - alpha.
+    """
+    if shares is None:
+        return method(tally, alpha, partition)
+    tail = -np.expm1(np.log1p(-alpha) * shares) / 2.0
+    return Interval(lower_limit(tally.positives, tally.counts, tail), upper_limit(tally.positives, tally.counts, tail))
 
 
 def rows_between(partition: Partition, tally: Tally) -> Tally:

@@ -79,6 +79,8 @@ class Guarantee:
     margin : float array of shape (n_regions,), or None
         Where predictions vary within a region: `value` is their average over the calibration rows of the region, and
         their average over the population is at most this far from it.
+    errors : Interval or None
+        Then also: limits on the rate less the average prediction, in each region.
 
     Notes
     -----
@@ -104,6 +106,7 @@ class Guarantee:
     statement: Statement = field(default_factory=Statement)
     mass_limits: MassLimits | None = field(default=None, repr=False)
     margin: FloatArray | None = field(default=None, repr=False)
+    errors: Interval | None = field(default=None, repr=False)
 
     @classmethod
     def from_tally(
@@ -183,8 +186,9 @@ class Guarantee:
     @property
     def radius(self) -> FloatArray:
         """Per region, the largest distance between the predicted value and a rate that is not ruled out."""
-        radius = np.maximum(self.upper - self.value, self.value - self.lower)
-        return radius if self.margin is None else np.minimum(radius + self.margin, 1.0)
+        if self.errors is not None:
+            return np.minimum(np.maximum(self.errors.upper, -self.errors.lower), 1.0)
+        return np.maximum(self.upper - self.value, self.value - self.lower)
 
     @property
     def epsilon(self) -> float:

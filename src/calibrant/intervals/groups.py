@@ -19,9 +19,12 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import N_BLOCKS
 from calibrant.intervals.base import Interval, last_rejected
+from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.tally import Tally
 
 TARGETS = ("rows", "groups")
+_POINTS, _CENTRES = np.geomspace(0.02, 4.0, 160), np.geomspace(0.01, 1.0, 60)  # of bounds that are tried
+_FOR_SHARE = 0.1  # of the level of a distance: for the limit on how much of their bound weights reach in the mean
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
 _BEGIN = 0.05  # of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
 _PER_WIDTH = 40.0  # steps of the grid are so many to 1 / sqrt(rows), if a group has `_MOST_ROWS` at most
@@ -265,26 +268,44 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
 
     Notes
     -----
-    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with what is left. The
-    picks are independent draws, so the Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant holds for them:
-    sup |F_N - F| exceeds u with probability at most 2 exp(-2 N u^2). Given the groups, the mean of F_N is the weighted
-    share of their rows, and by Jensen's inequality its largest distance D has E (D - a)+ <= 2 exp(-2 N a^2) / (4 N a).
-    By Markov's, D exceeds a + 1 / (4 N a) with probability at most 2 exp(-2 N a^2). That is spent twice, for shares
-    below scores and above scores, because shares of a random total are divided by the mean weight: the weighted share
-    then differs by at most D M / mean weight. What is left is the difference between rows that count the same and rows
-    that count by their weight, at most their distance in total variation, which the table tells.
+    Pick a row of each of the N groups of a region, each with probability w / (S M), and none with what is left. The K
+    picks are independent draws from the population, and K is binomial with q = E[w] / M. By the inequality of
+    Dvoretzky, Kiefer, Wolfowitz and Massart, T = K sup |F_K - F| exceeds t with probability at most 2 exp(-2 t^2 / K).
+    Given the groups, the mean of the picks below a score less K F is W / M times the distance there between the
+    weighted share of all rows and F, W the sum of weights. So by Jensen's inequality that distance is at most M / W
+    times the mean of T given the groups, and by Markov's the latter exceeds s with probability at most
+
+        E (T - a)+ / (s - a) <= E[K exp(-2 a^2 / K)] / (2 a (s - a))
+                             <= exp(-4 a^2 / k) N q e^v (1 - q + q e^v)^(N - 1) / (2 a (s - a)),    v = 2 a^2 / k^2,
+
+    for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k rises with q, for which
+    Chernoff's limit is taken at a tenth of the level. What is left is the difference between rows that count the same
+    and rows that count by their weight, at most their distance in total variation, which the table tells.
     """
     sums = GroupSums.of(tally, design)
     n_groups, total = sums.n_groups, sums.sums(sums.weight)
-    seen = np.maximum(n_groups, 1)
-    point = np.sqrt(np.log(4.0 * sums.n_regions / alpha) / (2.0 * seen))
-    distance = (point + 1.0 / (4.0 * seen * point)) * sums.bound * seen / np.where(total > 0.0, total, 1.0)
+    level = alpha / sums.n_regions
+    distance = np.ones(sums.n_regions)
+    for region in np.flatnonzero(n_groups):
+        n, share = int(n_groups[region]), total[region] / (sums.bound * n_groups[region])
+        most = 1.0 - lower_mean(max(1.0 - share, 0.0), n, _FOR_SHARE * level)
+        distance[region] = _picked(n, most, (1.0 - _FOR_SHARE) * level) / (share * n)
     rows = sums.weight / sums.row_weight
     n_rows = np.maximum(sums.sums(rows), 1.0)
     uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
     distance += sums.sums(rows * uneven) / 2.0
     distance[[*design.unproved]] = 1.0
-    return np.where(n_groups > 0, np.minimum(distance, 1.0), 1.0)
+    return np.minimum(distance, 1.0)
+
+
+def _picked(n: int, share: float, level: float) -> float:
+    """What the mean of K sup |F_K - F| exceeds with probability at most `level`, K binomial with `n` and `share`."""
+    points, centres = np.sqrt(n) * _POINTS[:, None], n * _CENTRES
+    tilt = 2.0 * (points / centres) ** 2
+    with np.errstate(over="ignore"):
+        moment = np.log(n * share) + tilt + (n - 1) * np.log1p(share * np.expm1(tilt))
+        excess = np.exp(moment - 4.0 * points**2 / centres) / (2.0 * points * level)
+    return float((points + excess).min())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -153,7 +153,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         if design is not None and design.target == "rows" and tally.groups is not None:
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
-        binned = Binned(whole, tally, known, reach, counted, cut.facts, every)
+        binned = Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn)
         fitted = self._calibrator(self.confidence_level)
         if has_weights(rows):
             fitted._check_interval()

@@ -229,7 +229,7 @@ class ScorePartition(Bins):
         """Bins of nearly equal mass, cut between the distinct values of rows that will not be tallied.
 
         Each edge is the value with the number of rows below it that is nearest to a multiple of n / n_bins. Then the
-        smallest bin is joined to its smaller neighbour while it has less than 0.6 n / n_bins rows.
+        smallest bin is joined to its smaller neighbour while it has less than 0.8 n / n_bins rows.
         """
         values, rows = np.unique(scores.astype(np.float64) + 0.0, return_counts=True)
         below = np.cumsum(rows) - rows
@@ -240,7 +240,7 @@ class ScorePartition(Bins):
         while cuts:
             sizes = np.diff([0, *below[cuts].tolist(), scores.size])
             smallest = int(sizes.argmin())
-            if sizes[smallest] >= 0.6 * scores.size / n_bins:
+            if sizes[smallest] >= 0.8 * scores.size / n_bins:
                 break
             left = smallest == sizes.size - 1 or (smallest > 0 and sizes[smallest - 1] <= sizes[smallest + 1])
             del cuts[smallest - 1 if left else smallest]

@@ -143,7 +143,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         check_no_weights(scores, None, "labels are counted")
         self._check_sources(target_scores)
         rows = self._read(scores, y, segments).collect()
-        partition, tally, classes, reach, _, facts, _ = cut_and_count(rows, self)
+        partition, tally, classes, reach, _, facts, *_ = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
         share = error_budget(self.confidence_level) * _PRIOR_SHARE / max(unknown, 1)
