@@ -28,7 +28,7 @@ _SUBDIVISIONS = 16  # of the gap between two such scores
 _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale
 _ROUNDING = 1e-12  # added to what is computed from sums over rows
 _BISECTIONS = 60
-_NEAR = 0.2  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+_NEAR = 0.1  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
 _BENDS = 4
 _SMALLEST_SLOPE = 1e-6
 _LARGEST_SHIFT = 64.0
@@ -361,7 +361,7 @@ def bent(
     """Bend the curve of each segment, in order, towards the rates of regions from which its averages are far.
 
     A shift on the logit scale, straight between the centres of neighbouring regions, brings each average to within a
-    fifth of the half-width of the rate, as far as the order of scores allows: a rise keeps a quarter of its height.
+    tenth of the half-width of the rate, as far as the order of scores allows: a rise keeps a quarter of its height.
     """
     region, segment = grid.regions(regions), regions.layout.cells.segment
     rows = np.maximum(tally.counts, 1)

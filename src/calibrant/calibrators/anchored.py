@@ -170,7 +170,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
     array([0.09, 0.25, 0.48])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
-    ('beta', 0.061)
+    ('beta', 0.052)
     """
 
     _parameter_rules: ClassVar[Rules] = {
