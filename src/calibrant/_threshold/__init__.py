@@ -1,6 +1,7 @@
 """Thresholds of a score with a proved precision, recall, negative predictive value or specificity."""
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -155,7 +156,7 @@ def threshold(
     if scores is None:
         raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
-    beside = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
+    beside: dict[str, Any] = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
     data = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
     weighted = data.columns.weight is not None or weight_bound is not None
     if weighted:

@@ -114,7 +114,7 @@ def _sentence(guarantee: Any) -> str:
 
 def _contenders(options: dict[str, Any], *, probabilities: bool) -> dict[str, Any]:
     """One calibrator per method; two methods take only probabilities."""
-    left_out = ("uniform",) if probabilities else ("uniform", "temperature", "beta")
+    left_out: tuple[str, ...] = ("uniform",) if probabilities else ("uniform", "temperature", "beta")
     left_out += ("venn-abers",) if options["weight"] is not None else ()  # weighted rows are not exchangeable
     common = {"bins": options["bins"], "confidence": options["confidence"], "seed": options["seed"]}
     return {method: Settings(method, **common).calibrator() for method in METHODS if method not in left_out}
