@@ -317,3 +317,12 @@ def test_a_race_that_eight_threads_update_keeps_every_row():
     assert race.n_rows == 8 * 8 * 5
     assert [gamblers["n"] for gamblers in race.to_dict()["gamblers"] if "n" in gamblers] in ([], [320, 320])
     assert pickle.loads(pickle.dumps(race)).to_dict() == race.to_dict()
+
+
+def test_limits_of_one_auc_stay_between_0_and_1():
+    y = np.arange(12) % 2
+    good = np.where(y == 1, 0.9, 0.1)
+    good[[0, 1]] = 0.5
+    found = compare_models(y, {"good": good, "bad": 1 - good}, random_state=0)
+    assert found.auc_upper[0] == 1.0
+    assert found.auc_lower[1] == 0.0

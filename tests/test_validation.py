@@ -190,3 +190,23 @@ def test_rows_that_belong_together_need_a_bound_or_are_refused(rows) -> None:
             validate(data)
         assert validate(data, **{bound: 3}).population
         assert auc(data).value == pytest.approx(auc(y, scores).value)
+
+
+def test_draws_become_fewer_with_many_rows():
+    scores = np.tile([0.2, 0.5, 0.8, 0.5], 50_000)
+    assert validate(np.arange(200_000) % 2, scores).n_draws == 500
+
+
+def test_scores_of_0_and_1_are_clipped_to_a_millionth():
+    scores, y = np.tile([0.0, 0.3, 0.6, 1.0], 10), np.tile([0, 1, 0, 1], 10)
+    y[3] = 0
+    y[8] = 1
+    clipped = np.clip(scores, 1e-6, 1 - 1e-6)
+    assert validate(y, scores)["slope"].value == pytest.approx(validate(y, clipped)["slope"].value, rel=1e-12)
+    assert (validate(y, scores).n_clipped, validate(y, clipped).n_clipped) == (20, 0)
+
+
+def test_limits_of_auc_lie_around_it_and_within_0_and_1():
+    scores = np.linspace(0.05, 0.95, 60)
+    found = validate(np.arange(60) > np.where(np.arange(60) % 7 == 0, 50, 30), scores)["AUC"]
+    assert 0.5 < found.lower < found.value < found.upper <= 1.0

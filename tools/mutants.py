@@ -255,6 +255,21 @@ EQUIVALENT = {
         "return math.ceil(math.log(alpha) / math.log(target) - 1e-9)",
         "1e-09 -> 1.1000000000000001e-09",
     ): "a slack for rounding, many times what is needed",
+    (
+        "partition/base",
+        "self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1",
+        "0 -> 1",
+    ): "a number of rows that decides between numpy and numba, which count the same",
+    (
+        "intervals/shift/empirical_bernstein",
+        "lead = np.where(informative, lead, 1.0)",
+        "1.0 -> 1.1",
+    ): "a divisor where the limits are 0 and 1",
+    (
+        "_audit/report",
+        "direction=TOO_LOW if self.mean_score[row] < self.lower[row] else TOO_HIGH,",
+        "self.mean_score[row] < self.lower[row] -> self.mean_score[row] <= self.lower[row]",
+    ): "where both are equal no error is proved, and there is no finding",
 }
 """Changes that make no difference, and why: by module, line as it stands in the file, and change as printed."""
 

@@ -17,10 +17,11 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators._curves import NAMED
-from calibrant.calibrators._pieces import grid_ranks, simplified
+from calibrant.calibrators._pieces import Grid, grid_ranks, simplified
 from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.kolmogorov import kolmogorov_distance
+from calibrant.rows import read_rows
 
 CURVES = ("auto", *NAMED)
 
@@ -286,3 +287,10 @@ def test_the_sentence_states_the_average_only_where_it_says_more():
         guarantee = AnchoredCalibrator(classes=(0, 1)).fit(scores, labels).guarantee_
         assert (stated in guarantee.sentence()) is (guarantee.average_epsilon < guarantee.stated.epsilon) is says_more
     assert stated in AnchoredCalibrator().fit(*draw(10_000)).guarantee_.sentence()
+
+
+def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:
+    regions = Partition.fixed_width(2, (0.0, 1.0)).as_bins()
+    grid = Grid.count(read_rows([0.2, 0.9, 1.0, 1.0], [0, 1, 1, 1]), regions, {None: 4})
+    low, high = grid._bounds
+    assert (low[-1], high[-1], grid.rows[-1]) == (1.0, 1.0, 2)

@@ -197,3 +197,9 @@ def test_bad_parameters_are_refused(options: dict, message: str) -> None:
 def test_a_band_that_is_not_fitted_says_so(ask) -> None:
     with pytest.raises(NotFittedError):
         ask(MonotoneBand())
+
+
+def test_cells_are_ten_times_the_cube_root_of_the_rows():
+    scores = np.arange(1000) / 1000
+    automatic, given = (MonotoneBand(n_cells=cells).fit(scores, np.arange(1000) % 2) for cells in ("auto", 100))
+    assert automatic.n_runs_ == given.n_runs_ == 638

@@ -10,6 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from calibrant.intervals import METHODS, blaker, clopper_pearson, empirical_bernstein, hoeffding, kl, umd
 from calibrant.intervals._binomial import lower_limit, sidak_log_level, upper_limit
+from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.tally import Tally
 
 ALPHA, B = 0.1, 10
@@ -179,3 +180,7 @@ def test_blaker_is_the_convex_hull_of_the_acceptable_means(n, alpha):
             assert acceptability(k, n, np.array([1 - (1 - upper) * (1 + 1e-9)]))[0] > alpha
             outside.append(np.linspace(upper, (1 + upper) / 2, 300))
         assert np.all(acceptability(k, n, np.concatenate(outside)) <= alpha)
+
+
+def test_kolmogorov_distance_of_one_row_is_that_of_smirnov() -> None:
+    assert kolmogorov_distance(np.array([1]), 0.1) == pytest.approx(0.95)

@@ -191,3 +191,8 @@ def test_edges_outside_the_range_raise(edges: list[float]) -> None:
     with pytest.raises(ValueError, match="edges must lie inside score_range"):
         Partition.from_edges(edges, score_range=(0.0, 1.0))
     assert Partition.from_edges([0.5, 1.0], score_range=(0.0, 1.0)).n_regions == 3
+
+
+def test_a_bin_of_tied_scores_that_is_too_small_joins_its_smaller_neighbour():
+    scores = np.repeat([0.0, 0.1, 0.2], [3, 1, 2])
+    np.testing.assert_array_equal(ScorePartition.from_tied_scores(scores, 3).edges, [0.1])
