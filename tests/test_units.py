@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, PlattCalibrator, compare, compare_models, validate
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import auc, debiased_ece, ece, smooth_ece
 from calibrant.metrics.units import Units
 from calibrant.rows import read_rows
@@ -168,6 +168,8 @@ def test_compare_weighs_rows_and_has_differences_of_groups():
     grouped = compare(calibrators, scores, y, groups=group, max_group_size=SIZE)
     assert len(grouped.differences) == 4
     assert compare(calibrators, scores, y, groups=group).differences == ()
+    with pytest.raises(InvalidValueError, match="groups must be at least 5, the number of folds; got 1"):
+        compare(calibrators, scores, y, groups=np.zeros(y.size, int))
     y, scores, weight = survey(rng)
     weighted = compare(calibrators, scores, y, importance_weight=weight, weight_bound=1.0)
     assert len(weighted.differences) == 4

@@ -223,7 +223,7 @@ def compare(
     alpha = error_budget(confidence_level)
     if simultaneous:
         contenders = _sharing(contenders)
-    beside = {"groups": groups, "importance_weight": importance_weight}
+    beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
     read = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside).collect()
     units = Units.of(read, weight_bound, max_group_size)[1]
     read = replace(read, scores=np.asarray(read.scores, dtype=np.float64))
@@ -325,6 +325,9 @@ def _folds(cv: Any, read: MemoryRows, random_state: Seed) -> _Folds:
         if rarest < n_folds:
             rule = f"be at most {rarest}, the number of rows of the rarer class"
             raise InvalidValueError("cv", rule, got=str(n_folds), advice="use fewer folds")
+        n_groups = None if read.groups is None else len(read.groups.keys)
+        if n_groups is not None and n_groups < n_folds:
+            raise InvalidValueError("groups", f"be at least {n_folds}, the number of folds", got=f"{n_groups:,}")
         seed = int(as_generator(random_state).integers(2**31))
         cv = KFold(n_folds, shuffle=True, random_state=seed) if groups is None else folds_of(groups, seed, n_folds)
     folds: _Folds = list(check_cv(cv).split(scores[:, None], codes, groups))

@@ -313,7 +313,7 @@ def validate(
         kuiper, p_value = _kuiper_test(codes, probabilities, draws, generator)
     else:
         (kuiper, p_value), basis = _kuiper_by_signs(codes, probabilities, draws, generator, units), ASYMPTOTIC
-    bounds = {"weight_bound": weight_bound, "max_group_size": max_group_size}
+    bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
     brier = brier_score(read, confidence_level=confidence_level, **bounds)
     measures = (
         _ratio(codes, probabilities, alpha, units),
@@ -338,10 +338,12 @@ def validate(
 
 def _ratio(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
     if units.row_weights is not None:
-        expected, observed = units.mean(scores), units.mean(codes)
-        low, high = units.share_limits(codes.astype(np.float64), scores, alpha)
-        ratios = (1.0 / share - 1.0 if share > 0.0 else math.inf for share in (high, low))
-        return Measure("expected / observed", expected / observed if observed else math.inf, *ratios, 1.0, PROVED)
+        labels = codes.astype(np.float64)
+        expected, observed = units.mean(scores), units.mean(labels)
+        low, high = units.share_limits(labels, scores, alpha)
+        ratio = expected / observed if observed else math.inf
+        most = 1.0 / low - 1.0 if low > 0.0 else math.inf
+        return Measure("expected / observed", ratio, 1.0 / high - 1.0, most, 1.0, PROVED)
     n, k, mean = codes.size, int(codes.sum()), float(scores.mean())
     limits = non_identical(n, k, alpha / 2.0, identical=bool((scores == scores[0]).all()))
     low, high = float(limits.lower), float(limits.upper)

@@ -71,7 +71,7 @@ def audit_units(
     members: list[tuple[Hashable, BoolArray]] = [(None, np.ones(len(rows), dtype=bool))]
     silent = []
     for number, name in enumerate(() if rows.segment is None else rows.segment_names):
-        inside = rows.segment == number
+        inside: BoolArray = np.asarray(rows.segment) == number
         known = bool((inside & cutting).any() and (inside & ~cutting).any())
         members += [(name, inside)] if known else []
         silent += [] if known else [name]
@@ -84,12 +84,14 @@ def audit_units(
         cuts.append(_Cuts.of(cut, finest, n_cutting))
         own = (others, units) if name is None else Units.of(rows.take(~cutting & inside), weight_bound, max_group_size)
         parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(members)))
-    given = [rows.take(cutting), others]
-    levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)]) for part in given]
-    average = within = _average(*given, units, levels, alpha * _AVERAGE / min(len(members), 2))
+    given = (rows.take(cutting), others)
+    # every other resolution: signs are few in coarse ones, and uncertain in fine ones
+    levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)][::2]) for part in given]
+    average = within = _average(given, units, levels, alpha * _AVERAGE / min(len(members), 2))
     if len(members) > 1:
-        apart = [level * len(rows.segment_names) + part.segment for level, part in zip(levels, given, strict=True)]
-        within = max(average, _average(*given, units, apart, alpha * _AVERAGE / 2))
+        segments = [np.asarray(part.segment) for part in given]
+        apart = [level * len(rows.segment_names) + own for level, own in zip(levels, segments, strict=True)]
+        within = max(average, _average(given, units, apart, alpha * _AVERAGE / 2))
     unseen = units.limits((~np.isin(others.scores, cuts[0].values)).astype(np.float64), alpha * _UNSEEN)[1]
     assumed = _assumed(units, cutting)
     if silent:
@@ -186,12 +188,12 @@ def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alp
     return Resolutions(table, found, min(1.0, farthest + _ROUNDING), finite=finite, n_values=n_values, n_singletons=0)
 
 
-def _average(cut: MemoryRows, others: MemoryRows, units: Units, levels: list[Any], alpha: float) -> float:
+def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[Any], alpha: float) -> float:
     """Proved average error: the mean of label minus score, with signs that rows set aside gave to regions.
 
     Signs that are fixed beforehand can only make the mean smaller than that of |E[Y | score] - score|.
     """
-    best = 0.0
+    best, (cut, others) = 0.0, given
     for before, now in zip(*levels, strict=True):
         size = int(max(before.max(initial=-1), now.max(initial=-1))) + 1
         held = before >= 0

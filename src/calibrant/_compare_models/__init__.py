@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def compare_models(
         differences.append(PairedDifference(*pair, AUC, gap, *limits, is_proved=False))
     auc_limits = [normal_limits(float(value), float(covariance[k, k]), alpha) for k, value in enumerate(auc)]
     auc_lower, auc_upper = np.clip(np.array(auc_limits).T, 0.0, 1.0)
-    weights = {"importance_weight": units.row_weights, "classes": (0, 1)}
+    weights: dict[str, Any] = {"importance_weight": units.row_weights, "classes": (0, 1)}
     return ModelComparison(
         models=called,
         differences=tuple(differences),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -68,7 +69,7 @@ def auc(
     0.75
     """
     alpha = error_budget(confidence_level)
-    beside = {"importance_weight": importance_weight, "groups": groups}
+    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, **beside)
         rows = y.with_classes(classes, pos_label).collect()

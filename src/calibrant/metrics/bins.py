@@ -139,7 +139,7 @@ def _by_group(
     n_groups = np.bincount(where, minlength=counts.size)
     spread = np.bincount(where, off**2, minlength=counts.size) / counts**2
     noise = np.where(n_groups > 1, spread * n_groups / np.maximum(n_groups - 1.0, 1.0), np.nan)
-    squares = np.bincount(where, inside**2, minlength=counts.size)
+    squares = np.bincount(where, inside**2, minlength=counts.size).astype(np.float64)
     return squares, noise, float(np.square(np.bincount(group, weights)).sum())
 
 

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from calibrant._params import Integer, Optional
-from calibrant._typing import FloatArray, IndexArray
+from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals import Interval
@@ -99,7 +99,7 @@ class Units:
         unit = rows if self.unit is None else self.unit[rows]
         return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
 
-    def mean(self, outcomes: FloatArray) -> float:
+    def mean(self, outcomes: FloatArray | CodeArray) -> float:
         """The weighted mean over rows."""
         return float(np.average(outcomes, weights=self.row_weights))
 
