@@ -200,6 +200,10 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
     assert (one.guarantee_.lower[2], one.guarantee_.upper[2]) == (0, 1)
     again = BinningCalibrator.from_dict(one.to_dict())
     assert again.guarantee_.lower.tolist() == one.guarantee_.lower.tolist()
+    state = one.to_dict()
+    state["state"]["groups"]["unproved"] = [3]
+    with pytest.raises(InvalidValueError, match="unproved must be regions below 3"):
+        BinningCalibrator.from_dict(state)
     assert found._design.unproved == ()
 
 

@@ -192,4 +192,7 @@ def saved_design(state: Mapping[str, Any], tally: Tally) -> GroupDesign | None:
     if tally.groups is None:
         return None
     check_state(state, ("groups",))
-    return GroupDesign.from_dict(state["groups"])
+    design = GroupDesign.from_dict(state["groups"])
+    if max(design.unproved, default=0) >= tally.n_regions:
+        raise InvalidValueError("unproved", f"be regions below {tally.n_regions}", got=repr(list(design.unproved)))
+    return design
