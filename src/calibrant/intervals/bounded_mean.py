@@ -186,7 +186,7 @@ def fixed_bets(
     ...     outcomes, outcomes, np.array([800, 200]), np.zeros(2, int), (-0.2 * one, 0.8 * one), 0.16 * one, 0.05 * one
     ... )
     >>> low.round(3), high.round(3)
-    (array([-0.034]), array([0.036]))
+    (array([-0.033]), array([0.036]))
     """
     limits = []
     size, goal = variance.size, np.log(2.0 / level)
