@@ -83,6 +83,7 @@ CORE = {
     "rows/draw": "tests/rows/test_draw.py tests/rows/test_one_draw.py",
     "rows/ranks": "tests/rows/test_ranks.py tests/rows/test_equivalence.py",
     "rows/counts": "tests/rows/test_fitting.py tests/rows/test_equivalence.py",
+    "_audit/units": "tests/test_weighted_metrics.py tests/test_audit.py",
     "_audit": "tests/test_audit.py",
     "_plan": "tests/test_planning.py",
     "drift": "tests/test_drift.py",
