@@ -283,6 +283,8 @@ class _Question:
             return min(1.0, _bernstein_bound(math.log(3.0 * self.n_bins / alpha) / rows, min(rate, 0.5)) + shift)
         if self.interval == "kl":
             return _entropy_radius(rate, math.log(2.0 * self.n_bins / alpha) / rows, shift)
+        if self.interval not in ("clopper-pearson", "blaker"):
+            raise NotImplementedError(f"no bound on the radius of {self.interval!r} is written yet")
         level = float(ndtri(sidak_level(alpha, self.n_bins) / 2.0))
         return min(1.0, _entropy_radius(rate + 1.0 / rows, level**2 / (2.0 * rows), shift) + 1.0 / rows)
 
