@@ -14,6 +14,9 @@ from sklearn.isotonic import isotonic_regression
 from calibrant import MonotoneBand, audit, render_report, scored, validate
 from calibrant._validation import _kuiper_test, _ratio
 from calibrant.metrics import auc
+from calibrant.metrics.units import Units
+
+EACH_ROW = Units(None, None, 1.0, bounded=True, population="")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +102,7 @@ def test_expected_over_observed_holds_for_unlike_rates() -> None:
         rates = rng.choice([0.0, 0.02, 0.5, 1.0], p=[0.6, 0.3, 0.05, 0.05], size=30)
         scores = rng.uniform(size=30)
         y = (rng.uniform(size=30) < rates).astype(int)
-        found = _ratio(y, scores, 0.2)
+        found = _ratio(y, scores, 0.2, EACH_ROW)
         truth = scores.mean() / rates.mean() if rates.any() else math.inf
         missed += not found.lower <= truth <= found.upper
     assert stats.binomtest(missed, draws, 0.2, alternative="greater").pvalue > 1e-3
