@@ -298,6 +298,14 @@ def test_forged_identities_raise(change) -> None:
         ScoreCalibrator.from_dict({**state, "state": {**state["state"], **change}})
 
 
+@pytest.mark.parametrize("name", ["partition", "window", "sequence", "uncounted", "running", "contradicts"])
+def test_a_state_that_lacks_a_part_is_refused_by_name(name) -> None:
+    state = json.loads(as_json(stream([(0.1, 1), (0.9, 0)])))
+    del state["state"][name]
+    with pytest.raises(CalibrantError, match=name):
+        ScoreCalibrator.from_dict(state)
+
+
 def test_a_merged_stream_says_how_merges_must_be_chosen() -> None:
     alone, merged = stream([(0.1, 1)]), stream([(0.1, 1)]).merge(stream([(0.1, 0)]))
     assert not any("merged" in text for text in alone.guarantee_.assumptions)

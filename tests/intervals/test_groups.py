@@ -144,3 +144,9 @@ def test_a_saved_design_is_checked():
     for change in ({"max_size": 0}, {"aside": -1}, {"target": "columns"}):
         with pytest.raises(InvalidValueError, match=next(iter(change))):
             GroupDesign.from_dict(GroupDesign(1).to_dict() | change)
+
+
+def test_the_distance_of_a_few_groups_is_at_most_1() -> None:
+    table = GroupCounts.of([0, 0], [0, 1], [0, 1])
+    tally = Tally(*table.totals(2), groups=table)
+    np.testing.assert_array_equal(group_distance(tally, GroupDesign(max_size=1), 0.1), [1.0, 1.0])

@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from calibrant.sequences import SEQUENCES, BetaBinomial, Betting, CentredBetaBinomial, Paper, Stitched
 from calibrant.sequences.base import squared_surprises
+from calibrant.sequences.betting import Gamblers
 from calibrant.sequences.centred import log_evidence
 
 labels = st.lists(st.integers(0, 1), min_size=1, max_size=60).map(lambda bits: np.array(bits, dtype=np.uint8))
@@ -240,3 +241,14 @@ def test_compiled_paths_equal_the_others(rate, seed) -> None:
     fast, slow = (BetaBinomial.path(codes, 0.1, implementation=one) for one in ("numba", "numpy"))
     np.testing.assert_allclose(fast.lower, slow.lower, rtol=1e-9)
     np.testing.assert_allclose(fast.upper, slow.upper, rtol=1e-9)
+
+
+def test_a_rate_is_ruled_out_once_the_capital_against_it_reaches_the_threshold():
+    labels, log_threshold = np.array([1, 1, 0, 1, 1, 1, 1, 0, 1, 1]), np.log(3.0)
+    gamblers, grid = Gamblers.fresh(), Gamblers.fresh().grid
+    gamblers.take(labels, log_threshold)
+    bets = Gamblers.fresh()._bets(labels, log_threshold)[:, None]
+    with np.errstate(divide="ignore"):
+        factors = 1.0 + np.minimum(bets, Gamblers.fresh().largest_bet / grid) * (labels[:, None] - grid)
+    capital = factors.cumprod(axis=0).max(axis=0)
+    assert gamblers.low == np.count_nonzero(capital >= 3.0) < np.count_nonzero(capital >= 2.0)
