@@ -271,6 +271,11 @@ EQUIVALENT = {
         "direction=TOO_LOW if self.mean_score[row] < self.lower[row] else TOO_HIGH,",
         "self.mean_score[row] < self.lower[row] -> self.mean_score[row] <= self.lower[row]",
     ): "where both are equal no error is proved, and there is no finding",
+    (
+        "sequences/_compiled",
+        "if moved >= k / n:",
+        "moved >= k / n -> moved > k / n",
+    ): "at k / n the slope is 0, and the next step halves the guess: Newton's iteration ends at the same root",
 }
 """Changes that make no difference, and why: by module, line as it stands in the file, and change as printed."""
 

@@ -196,3 +196,8 @@ def test_edges_outside_the_range_raise(edges: list[float]) -> None:
 def test_a_bin_of_tied_scores_that_is_too_small_joins_its_smaller_neighbour():
     scores = np.repeat([0.0, 0.1, 0.2], [3, 1, 2])
     np.testing.assert_array_equal(ScorePartition.from_tied_scores(scores, 3).edges, [0.1])
+
+
+def test_tied_scores_are_cut_at_the_value_nearest_to_the_quantile():
+    scores = np.repeat([0.0, 0.1, 0.2, 0.3], [2, 1, 1, 1])
+    np.testing.assert_array_equal(ScorePartition.from_tied_scores(scores, 3).edges, [0.2])
