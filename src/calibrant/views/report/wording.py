@@ -6,6 +6,7 @@ from calibrant._audit import Audit, Finding
 from calibrant._audit.report import TOO_HIGH, TOO_LOW
 from calibrant._numbers import lower, nearest, percent, rows, upper
 from calibrant.guarantee import Guarantee, NoGuarantee, PartialGuarantee
+from calibrant.guarantee.statement import Claim as Promise
 
 _LONGEST_NAME = 60
 
@@ -137,9 +138,10 @@ def _guaranteed(guarantee: Guarantee) -> str:
     stated, everywhere = guarantee.stated, guarantee.stated.kept.all()
     where = "all regions" if everywhere else f"{int(stated.kept.sum()):,} of {stated.kept.size:,} regions"
     rest = "" if everywhere else f" Over all regions the bound is {upper(guarantee.epsilon)}."
+    average = "average " if guarantee.statement.claim is Promise.AVERAGE else ""
     return (
-        f"After calibration the true rate is within {upper(stated.epsilon)} of the predicted probability in {where} at "
-        f"once{share_of(stated)}, with {percent(guarantee.confidence_level)} confidence.{rest}"
+        f"After calibration the true rate is within {upper(stated.epsilon)} of the {average}predicted probability in "
+        f"{where} at once{share_of(stated)}, with {percent(guarantee.confidence_level)} confidence.{rest}"
     )
 
 
