@@ -25,7 +25,7 @@ test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, READM
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
-	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow' -p no:cacheprovider --no-header \
+	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \
 		--ignore tests/kernels/test_device.py \
 		tests/calibrators tests/intervals tests/kernels tests/partition tests/saving tests/sequences tests/test_*.py
 
