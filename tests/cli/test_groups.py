@@ -139,7 +139,12 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     assert weighted.json["differences"][0]["upper"] == pytest.approx(expected.differences[0].upper)
     grouped = calibrant("compare-models", *two, "--group", "patient", "--max-group-size", "9")
     assert "new groups" in grouped.json["population"]
-    assert "--max-group-size must be given" in calibrant("compare-models", *two, "--group", "patient").err
+    refused = calibrant("compare-models", *two, "--group", "patient").err.replace("\n", " ")
+    assert "--max-group-size must be given" in refused
+    largest = visits["patient"].value_counts().max()
+    assert f"chosen before the rows were seen; the largest group here has {largest} rows" in refused
+    assert "Required with --group." in " ".join(calibrant("compare-models", "--help").out.split())
+    assert "Required with --full and --group." in " ".join(calibrant("audit", "--help").out.split())
 
 
 @pytest.mark.broad

@@ -62,6 +62,12 @@ def column(name: str, text: str) -> Callable[[Command], Command]:
     return click.option(f"--{name}", metavar="COLUMN", help=text)
 
 
+def group_size(text: str) -> Callable[[Command], Command]:
+    """The option --max-group-size, with what a command does without it."""
+    said = f"As how many rows a group counts at most{text}"
+    return click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help=said)
+
+
 data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path(allow_dash=True))
 model = click.argument("model", metavar="MODEL", type=click.Path(allow_dash=True))
 score = column("score", "Column of scores.")
@@ -71,8 +77,7 @@ columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
 group = column("group", "Column of groups: rows that belong together, such as those of one customer.")
-max_group_size = click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help="As how many rows a "
-                              "group counts at most in a bin. Default: the most among groups set aside.")  # fmt: skip
+max_group_size = group_size(" in a bin. Default: the most among groups set aside.")
 group_target = click.option("--group-target", type=click.Choice(("rows", "groups")),
                             help="What counts the same: every row, the default, or every group.")  # fmt: skip
 group_options = together(group, max_group_size, group_target)

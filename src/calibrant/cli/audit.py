@@ -27,7 +27,7 @@ _MOST_ROWS = 1_000_000
 @option.data
 @option.columns
 @option.group
-@option.max_group_size
+@option.group_size(" in a bin. Default: the most among groups set aside. Required with --full and --group.")
 @option.weight
 @click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")

@@ -23,7 +23,7 @@ from calibrant.cli._words import in_options
               "each model.")  # fmt: skip
 @option.label
 @option.group
-@option.max_group_size
+@option.group_size(": a limit that was chosen before the rows were seen. Required with --group.")
 @option.weight
 @click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.skip_missing

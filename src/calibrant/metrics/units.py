@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from calibrant._numbers import counted
 from calibrant._params import Integer, Optional
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators._weighted import checked_bound
@@ -78,10 +79,13 @@ class Units:
         """The same, where nothing is proved without a bound, so that one is needed."""
         rows, units = cls.of(rows, weight_bound, max_group_size)
         if not units.bounded:
-            name, beside = (
-                ("weight_bound", "importance weights") if units.unit is None else ("max_group_size", "groups")
-            )
-            raise InvalidTypeError(name, f"be given with {beside}: nothing is proved without", got="None")
+            name, beside, advice = "weight_bound", "importance weights", None
+            if units.unit is not None:
+                name, beside = "max_group_size", "groups"
+                largest = counted(int(units.bound), "row")
+                advice = f"give a limit that was chosen before the rows were seen; the largest group here has {largest}"
+            rule = f"be given with {beside}: nothing is proved without"
+            raise InvalidTypeError(name, rule, got="None", advice=advice)
         return rows, units
 
     @property
