@@ -11,6 +11,7 @@ from scipy.stats import binom, binomtest, norm
 
 from calibrant import Threshold, scored, threshold
 from calibrant._threshold.ranks import chained, ranked, starts, tails_of
+from calibrant._threshold.result import compared
 from calibrant._threshold.search import (
     Ladder,
     _filled,
@@ -544,6 +545,24 @@ def test_too_few_labels_are_told_how_many_would_do():
     assert few.threshold is None
     assert "needs at least 2,302 positive rows" in few.reason
     assert few.labels_needed > 2_302
+
+
+def test_the_next_number_above_a_short_score_is_told_by_that_score():
+    for short in (0.85, -0.3, 85.0, 0.0, 1e-05):
+        cut = math.nextafter(short, math.inf)
+        assert compared(cut) == {"above": f"> {short!r}", "below": f"<= {short!r}"}
+        assert compared(short) == {"above": f">= {short!r}", "below": f"< {short!r}"}
+    long = np.random.default_rng(0).uniform(size=1_000)
+    assert all(compared(cut)["above"] == f">= {cut!r}" for cut in long.tolist())
+    scores = np.random.default_rng(1).integers(0, 100, 5_000) / 100
+    y = np.random.default_rng(2).uniform(size=5_000) < scores
+    for target, sign in (("precision", ">"), ("specificity", "<=")):
+        found = threshold(y, scores, **{target: 0.8})
+        under = math.nextafter(found.threshold, 0.0)
+        assert under in scores
+        assert f"score {sign} {under!r}" in found.sentence()
+        assert f"threshold > {under!r}, from" in str(found)
+        assert found.to_dict()["cuts"][0]["threshold"] == found.threshold > under
 
 
 @pytest.mark.parametrize("target", ["precision", "npv", "recall", "specificity"])

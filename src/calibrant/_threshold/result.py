@@ -19,16 +19,28 @@ from calibrant.partition.segments import segment_kinds
 
 _SCHEMA = "calibrant.threshold/1"
 TARGETS = {
-    "precision": "{share} of the rows with score >= {threshold} are positive",
-    "recall": "{share} of the positive rows have a score >= {threshold}",
-    "npv": "{share} of the rows with score < {threshold} are negative",
-    "specificity": "{share} of the negative rows have a score < {threshold}",
+    "precision": "{share} of the rows with score {above} are positive",
+    "recall": "{share} of the positive rows have a score {above}",
+    "npv": "{share} of the rows with score {below} are negative",
+    "specificity": "{share} of the negative rows have a score {below}",
 }
 """What can be asked for, and what it says."""
 SHOWN = ("selected", "precision", "recall", "false_alarms")
 """What is printed of a threshold."""
 NAMES = {"false_alarms": "false alarms per true one"}
 """Parts that are printed under other names."""
+
+
+def compared(cut: float) -> dict[str, str]:
+    """How scores above and below a threshold compare with it; the next double above a short number is told by that one.
+
+    >>> compared(0.85), compared(0.8500000000000001)
+    ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
+    """
+    under = math.nextafter(cut, -math.inf)
+    if cut and float(f"{under:.10g}") == under:
+        return {"above": f"> {under!r}", "below": f"<= {under!r}"}
+    return {"above": f">= {cut!r}", "below": f"< {cut!r}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +134,16 @@ class Cut:
         if self.threshold is None:
             more = "" if self.labels_needed is None else f"; about {self.labels_needed:,} labels would probably do"
             return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
-        text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", threshold=repr(self.threshold))
+        text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", **compared(self.threshold))
         return f"{where}{text}"
+
+    @property
+    def threshold_text(self) -> str:
+        """The threshold for people to read: "> 0.85" for the next number above 0.85."""
+        if self.threshold is None:
+            return "none"
+        above = compared(self.threshold)["above"]
+        return above if above.startswith("> ") else repr(self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +237,7 @@ class Threshold:
         for cut in self.cuts:
             if cut.threshold is not None:
                 name = cut.target if cut.segment is None else f"{cut.target}, segment {cut.segment!r}"
-                lines.append(f"{name}: threshold {cut.threshold!r}, from {rows(cut.counted)}")
+                lines.append(f"{name}: threshold {cut.threshold_text}, from {rows(cut.counted)}")
                 lines += [f"  {NAMES.get(part, part)} {getattr(cut, part)}" for part in SHOWN]
         if any(cut.threshold is not None for cut in self.cuts):
             together = percent(self.limits_confidence_level)

@@ -132,7 +132,7 @@ def _show(found: Any, notes: tuple[str, ...]) -> None:
         names = [f"{cut.target}, {cut.segment}" if segmented else cut.target for cut in kept]
         say()
         cells = [[str(getattr(cut, part)) for part in SHOWN] for cut in kept]
-        table(heads, [(name, repr(cut.threshold), *row) for name, cut, row in zip(names, kept, cells, strict=True)])
+        table(heads, [(name, cut.threshold_text, *row) for name, cut, row in zip(names, kept, cells, strict=True)])
         together = percent(found.limits_confidence_level)
         note(f"limits in brackets; they and the targets hold together with {together} confidence")
     drawn = f", of which {found.n_drawn:,} only chose where to look" if found.n_drawn else ""

@@ -77,7 +77,7 @@ def threshold_page(
         (
             cut.target if cut.segment is None else f"{cut.target}, {name_of(cut.segment)}",
             f"{cut.level:g}",
-            "none" if cut.threshold is None else repr(cut.threshold),
+            cut.threshold_text,
             *("" if getattr(cut, part) is None else str(getattr(cut, part)) for part in SHOWN),
             cut.reason or "",
         )
