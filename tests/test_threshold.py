@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import re
 import sqlite3
 
 import numpy as np
@@ -545,6 +546,53 @@ def test_too_few_labels_are_told_how_many_would_do():
     assert few.threshold is None
     assert "needs at least 2,302 positive rows" in few.reason
     assert few.labels_needed > 2_302
+
+
+@pytest.mark.parametrize("n", [1_000, 8_000])
+def test_labels_needed_are_more_than_the_rows_or_not_told(n):
+    told, untold = 0, 0
+    for seed in range(8):  # rates are above the target only below a part where they are too low
+        rng = np.random.default_rng(seed)
+        scores = rng.integers(0, 100, n) / 100
+        y = rng.uniform(size=n) < np.where(scores >= 0.85, 0.85, np.where(scores > 0.6, 0.96, 0.3))
+        for found in (threshold(y, scores, precision=0.9), threshold(~y, 1.0 - scores, npv=0.9)):
+            if found.threshold is not None:
+                continue
+            told += found.labels_needed is not None
+            assert found.labels_needed is None or found.labels_needed > n
+            if "more labels may do" in found.reason:
+                untold += 1
+                assert found.labels_needed is None
+                assert "labels would probably do" not in found.sentence()
+    assert told if n == 1_000 else untold
+
+
+def test_labels_needed_for_recall_count_the_drawn_rows_too():
+    pa = pytest.importorskip("pyarrow")
+    _, scores, y = next(draws(lambda s: s, 6_000, 1))
+    for n, level in ((6_000, 0.999), (4_800, 0.999)):
+        data = scored(pa.table({"p": scores[:n], "y": y[:n]}), score="p", label="y")
+        found = threshold(scores=data, recall=level, method="look")
+        assert found.threshold is None
+        if n == 6_000:  # enough positives, but no drawn score is low enough
+            assert found.labels_needed is None
+            assert "more labels may do" in found.reason
+        else:
+            assert "needs at least 2,302 positive rows" in found.reason
+            assert found.labels_needed > n
+
+
+def test_the_reason_names_the_threshold_and_its_counts():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 100, 3_000) / 100
+    y = rng.uniform(size=3_000) < scores
+    for target, kind in (("precision", "positive"), ("npv", "negative")):
+        reason = threshold(y, scores, **{target: 0.995}).reason
+        said = rf"the strongest evidence found: of ([\d,]+) rows with score (\S+) (\S+), ([\d,]+) are {kind}, which is"
+        size, sign, cut, right = re.match(said, reason).groups()
+        inside = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}[sign](scores, float(cut))
+        of_kind = inside & (y if target == "precision" else ~y)
+        assert (f"{inside.sum():,}", f"{of_kind.sum():,}") == (size, right)
 
 
 def test_the_next_number_above_a_short_score_is_told_by_that_score():

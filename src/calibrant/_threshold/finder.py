@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._numbers import counted as number_of
 from calibrant._numbers import rows as rows_text
 from calibrant._threshold.ranks import ranked
-from calibrant._threshold.result import Cut, Measured
+from calibrant._threshold.result import Cut, Measured, compared
 from calibrant._threshold.search import (
     Confusion,
     GroupLadder,
@@ -247,15 +247,23 @@ class Search:
         level = self.targets[target]
         if tested is None or not n:
             return Cut(name, target, level, None, "no row was drawn that could choose a threshold", counted=n)
-        rows, right = tested.best(level)
+        cut, rows, right = tested.strongest(level)
         kind, side = _SIDES[target]
+        beyond = compared(cut)[side]
         if target in ("precision", "npv"):
-            reason = f"of {rows_text(rows)} {side} the best threshold {right:,} are {kind}, which is not enough"
+            seen = f"of {rows_text(rows)} with score {beyond}, {right:,} are {kind}"
         else:
-            reason = f"of {number_of(rows, f'{kind} row')} {right:,} are {side} the best threshold, which is not enough"
-        everything = math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
+            seen = f"of {number_of(rows, f'{kind} row')}, {right:,} have a score {beyond}"
+        reason = f"the strongest evidence found: {seen}, which is not enough"
+        everything = self._with_drawn(n)
         needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
+        if needed is not None and needed <= everything:
+            needed, reason = None, f"{reason}; more labels may do"
         return Cut(name, target, level, None, reason, needed, counted=n)
+
+    def _with_drawn(self, n: int) -> int:
+        """About how many rows a segment has in all, of which `n` are counted."""
+        return math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
 
     def by_order_statistic(self) -> tuple[Cut, ...]:
         """Recall by a rank among the positives, and specificity by one among the negatives.
@@ -291,8 +299,11 @@ class Search:
             return Cut.at(name, target, level, cut, seen.n, parts)
         kind = "positive" if target == "recall" else "negative"
         needed = rows_needed(level, self.alpha)
+        if allowed:
+            reason = "no threshold among the drawn rows leaves few enough on the wrong side; more labels may do"
+            return Cut(name, target, level, None, reason, counted=counted.n)
         reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"
-        labels = None if not of_class else math.ceil(needed * counted.n / of_class)
+        labels = None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)
         return Cut(name, target, level, None, reason, labels, counted=counted.n)
 
 

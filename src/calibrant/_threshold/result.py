@@ -96,7 +96,9 @@ class Cut:
     reason : str or None
         Why nothing is proved.
     labels_needed : int or None
-        Where nothing is proved: how many labels would probably do, if more rows are like these.
+        Where nothing is proved: how many labels would probably do, if more rows are like these. Always more than there
+        are. None where no threshold looks good enough, or where the estimate is not above the rows that there are: then
+        the reason says that more labels may do.
     counted : int
         Rows that were counted.
     selected, precision, recall, specificity, npv : Measured or None
