@@ -63,6 +63,16 @@ def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
 
 
 @pytest.mark.usefixtures("rows")
+def test_a_file_that_selects_no_row_is_said_to(calibrant: Any) -> None:
+    arguments = ("threshold", "rows.parquet", *COLUMNS, "--overwrite")
+    none = "Saved t.json: it selects no row."
+    assert none in calibrant(*arguments, "--precision", "0.9999", "-o", "t.json").out
+    assert none in calibrant(*arguments, "--precision", "0.9999", "--npv", "0.8", "-o", "t.json").out
+    for output, target in (("t.json", "0.8"), ("t.html", "0.9999")):
+        assert f"Saved {output}." in calibrant(*arguments, "--precision", target, "-o", output).out
+
+
+@pytest.mark.usefixtures("rows")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,5 +1,6 @@
 """`calibrant threshold`: the threshold with a proved precision, recall, npv or specificity."""
 
+import math
 from typing import Any
 
 import click
@@ -96,7 +97,8 @@ def command(**options: Any) -> int:
     else:
         _show(found, facts.notes)
         if output is not None:
-            saved(output)
+            selects = is_page(output) or any(high < math.inf for _, high in found.ends.values())
+            saved(output, "" if selects else "it selects no row")
     return 1 if options["check"] and not proved else 0
 
 
