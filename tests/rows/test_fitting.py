@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from calibrant import (
+    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     ConformalSets,
@@ -248,3 +249,13 @@ def test_every_calibrator_adds_what_it_predicts(calibrator) -> None:
     assert added["calibrated"].take([0, 2, 4]).to_pylist() == fitted.predict(good).tolist()
     if hasattr(fitted, "predict_interval"):
         assert added["upper"].take([0, 2, 4]).to_pylist() == fitted.predict_interval(good)[:, 1].tolist()
+
+
+@pytest.mark.parametrize("split", ["auto", 0.5])
+def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None:
+    rng = np.random.default_rng(4)
+    table = pa.table({"p": rng.random(3_000), "y": [*"aabc", *rng.choice(["a", "b"], 2_995), "c"]})
+    told = r"\(label 'c': 2 rows, the first row index 3; .*the first row index 2; .*the first row index 0\)"
+    for calibrator in (BinningCalibrator(split=split), AnchoredCalibrator(split=split)):
+        with pytest.raises(ValueError, match=r"got 3: 'a', 'b', 'c' " + told):
+            calibrator.fit(scored(table, score="p", label="y"))

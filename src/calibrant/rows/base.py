@@ -306,7 +306,12 @@ class ScoredData(ABC):
                 got=f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others",
                 advice="name an id column, scored(..., id=...), or write the data to a file",
             )
-        tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
+        try:
+            tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
+        except UnexpectedLabelsError:
+            if draw is not None:  # the error tells how many of all rows have a label
+                settle(self.count(partition), partition, self._classes, self._pos_label, weighted=False)
+            raise
         if self.columns.group is not None and self._counts_groups:
             tally = replace(tally, groups=self.group_counts(partition, known.positive, draw=draw))
         return tally, known, counted.reach
@@ -372,7 +377,8 @@ def settle(
         rows = {kind: sums.rows for kind, sums in seen.items()}
         known = settle_classes(rows, classes=classes, pos_label=pos_label)
     except UnexpectedLabelsError as error:
-        error.got = f"{error.got} ({counted.where()})"
+        if not counted.left_out.rows:
+            error.got = f"{error.got} ({counted.where()})"
         raise
     n_regions = partition.n_regions
     no_rows = np.empty(0, dtype=np.uint8)
