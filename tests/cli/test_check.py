@@ -1,4 +1,4 @@
-"""`calibrant check`, and signs of groups in `fit` and `audit`."""
+"""`calibrant check`, and signs of groups in other commands."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,13 @@ def drift(tmp_path: Path) -> Path:
     y = rng.random(day.size) < np.where(day < np.datetime64("2024-01-21"), scores, scores**3)
     order = rng.permutation(day.size)
     table = pa.table(
-        {"customer_id": rng.integers(0, 500, day.size), "day": day[order], "p": scores[order], "y": y[order]}
+        {
+            "customer_id": rng.integers(0, 500, day.size),
+            "day": day[order],
+            "p": scores[order],
+            "y": y[order],
+            "q": scores[order] ** 2,
+        }
     )
     pq.write_table(table, tmp_path / "drift.parquet")
     return tmp_path / "drift.parquet"
@@ -63,19 +69,34 @@ def test_groups_are_tested_by_one_row_each(drift: Path, calibrant: Any) -> None:
     assert f"from one row of each of {answer['rows']} groups" in " ".join(said.split())
 
 
-@pytest.mark.parametrize("command", ["fit", "audit"])
-def test_signs_are_warnings_on_standard_error_and_change_nothing(command: str, drift: Path, calibrant: Any) -> None:
-    answer = calibrant(command, drift, *COLUMNS)
+@pytest.mark.parametrize(
+    "command",
+    [("fit",), ("audit",), ("threshold", "--precision", "0.6"), ("compare-models", "--score", "q", "--seed", "0")],
+    ids=lambda words: words[0],
+)
+def test_signs_are_warnings_on_standard_error_and_change_nothing(
+    command: tuple[str, ...], drift: Path, calibrant: Any
+) -> None:
+    words = (*command[1:], *COLUMNS)
+    answer = calibrant(command[0], drift, *words)
     assert answer.code == 0
     assert "warning: column 'customer_id' looks like an id" in " ".join(answer.err.split())
     assert "customer_id" not in answer.out
-    assert "customer_id" not in calibrant(command, drift, *COLUMNS, "--quiet").err
+    assert "customer_id" not in calibrant(command[0], drift, *words, "--quiet").err
     plain = drift.with_name("plain.parquet")
     pq.write_table(pq.read_table(drift).drop_columns(["customer_id"]), plain)
-    silent = calibrant(command, plain, *COLUMNS)
+    silent = calibrant(command[0], plain, *words)
     assert silent.out == answer.out
     assert "warning" not in silent.err
-    assert calibrant(command, drift, *COLUMNS, "--json").json["signs_of_groups"][0]["kind"] == "repeated id"
+    assert calibrant(command[0], drift, *words, "--json").json["signs_of_groups"][0]["kind"] == "repeated id"
+
+
+def test_compare_warns_of_signs_too(drift: Path, calibrant: Any) -> None:
+    answer = calibrant("compare", drift, *COLUMNS, "--folds", "2", "--json").json
+    assert answer["signs_of_groups"][0]["column"] == "customer_id"
+    said = calibrant("compare", drift, *COLUMNS, "--folds", "2")
+    assert "warning: column 'customer_id' looks like an id" in " ".join(said.err.split())
+    assert "warning" not in calibrant("compare", drift, *COLUMNS, "--folds", "2", "--group", "customer_id").err
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import note, paragraph, print_json, remark, table
+from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._words import in_options
 
 _FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_seconds", "predict_seconds")
@@ -55,6 +56,7 @@ def command(**options: Any) -> None:
         n_rows, draw = sample_of(data, options)
         sample = data.with_classes(**labels).collect(draw=draw)
         facts = sample.facts(drawn=False)
+        signs = signs_of(data, labels, options)
     if draw is not None:
         remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
     probabilities = bool(sample.scores.size and sample.scores.min() >= 0 and sample.scores.max() <= 1)
@@ -86,7 +88,8 @@ def command(**options: Any) -> None:
             "simultaneous": found.simultaneous,
         }
         differences = [asdict(one) | {"better": one.better} for one in found.differences]
-        print_json({"command": "compare", **counts, "methods": methods, "differences": differences})
+        print_json({"command": "compare", **counts, "methods": methods, "differences": differences,
+                    "signs_of_groups": signs})  # fmt: skip
         return
     lines = [
         (
@@ -106,6 +109,7 @@ def command(**options: Any) -> None:
         paragraph(line.strip(), indent="  " if line.startswith(" ") else "")
     for text in (*facts.notes, *found.remarks):
         note(render(text, in_options))
+    show_signs(signs, quiet=options["quiet"])
 
 
 def _sentence(guarantee: Any) -> str:

@@ -13,6 +13,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
 from calibrant.cli._report import facts_of, is_page, write_page
+from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
 from calibrant.cli._words import in_options
 
@@ -77,6 +78,7 @@ def command(**options: Any) -> None:
         ]
         samples = [one.with_classes(**labels).collect(draw=draw) for one in columns]
         facts = samples[0].facts(drawn=False)
+        signs = signs_of(data, labels, options)
         about = facts_of(source, event=f"{options['label']} = {samples[0].known.positive}")
     if draw is not None:
         drawn = samples[0].scores.size
@@ -103,7 +105,7 @@ def command(**options: Any) -> None:
         )
     if options["as_json"]:
         counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"],
-                  "report": output}  # fmt: skip
+                  "report": output, "signs_of_groups": signs}  # fmt: skip
         print_json({"command": "compare-models", **found.to_dict(), **counts})
         return
     paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}.", bold=True)
@@ -129,6 +131,7 @@ def command(**options: Any) -> None:
     )
     for text in facts.notes:
         note(render(text, in_options))
+    show_signs(signs, quiet=options["quiet"])
     if output is not None:
         saved(output)
 

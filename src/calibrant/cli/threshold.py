@@ -11,6 +11,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table
 from calibrant.cli._report import facts_of, is_page, write_page
+from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
@@ -84,6 +85,7 @@ def command(**options: Any) -> int:
             **labels,
         )
         facts = data.facts(drawn=False)
+        signs = signs_of(data, labels, options)
         if is_page(output):
             _write(found, source, data.with_classes(**labels), options)
     if output is not None and not is_page(output):
@@ -92,10 +94,11 @@ def command(**options: Any) -> int:
     if options["as_json"]:
         state = {name: value for name, value in found.to_dict().items() if name not in ("schema", "n_rows", "n_drawn")}
         counts = {"rows": found.n_rows, "drawn_rows": found.n_drawn, "skipped_rows": facts.skipped}
-        level = {"limits_confidence_level": found.limits_confidence_level}
-        print_json({"command": "threshold", "proved": proved, "output": output, **counts, **state, **level})
+        more = {"limits_confidence_level": found.limits_confidence_level, "signs_of_groups": signs}
+        print_json({"command": "threshold", "proved": proved, "output": output, **counts, **state, **more})
     else:
         _show(found, facts.notes)
+        show_signs(signs, quiet=options["quiet"])
         if output is not None:
             selects = is_page(output) or any(high < math.inf for _, high in found.ends.values())
             saved(output, "" if selects else "it selects no row")
