@@ -48,14 +48,27 @@ def test_copied_rows_are_found_and_equal_scores_alone_are_not():
     assert _kinds({"p": p.round(2), "y": y}) == []
 
 
-def test_customers_side_by_side_are_runs_and_sorted_files_are_not():
+def test_customers_side_by_side_are_runs_and_files_sorted_by_score_are_not():
     rng = np.random.default_rng(3)
     _, p, y = _world(effect=np.repeat(1.5 * rng.normal(size=800), 5))
     assert _kinds({"p": p, "y": y}) == [("runs of labels", None)]
     _, p, y = _world()
-    for order in (np.argsort(y, kind="stable"), np.argsort(p), np.lexsort((p, y))):
+    for order in (np.argsort(p), np.argsort(-p)):
         assert _kinds({"p": p[order], "y": y[order]}) == []
-    assert _kinds({"p": p, "y": np.sort(y)}, skip_missing=True) == []
+        assert _kinds({"p": p[order], "y": p[order] > 0.3}) == [], "a score that tells the label"
+    assert _kinds({"p": p, "y": p > 0.3}) == []
+
+
+def test_a_file_that_is_sorted_by_label_is_told_to_be():
+    _, p, y = _world(9_000)
+    for order in (np.argsort(y, kind="stable"), np.argsort(~y, kind="stable"), np.lexsort((p, y))):
+        (sign,) = find_groups(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
+        assert sign.kind == "runs of labels"
+        assert "have 2 runs of equal labels" in str(sign)
+        assert "Is the file sorted by outcome?" in str(sign)
+    assert _kinds({"p": p, "y": np.sort(y)}, skip_missing=True) == [("runs of labels", None)]
+    y[3_000:5_069] = False  # one run in the middle
+    assert _kinds({"p": p, "y": y}) == [("runs of labels", None)]
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ _SHARED = 0.05  # share of rows whose id is there again
 _SIGNS = 5.0  # standard deviations
 _PAIRS = 20  # identical rows
 _SORTED = 10  # runs of labels at most in a file that is sorted by label
+_LONG_RUN = -30.0  # log of the chance of a run of equal labels that is never due to chance
 _SEED = (28, 496)  # that nobody draws data with
 
 
@@ -89,7 +90,9 @@ def find_groups(
     model has not used well is no sign. *Identical rows* agree in the score and in all columns but the label. They are
     reported if 98 % of such pairs have the same label, which is more than the rates explain by five standard
     deviations. *Runs* are reported if neighbouring rows have a larger mean of d d' than rows that are far apart, by
-    five standard deviations, so that a file sorted by label or by score is no sign.
+    five standard deviations, so that a file sorted by score is no sign; or if one run of equal labels has a chance
+    below e^-30 at the rates of its scores, as in a file that is sorted by label. A file in which all rows that are
+    looked at have the same label is not found.
 
     Examples
     --------
@@ -222,15 +225,30 @@ class _Look:
     def _runs(self) -> Text | None:
         if self.codes is None or self.n < 2 * _FEW_VALUES:
             return None
-        runs = 1 + int((np.diff(self.codes) != 0).sum())
+        start = np.flatnonzero(np.diff(self.codes, prepend=2))
+        runs = start.size
+        expected = 1.0 + float((self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum())
+        seen = (
+            f"the first {rows(self.n)} have {runs:,} runs of equal labels where about {expected:,.0f} would be there "
+            "by chance"
+        )
+        by_score = not (np.diff(self.scores) < 0.0).any() or not (np.diff(self.scores) > 0.0).any()
+        chance = np.add.reduceat(np.log(np.where(self.codes == 1, self.rate, 1.0 - self.rate)), start)
+        if not by_score and chance.min() < _LONG_RUN:
+            longest = int(np.diff(start, append=self.n)[np.argmin(chance)])
+            return (
+                f"labels come in runs: {seen}, and {longest:,} equal labels come in a row. Is the file sorted by "
+                "outcome? Then its order tells nothing: shuffle it, or check it with ",
+                Setting("time"),
+                ". If not, give what neighbouring rows share as ",
+                Setting("group"),
+            )
         apart, row = max(_FEW_VALUES, self.n // 20), np.arange(self.n)
         if runs <= _SORTED or self._alike((row[:-1], row[1:]), (row[:-apart], row[apart:])) <= _SIGNS:
             return None
-        expected = 1.0 + float((self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum())
         return (
-            f"labels come in runs: the first {rows(self.n)} have {runs:,} runs of equal labels where about "
-            f"{expected:,.0f} would be there by chance. If neighbouring rows belong together, such as those of one "
-            "customer or day, give what they share as ",
+            f"labels come in runs: {seen}. If neighbouring rows belong together, such as those of one customer or day, "
+            "give what they share as ",
             Setting("group"),
         )
 
