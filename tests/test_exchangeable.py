@@ -11,6 +11,7 @@ from calibrant._exchangeable import bets
 from calibrant._exchangeable.order import periods, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values, smaller_before
 from calibrant._exchangeable.report import KINDS
+from calibrant._text import render
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 
@@ -291,3 +292,20 @@ def test_periods_are_months_where_that_gives_some(first, last, unit):
     names, name = periods(np.array([first, last], dtype="datetime64[s]"))
     assert name == unit
     assert names[0] < names[1]
+
+
+def test_a_file_that_is_sorted_by_outcome_is_told_to_be_first_of_all():
+    rng = np.random.default_rng(8)
+    scores = rng.random(3_000)
+    y = np.sort(rng.random(3_000) < scores)
+    found = check_exchangeable(scores, y)
+    assert found.long_run in (int(y.sum()), int((~y).sum()))
+    assert "is the file sorted by outcome?" in render(found.advice[0])
+    mixed = rng.permutation(3_000)
+    timed = check_exchangeable(scores[mixed], y[mixed], time=mixed)
+    assert timed.alarm
+    assert timed.long_run == 0, "with times the order of the file is not used"
+    for honest in (rng.random(3_000) < scores, scores > 0.5):
+        assert check_exchangeable(scores, honest).long_run == 0
+    ordered = np.sort(scores)
+    assert check_exchangeable(ordered, ordered > 0.5).long_run == 0, "sorted by a score that tells the label"

@@ -65,7 +65,7 @@ def test_a_file_that_is_sorted_by_label_is_told_to_be():
         (sign,) = find_groups(scored(pa.table({"p": p[order], "y": y[order]}), score="p", label="y"))
         assert sign.kind == "runs of labels"
         assert "have 2 runs of equal labels" in str(sign)
-        assert "Is the file sorted by outcome?" in str(sign)
+        assert "is the file sorted by outcome?" in str(sign)
     assert _kinds({"p": p, "y": np.sort(y)}, skip_missing=True) == [("runs of labels", None)]
     y[3_000:5_069] = False  # one run in the middle
     assert _kinds({"p": p, "y": y}) == [("runs of labels", None)]

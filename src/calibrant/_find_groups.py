@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._exchangeable import equal_mass_bins, rates_of
+from calibrant._exchangeable import equal_mass_bins, long_run, rates_of
+from calibrant._exchangeable.report import SORTED_FILE
 from calibrant._numbers import percent, rows
 from calibrant._optional import needed, pa
 from calibrant._params import Integer
@@ -29,7 +30,6 @@ _SHARED = 0.05  # share of rows whose id is there again
 _SIGNS = 5.0  # standard deviations
 _PAIRS = 20  # identical rows
 _SORTED = 10  # runs of labels at most in a file that is sorted by label
-_LONG_RUN = -30.0  # log of the chance of a run of equal labels that is never due to chance
 _SEED = (28, 496)  # that nobody draws data with
 
 
@@ -225,20 +225,16 @@ class _Look:
     def _runs(self) -> Text | None:
         if self.codes is None or self.n < 2 * _FEW_VALUES:
             return None
-        start = np.flatnonzero(np.diff(self.codes, prepend=2))
-        runs = start.size
+        runs = 1 + int((np.diff(self.codes) != 0).sum())
         expected = 1.0 + float((self.rate[:-1] * (1 - self.rate[1:]) + self.rate[1:] * (1 - self.rate[:-1])).sum())
         seen = (
             f"the first {rows(self.n)} have {runs:,} runs of equal labels where about {expected:,.0f} would be there "
             "by chance"
         )
-        by_score = not (np.diff(self.scores) < 0.0).any() or not (np.diff(self.scores) > 0.0).any()
-        chance = np.add.reduceat(np.log(np.where(self.codes == 1, self.rate, 1.0 - self.rate)), start)
-        if not by_score and chance.min() < _LONG_RUN:
-            longest = int(np.diff(start, append=self.n)[np.argmin(chance)])
+        if longest := long_run(self.codes, self.scores, self.rate):
             return (
-                f"labels come in runs: {seen}, and {longest:,} equal labels come in a row. Is the file sorted by "
-                "outcome? Then its order tells nothing: shuffle it, or check it with ",
+                f"labels come in runs: {seen}, and {longest:,} equal labels come in a row: {SORTED_FILE}: shuffle it, "
+                "or check it with ",
                 Setting("time"),
                 ". If not, give what neighbouring rows share as ",
                 Setting("group"),

@@ -91,6 +91,18 @@ def test_signs_are_warnings_on_standard_error_and_change_nothing(
     assert calibrant(command[0], drift, *words, "--json").json["signs_of_groups"][0]["kind"] == "repeated id"
 
 
+def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> None:
+    table = pq.read_table(drift).sort_by("y").drop_columns(["customer_id"])
+    pq.write_table(table, path := drift.with_name("sorted.parquet"))
+    for command in ("fit", "audit", "check"):
+        said = " ".join(calibrant(command, path, *COLUMNS).err.split())
+        assert "warning: labels come in runs: the first 3,000 rows have 2 runs" in said
+        assert "is the file sorted by outcome? Then its order tells nothing: shuffle it" in said
+    advice = calibrant("check", path, *COLUMNS, "--json").json["advice"]
+    assert "is the file sorted by outcome?" in advice[0]
+    assert "--time" in advice[0]
+
+
 def test_compare_warns_of_signs_too(drift: Path, calibrant: Any) -> None:
     answer = calibrant("compare", drift, *COLUMNS, "--folds", "2", "--json").json
     assert answer["signs_of_groups"][0]["column"] == "customer_id"

@@ -20,6 +20,7 @@ from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
 
+_LONG_RUN = -30.0  # log of the chance of a run of equal labels that is never due to chance
 _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
 
 
@@ -126,7 +127,8 @@ def check_exchangeable(
     for kind, path in _paths(values, codes, bins, ends, rng).items():
         change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
         tests.append(_test(kind, path, threshold, ends, times, change))
-    return Exchangeability(tuple(tests), ends, float(confidence_level), len(rows), rows.skipped, names is not None)
+    run = long_run(codes, values, rates_of(codes, bins)[bins]) if times is None and names is None else 0
+    return Exchangeability(tuple(tests), ends, float(confidence_level), len(rows), rows.skipped, names is not None, run)
 
 
 def _read(
@@ -165,6 +167,22 @@ def _paths(
         "runs of scores": bets.capital(bets.runs_of_ranks(of_scores), ends, switching=False),
         "runs of labels": bets.capital(bets.runs_of_labels(*given), ends, switching=False),
     }
+
+
+def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
+    """The length of the least likely run of equal labels, 0 where it may be due to chance, or to rows sorted by score.
+
+    >>> codes, rates = np.repeat([0, 1], 100), np.full(200, 0.5)
+    >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)
+    (100, 0)
+    """
+    steps = np.diff(values)
+    if (steps >= 0.0).all() or (steps <= 0.0).all():
+        return 0
+    start = np.flatnonzero(np.diff(codes, prepend=2))
+    chance = np.add.reduceat(np.log(np.where(codes == 1, rates, 1.0 - rates)), start)
+    least = int(np.argmin(chance))
+    return int(np.diff(start, append=codes.size)[least]) if chance[least] < _LONG_RUN else 0
 
 
 def equal_mass_bins(values: FloatArray) -> IndexArray:

@@ -25,6 +25,7 @@ _MOVED = {
     "runs of labels": "labels depend on the labels of the rows before",
 }
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
+SORTED_FILE = "is the file sorted by outcome? Then its order tells nothing"
 _TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
 
 _GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "
@@ -118,6 +119,8 @@ class Exchangeability:
         Rows without a label, which were left out.
     grouped : bool
         Whether one row of each group was tested.
+    long_run : int
+        In file order, equal labels in a row that chance does not explain, as in a file sorted by label; 0 otherwise.
     """
 
     tests: tuple[ExchangeabilityTest, ...]
@@ -126,6 +129,7 @@ class Exchangeability:
     n_rows: int
     n_skipped: int = 0
     grouped: bool = False
+    long_run: int = 0
 
     def __getitem__(self, kind: str) -> ExchangeabilityTest:
         return self.tests[KINDS.index(kind)]
@@ -169,6 +173,9 @@ class Exchangeability:
     def advice(self) -> tuple[Text, ...]:
         """What to do about it."""
         found: list[Text] = []
+        if self.long_run:
+            row = f"{self.long_run:,} equal labels come in a row"
+            found.append((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"))
         if any(self._has_runs(*pair) for pair in _PAIRS):
             why = _GROUPS_TOGETHER if self.grouped else _TOGETHER
             found.append((why, Setting("groups"), ", then check again"))
