@@ -180,3 +180,18 @@ def test_a_month_is_called_a_month(rows: dict[str, np.ndarray], folder: Path, ca
     told = calibrant("audit", "days.parquet", *COLUMNS, "--time", "day").out
     assert "in month '2024-" in told.replace("\n ", "")
     assert "segment" not in told
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"), [(100.0, "divide by 100 if these are percentages"), (-1.0, "with calibrant fit and apply")]
+)
+def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
+    factor: float, words: str, tmp_path: Path, calibrant: Any
+) -> None:
+    p = np.linspace(0.01, 0.99, 50)
+    pq.write_table(pa.table({"p": p, "q": factor * p, "y": np.arange(50) % 2}), path := tmp_path / "x.parquet")
+    answer = calibrant("compare-models", path, "--score", "p", "--score", "q", "--label", "y")
+    assert answer.code == 2
+    assert "score column 'q' must be probabilities in [0, 1]; got scores from " in answer.err
+    assert words in answer.err
+    assert "BinningCalibrator" not in answer.err

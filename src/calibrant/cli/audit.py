@@ -130,7 +130,7 @@ def _audit(data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
         return audit(data, tolerance=options["tolerance"], monotone=options["full"] and alone, **settings, **labels)
     except InvalidValueError as error:
         if error.parameter in (None, "score") and (reach := reach_of(data)).is_percentage:
-            error.advice = f"divide by 100 if these are percentages; the largest score is {reach.high:.4g}"
+            error.advice = reach.percentage_advice
         raise
 
 

@@ -77,6 +77,8 @@ def command(**options: Any) -> None:
             for name in names
         ]
         samples = [one.with_classes(**labels).collect(draw=draw) for one in columns]
+        for name, sample in zip(names, samples, strict=True):
+            _check_probabilities(name, sample.scores)
         facts = samples[0].facts(drawn=False)
         signs = signs_of(data, labels, options)
         about = facts_of(source, event=f"{options['label']} = {samples[0].known.positive}")
@@ -134,6 +136,18 @@ def command(**options: Any) -> None:
     show_signs(signs, quiet=options["quiet"])
     if output is not None:
         saved(output)
+
+
+def _check_probabilities(column: str, scores: Any) -> None:
+    from calibrant.errors import InvalidValueError
+    from calibrant.rows.reach import Reach
+
+    reach = Reach.of(scores)
+    if not reach.is_probability:
+        advice = (
+            reach.percentage_advice if reach.is_percentage else "calibrate them first, with calibrant fit and apply"
+        )
+        raise InvalidValueError("score", "be probabilities in [0, 1]", f"scores {reach}", advice, column)
 
 
 def _write(found: Any, scores: dict[str, Any], sample: Any, about: dict[str, str], options: dict[str, Any]) -> None:

@@ -50,6 +50,11 @@ class Reach:
         """Whether scores look like percentages."""
         return self.low >= 0.0 and 1.0 < self.high <= 100.0
 
+    @property
+    def percentage_advice(self) -> str:
+        """What to do about scores that look like percentages."""
+        return f"divide by 100 if these are percentages; the largest score is {self.high:.4g}"
+
     def __str__(self) -> str:
         return f"from {self.low:.4g} to {self.high:.4g}"
 
