@@ -357,6 +357,7 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     segments = np.arange(6_000) % 2
     found = threshold(y, scores, precision=0.7, npv=0.7, groups=groups, segments=segments)
     assert found.max_group_size == 3
+    assert any("names of groups" in assumed for assumed in found.assumptions)
     assert "A group counts as at most 3 rows." in found.sentence()
     assert all(cut.threshold is not None for cut in found.cuts)
     assert Threshold.from_dict(json.loads(json.dumps(found.to_dict()))) == found
@@ -380,6 +381,7 @@ def test_weights_need_a_bound():
     assert found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
     assert "weighted population" in found.assumptions[1]
     halved = threshold(scores=data, recall=0.9, weight_bound=2.0)
+    assert "the order of the rows means nothing" in halved.assumptions
     assert 60 < halved.n_rows < 140
 
 

@@ -221,10 +221,10 @@ def validate(
 
     Claimed: the limits of expected / observed hold for every distribution of labels given the scores; those of the
     Brier score for every distribution; those of the grades for all grades at once. If the score is calibrated, the
-    p-value is at most u with probability at most u, for every u and number of rows. Slope, intercepts and AUC have
-    asymptotic limits, and the parts of the Brier score none. Assumed: rows are independent, and the model was not
-    trained on them. For the Brier score, the rows are draws from one distribution whose order says nothing about
-    scores and labels.
+    p-value is at most u with probability at most u, for every u and number of rows, over random
+    seeds. Slope, intercepts and AUC have asymptotic limits, and the parts of the Brier score none. Assumed: rows are
+    independent, and the model was not trained on them. For the Brier score, the rows are draws from one distribution
+    whose order, or with groups the names of groups, says nothing about scores and labels.
 
     Parameters
     ----------

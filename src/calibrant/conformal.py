@@ -32,7 +32,8 @@ _ASSUMED = (
     "the scores come from a model that was not trained on the calibration rows",
 )
 _OWN_NUMBERS = (
-    "each row has random numbers of its own: a fresh draw, or a key that is unique and tells nothing of the row"
+    "each row has random numbers of its own: a fresh draw from a random seed, or a key that is unique and tells "
+    "nothing of the row"
 )
 
 _SKIPPED = "whether a row's label is missing depends on neither its score nor its label"
@@ -132,7 +133,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     uniform, ties counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1), the p-value
     (number odder + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that is independent of the rows,
     and averages over rows come out right only where different rows have different U. So U is either drawn anew for each
-    row, or a hash of the seed and the row's key.
+    row, or a hash of the seed and the row's key. "Exactly" is over random seeds, as with ``random_state=None``: with
+    one fixed seed and few possible outcomes the numbers may come out uneven.
 
     References
     ----------

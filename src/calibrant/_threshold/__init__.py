@@ -61,7 +61,8 @@ def threshold(
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target holds in the
     population, in every segment at once. Assumed: rows are independent draws from one population, and their order means
-    nothing where some are drawn or scores are tied. Nothing is assumed about scores, ties or the shape of the rate.
+    nothing where some are drawn, scores are tied, or rows have weights; with groups, their names mean nothing. Nothing
+    is assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -189,7 +190,9 @@ def threshold(
         cuts = search.by_order_statistic()
     else:
         cuts = search.by_ranks(None)
-    if search.n_drawn or (method == "ranks" and search.has_ties):
+    if grouped:
+        assumed.append("the names of groups, by which groups are drawn and put in order, say nothing about their rows")
+    elif weighted or search.n_drawn or (method == "ranks" and search.has_ties):
         assumed.append("the order of the rows means nothing")
     counts = search.n_rows, search.n_drawn
     largest = search.max_group_size if grouped else None

@@ -162,6 +162,8 @@ class Search:
         """Candidates from drawn rows; counts, and tests in a fixed order, from the others."""
         drawn, others = self._look()
         ratio = self.n_rows / self.n_drawn - 1.0
+        if drawn.groups is not None:  # how many rows the counted groups have must not decide where tests begin
+            ratio = self.data.n_groups() / np.unique(drawn.groups.codes).size - 1.0
         ladders = {
             name: {
                 target: _ladder(scores, codes, target, level, self.alpha, ratio)
