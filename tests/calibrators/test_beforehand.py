@@ -54,6 +54,19 @@ def test_no_counted_row_has_a_part_in_the_guess(guesses):
     np.testing.assert_allclose(ends[2], ends[0], rtol=1e-12)
 
 
+def test_counted_scores_that_move_within_their_regions_change_nothing_of_the_guess(guesses):
+    scores, y = draw(2000)
+    model = AnchoredCalibrator(n_bins=3, split=200)
+    cut = cut_and_count(read_rows(scores, y), model)
+    counted = np.isin(scores, cut.rows.scores)
+    ends = np.concatenate([[0.0], cut.partition.edges, [1.0]])
+    low = ends[np.searchsorted(ends, scores, side="right") - 1]
+    for x in (scores, np.where(counted, low + 0.9 * (scores - low), scores)):
+        model.fit(x, y)
+    for name in ("rates", "bets", "distance", "variance"):
+        np.testing.assert_array_equal(getattr(guesses[1], name), getattr(guesses[0], name))
+
+
 def test_parts_of_the_budget_add_up_to_one_and_steep_regions_have_bets(guesses):
     AnchoredCalibrator(n_bins=2).fit(*draw(3000))
     guess = guesses[0]

@@ -54,7 +54,7 @@ class Grid:
     def count(cls, data: ScoredData, regions: Bins, sizes: Mapping[Any, int], more: Sequence[FloatArray] = ()) -> Self:
         """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
-        parts = []
+        all_cuts = []
         others = more or [np.empty(0)] * len(regions.parts)
         for (name, part), knots in zip(regions.bins_by_segment.items(), others, strict=True):
             values = np.unique(np.concatenate([part.edges, found.get(name, np.empty(0))]) + 0.0)
@@ -62,10 +62,8 @@ class Grid:
             if sizes[name] > _MOST_VALUES:
                 shares = np.arange(1, _SUBDIVISIONS)[:, None] / _SUBDIVISIONS
                 cuts = np.concatenate([cuts, (values[:-1] * (1.0 - shares) + values[1:] * shares).ravel()])
-            cuts = np.concatenate([cuts, knots])
-            cuts = np.unique(cuts[(cuts > part.low) & (cuts <= part.high) & np.isfinite(cuts)])
-            parts.append(ScorePartition(cuts, (part.low, part.high)))
-        return cls.over(data, regions._joined(parts))
+            all_cuts.append(np.concatenate([cuts, knots]))
+        return cls.over(data, _cells(regions, all_cuts))
 
     @classmethod
     def over(cls, data: ScoredData, cells: Bins) -> Self:
@@ -73,6 +71,14 @@ class Grid:
         cells.fingerprint = "grid"  # of thousands of cells it takes time, and no tally of them is kept
         tally, _ = data.tally(cells)
         return cls(cells, tally.counts, tally.positives)
+
+    def merged(self, regions: Bins, knots: Sequence[FloatArray]) -> Self:
+        """The same rows in cells that only edges of regions and `knots` cut; every cell lies in one of them."""
+        edges = [np.concatenate([part.edges, next_double(part.edges, np.inf)]) for part in regions.parts]
+        cells = _cells(regions, [np.concatenate(cuts) for cuts in zip(edges, knots, strict=True)])
+        place = cells.layout.cells.find(np.where(np.isfinite(self.begin), self.begin, self.middle), self.segment)
+        counts = (np.bincount(place, values, cells.n_regions) for values in (self.rows, self.positives))
+        return type(self)(cells, *(found.astype(np.int64) for found in counts))
 
     def without(self, other: Self) -> Self:
         """The rows of this grid that another one, of the same cells, does not have."""
@@ -145,6 +151,15 @@ class Grid:
         single = np.diff(starts, append=scores.size) == 1
         distinct, place = np.unique(np.where(single, scores[starts], mean), return_inverse=True)
         return DistinctScores(distinct, *(np.bincount(place, values).astype(np.int64) for values in (counts, hits)))
+
+
+def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
+    """Cells that are cut at scores of each segment, in the range of its regions."""
+    parts = []
+    for part, values in zip(regions.parts, cuts, strict=True):
+        inside = values[(values > part.low) & (values <= part.high) & np.isfinite(values)]
+        parts.append(ScorePartition(np.unique(inside + 0.0), (part.low, part.high)))
+    return regions._joined(parts)
 
 
 def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:

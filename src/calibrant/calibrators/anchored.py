@@ -259,7 +259,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             whole = grid if rows is data else Grid.over(data, grid.cells)  # every h is allowed: it may see all rows
             guess, parts = Beforehand.even(regions.n_regions), None
             if aside:
-                look = whole.without(grid)
+                look = whole.without(grid).merged(regions, knots)  # cells that no counted score has cut
                 guess = Beforehand.guessed(regions, knots, aside, look, tally, self._budgets()[0])
             if weighted is None:
                 limits = self._limits(partition, tally, design, guess.shares)
