@@ -343,3 +343,23 @@ def test_bad_weights_and_sizes_are_refused():
         brier_score(y, scores, max_group_size=3)
     with pytest.raises(InvalidTypeError, match="be None where rows have groups"):
         brier_score(y, scores, importance_weight=np.ones(100), groups=np.arange(100))
+
+
+def test_alpha_is_shared_by_rows_set_aside_and_unseen_mass_within_segments_counts_pairs():
+    rng = np.random.default_rng(23)
+    scores = np.where(rng.uniform(size=4000) < 0.5, 0.25, 0.75)
+    y = rng.uniform(size=4000) < scores
+    weighted = {"importance_weight": np.ones(4000), "weight_bound": 1.0}
+    read = read_rows(scores, y).collect()
+    aside = read.chosen(read.draw(0.1, 0))
+    segments = rng.choice(["a", "b"], size=4000)
+    segments[np.flatnonzero(aside)[:9]] = "c"
+    other = segments.copy()
+    other[np.flatnonzero(~aside)[:9]] = "c"
+    tables = [audit(y, scores, segments=names, **weighted).table for names in (segments, other)]
+    limits = [(table.lower[table.segment == None], table.upper[table.segment == None]) for table in tables]  # noqa: E711
+    np.testing.assert_array_equal(*limits)  # whether counted rows have the segment c changes no limit of all rows
+    silent = np.where(~aside & (rng.uniform(size=4000) < 0.4), "rare", segments)
+    within = audit(y, scores, segments=silent, **weighted).within_segments
+    assert within.upper_bound < 0.5
+    assert 0.35 < within.unseen_mass < 0.5  # no row set aside is rare, and nothing bounds the error of rare rows

@@ -223,22 +223,22 @@ def _audit_units(
     found = audit_units(rows, weight_bound, max_group_size, n_bins, error_budget(confidence_level))
     parts, table = found.parts, AuditTable.joined([part.table for part in found.parts])
 
-    def bounds(some: list[Resolutions], largest: float, average: float) -> dict[str, Any]:
+    def bounds(some: list[Resolutions], largest: float, target: int) -> dict[str, Any]:
         reason = next((_no_upper_bound(part) for part in some if not part.finite), None)
         return {
             "lower_bound": largest,
-            "average_lower_bound": average,
+            "average_lower_bound": found.averages[target],
             "upper_bound": None if reason else max(part.largest_possible for part in some),
             "upper_bound_reason": reason,
-            "unseen_mass": None if reason else found.unseen_mass,
+            "unseen_mass": None if reason else found.unseen_mass[target],
             "tolerance": tolerance,
         }
 
     within = None
     if len(parts) > 1:
-        within = Bounds(**bounds(parts[1:], float(table.error.max()), found.averages[1]))
+        within = Bounds(**bounds(parts[1:], float(table.error.max()), 1))
     return Audit(
-        **bounds(parts[:1], float(parts[0].table.error.max()), found.averages[0]),
+        **bounds(parts[:1], float(parts[0].table.error.max()), 0),
         within_segments=within,
         table=table,
         findings=_findings(parts, tolerance),

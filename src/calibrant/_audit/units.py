@@ -33,15 +33,15 @@ class UnitAudit:
         The regions of all rows, and then of each segment.
     averages : tuple of float
         Lower bounds of the average error: of the score, and of the score within segments.
-    unseen_mass : float
-        At most this share of the population has score values that were not seen.
+    unseen_mass : tuple of float
+        At most this share of the population has score values, or values within segments, that no row set aside has.
     assumed : tuple of str
         What must be true.
     """
 
     parts: list[Resolutions]
     averages: tuple[float, float]
-    unseen_mass: float
+    unseen_mass: tuple[float, float]
     assumed: tuple[str, ...]
 
 
@@ -54,7 +54,8 @@ def audit_units(
     score. E[w d] / E[w] is the mean of E[Y | score] - score over the region, in the population that the weights
     describe or among rows of new groups. Units are independent draws, and the regions are cut by other units, so that
     the bets of `calibrant.intervals.shift.betting` hold for (d + b) / (1 + b - a) in a region of scores from a to b.
-    Groups may have rows in several regions, so alpha is shared by Bonferroni's rule.
+    Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the segments that units set
+    aside have.
     """
     if rows.weights is not None and weight_bound is None:
         rule = "be given with importance weights: nothing is proved without"
@@ -68,35 +69,44 @@ def audit_units(
         raise InvalidValueError("y", "have more than one row or group", got="one")
     others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
     n_units = units.n_units or len(others)
-    members: list[tuple[Hashable, BoolArray]] = [(None, np.ones(len(rows), dtype=bool))]
-    silent = []
-    for number, name in enumerate(() if rows.segment is None else rows.segment_names):
-        inside: BoolArray = np.asarray(rows.segment) == number
-        known = bool((inside & cutting).any() and (inside & ~cutting).any())
-        members += [(name, inside)] if known else []
-        silent += [] if known else [name]
+    segments = _segments(rows)
+    # by rows set aside alone: what is counted must not decide how alpha is shared
+    known = [(name, inside) for name, inside in segments if (inside & cutting).any()]
+    known.insert(0, (None, np.ones(len(rows), dtype=bool)))
     parts, cuts = [], []
-    for name, inside in members:
+    unseen = np.ones((2, len(rows)))
+    for name, inside in known:
         cut, groups = rows.scores[cutting & inside], rows.groups
         n_cutting = cut.size if groups is None else np.unique(groups.codes[cutting & inside]).size
         share = cut.size / max(int(cutting.sum()), 1) if name is not None else 1.0
         finest = finest_bins(max(1, round(n_units * share)), n_bins)
         cuts.append(_Cuts.of(cut, finest, n_cutting))
-        own = (others, units) if name is None else Units.of(rows.take(~cutting & inside), weight_bound, max_group_size)
-        parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(members)))
+        unseen[int(len(cuts) > 1), inside] = ~np.isin(rows.scores[inside], cuts[-1].values)
+        if (inside & ~cutting).any():
+            counted_rows = rows.take(~cutting & inside)
+            own = (others, units) if name is None else Units.of(counted_rows, weight_bound, max_group_size)
+            parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(known)))
     given = (rows.take(cutting), others)
     # every other resolution: signs are few in coarse ones, and uncertain in fine ones
     levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)][::2]) for part in given]
-    average = within = _average(given, units, levels, alpha * _AVERAGE / min(len(members), 2))
-    if len(members) > 1:
-        segments = [np.asarray(part.segment) for part in given]
-        apart = [level * len(rows.segment_names) + own for level, own in zip(levels, segments, strict=True)]
-        within = max(average, _average(given, units, apart, alpha * _AVERAGE / 2))
-    unseen = units.limits((~np.isin(others.scores, cuts[0].values)).astype(np.float64), alpha * _UNSEEN)[1]
+    n_targets = min(len(known), 2)
+    average = within = _average(given, units, levels, alpha * _AVERAGE / n_targets)
+    if n_targets > 1:
+        numbers = [np.asarray(part.segment) for part in given]
+        apart = [level * len(rows.segment_names) + own for level, own in zip(levels, numbers, strict=True)]
+        within = max(average, _average(given, units, apart, alpha * _AVERAGE / n_targets))
+    masses = [units.limits(one[~cutting], alpha * _UNSEEN / n_targets)[1] for one in unseen[:n_targets]]
     assumed = _assumed(units, cutting)
+    silent = [name for name, inside in segments if not (inside & cutting).any()]
     if silent:
         assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
-    return UnitAudit(parts, (average, within), unseen, assumed)
+    return UnitAudit(parts, (average, within), (masses[0], masses[-1]), assumed)
+
+
+def _segments(rows: MemoryRows) -> list[tuple[Hashable, BoolArray]]:
+    """The rows of each segment."""
+    names = () if rows.segment is None else rows.segment_names
+    return [(name, np.asarray(rows.segment) == number) for number, name in enumerate(names)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
