@@ -182,7 +182,7 @@ def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
     grouped = check_exchangeable(scores, y, groups=customer)
     assert not grouped.alarm
     assert grouped.n_rows == 400
-    assert "one row of each of 400 groups" in str(grouped)
+    assert "one row of each of 400 groups, picked at random, in their order" in str(grouped)
     pairs = check_exchangeable(scores, y, groups=np.arange(4_000) // 2)  # customers are still alike
     assert "neighbouring groups are alike" in str(pairs)
     copied = np.repeat(rng.random(2_000), 2)

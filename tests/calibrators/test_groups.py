@@ -67,7 +67,15 @@ def test_every_row_its_own_group_is_the_fit_without_groups(rows):
     scores, y, _ = rows
     for kind in (BinningCalibrator, AnchoredCalibrator):
         plain, alone = kind().fit(scores, y), kind(max_group_size=1).fit(scores, y, groups=np.arange(len(y)))
-        assert str(plain.guarantee_) == str(alone.guarantee_)
+        assert plain.guarantee_.sentence() == alone.guarantee_.sentence()
+        assert plain.guarantee_.lower.tolist() == alone.guarantee_.lower.tolist()
+        # the choice of the interval by a look at the sizes is sound only under this assumption
+        assumed = "no group has more than one row, among these rows and in the future"
+        assert alone.guarantee_.assumptions == (*plain.guarantee_.assumptions, assumed)
+        assert kind.from_dict(alone.to_dict()).guarantee_.assumptions == alone.guarantee_.assumptions
+        twice = kind(max_group_size=1).fit(scores, y, groups=np.arange(len(y)) // 2).guarantee_
+        assert twice.statement.groups is not None
+        assert assumed not in twice.assumptions
         not_said = kind().fit(scores, y, groups=np.arange(len(y)))
         assert not_said.guarantee_.statement.groups.max_size == 1
 

@@ -53,8 +53,9 @@ def check_exchangeable(
         same time are taken in random order, so that their order within the file does not matter. For `ScoredData`, the
         name of a column.
     groups : array-like of shape (n,), or str, default=None
-        What rows that belong together share, such as a customer. One row of each group is tested, drawn at random: the
-        test is then about groups that are drawn alike. For `ScoredData`, the name of a column.
+        What rows that belong together share, such as a customer. One row of each group is picked at random. All that
+        is said is then about the picked rows, in order of time (without `time`, in order of the file): an alarm is
+        false only if these are exchangeable. For `ScoredData`, the name of a column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
     pos_label, classes

@@ -166,7 +166,7 @@ class Exchangeability:
     def tested(self) -> str:
         """How many rows were tested, in words."""
         if self.grouped:
-            return f"one row of each of {_numbers.counted(self.n_rows, 'group')}"
+            return f"one row of each of {_numbers.counted(self.n_rows, 'group')}, picked at random, in their order"
         return _numbers.rows(self.n_rows)
 
     @property

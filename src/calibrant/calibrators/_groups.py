@@ -51,7 +51,11 @@ class GroupParameters(CheckedParameters):
 
 
 def read_groups(data: ScoredData, settings: GroupParameters) -> tuple[ScoredData, bool]:
-    """The rows, and whether they have groups that matter: not where each row is its own group, and is said to be."""
+    """The rows, and whether they have groups that matter: not where each row is its own group, and is said to be.
+
+    What is said without groups assumes that there are no larger ones anywhere. Where that is true, nothing else is ever
+    said; where it is not, only what is said of groups counts. So this look at the sizes costs no part of alpha.
+    """
     if isinstance(data, MemoryRows) and data.groups is not None and settings.max_group_size == 1:
         alone = int(data.groups.sizes.max(initial=0)) <= 1
         return (replace(data, groups=None), False) if alone else (data, True)

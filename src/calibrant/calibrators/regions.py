@@ -26,6 +26,8 @@ from calibrant.rows.reach import familiar_limits
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
 
+_ALONE = "no group has more than one row, among these rows and in the future"
+
 
 def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
     """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
@@ -67,6 +69,8 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         self.partition_ = partition
         self.tally_ = tally
         self.guarantee_ = guarantee.of_rows(facts)
+        if getattr(self, "max_group_size", None) == 1 and guarantee.statement.groups is None:
+            self.guarantee_ = self.guarantee_.with_facts(assumed=(*self.guarantee_.statement.assumed, _ALONE))
         self._facts = facts
         self._set_classes(classes)
 
