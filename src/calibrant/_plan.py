@@ -1,12 +1,11 @@
 """How many labels a target epsilon needs, and which epsilon a number of labels gives."""
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import binom
 
@@ -382,22 +381,23 @@ class _Sizes(NamedTuple):
 def _entropy_radius(rate: float, bound: float, shift: float) -> float:
     """Largest q - p, and p - q + (1 - 2 p) shift, with kl(p, q) <= bound and p <= rate.
 
-    The pairs (p, q) with kl(p, q) <= bound are a convex set, so q - p is concave in p: the search finds the peak.
+    The pairs (p, q) with kl(p, q) <= bound are a convex set, so both are concave in p. kl(1 - p, 1 - q) is the same.
     """
     rate, tail = min(rate, 1.0), math.exp(-bound)
 
-    def above(p: float) -> float:
-        return 1.0 - lower_mean(1.0 - p, 1, tail) - p
+    def largest(low: float, high: float, shift: float) -> float:
+        """Of p - q + (1 - 2 p) shift for p from low to high: at an end, or where the slope is 0."""
 
-    def below(p: float) -> float:
-        return p - lower_mean(p, 1, tail) + (1.0 - 2.0 * p) * shift
+        def slope(p: float) -> float:
+            q = lower_mean(p, 1, tail)
+            if q <= 0.0 or p >= 1.0:
+                return 1.0 if q <= 0.0 else -1.0
+            return 1.0 - 2.0 * shift - q * (1.0 - q) * math.log(p * (1.0 - q) / (q * (1.0 - p))) / (p - q)
 
-    def peak(radius: Callable[[float], float]) -> float:
-        options = {"xatol": 1e-7 * rate}
-        found = minimize_scalar(lambda p: -radius(p), bounds=(0.0, rate), method="bounded", options=options)
-        return max(-float(found.fun), radius(rate))
+        at = high if slope(high) >= 0.0 else low if slope(low) <= 0.0 else float(brentq(slope, low, high, xtol=1e-9))
+        return at - lower_mean(at, 1, tail) + (1.0 - 2.0 * at) * shift
 
-    return min(1.0, max(peak(above), peak(below)) * (1.0 + _ROUNDING))
+    return min(1.0, max(largest(1.0 - rate, 1.0, 0.0), largest(0.0, rate, shift)) * (1.0 + _ROUNDING))
 
 
 def _bernstein_bound(log_term: float, rate: float) -> float:

@@ -28,13 +28,15 @@ def lower_mean(mean: float, n: int, tail: float) -> float:
     bound = -math.log(tail) / n
     if mean >= 1.0:
         return math.exp(-bound)
-    ruled_out, kept = 0.0, mean
-    for _ in range(_BISECTIONS):
-        middle = (ruled_out + kept) / 2.0
-        if _relative_entropy(mean, middle) > bound:
-            ruled_out = middle
-        else:
-            kept = middle
+    # kl(mean, q) is convex in q, and these two starts are below the limit: Newton's steps then reach it from below
+    pinsker = mean - math.sqrt(2.0 * min(mean, 0.25) * bound)
+    limit = max(pinsker, mean * math.exp(((1.0 - mean) * math.log1p(-mean) - bound) / mean))
+    ruled_out = limit
+    while 0.0 < limit < mean and (excess := _relative_entropy(mean, limit) - bound) > 0.0:
+        ruled_out = limit
+        limit += excess * limit * (1.0 - limit) / (mean - limit)
+        if limit == ruled_out:
+            break
     return ruled_out
 
 
