@@ -23,6 +23,7 @@ from calibrant._threshold.search import (
 )
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.export import to_python, to_sql
+from calibrant.rows import read_rows
 from calibrant.saving import load_model, save_model
 from promises import assert_kept
 
@@ -348,6 +349,24 @@ def test_groups_keep_the_precision_where_rows_alone_break_it():
     assert is_kept(broken, seeds)
     assert not is_kept(alone, seeds)
     assert found > seeds / 2
+
+
+def test_how_groups_share_alpha_among_segments_does_not_depend_on_counted_rows():
+    rng = np.random.default_rng(40)
+    groups = np.repeat(np.arange(800), 3)
+    scores = rng.uniform(size=groups.size)
+    y = rng.uniform(size=groups.size) < scores
+    segments = np.where(groups % 2, "a", "b")
+    read = read_rows(scores, y, groups=groups).collect()
+    counted = ~read.chosen(read.draw(80, 0))
+    renamed = np.where(
+        counted & (segments == "b"), np.char.add("z", groups.astype(str)), segments
+    )  # segments that no drawn row has
+    few, many = (
+        threshold(y, scores, precision=0.7, groups=groups, segments=names, split=80) for names in (segments, renamed)
+    )
+    assert few.cuts[0].segment == many.cuts[0].segment == "a"
+    assert few.cuts[0].threshold == many.cuts[0].threshold is not None
 
 
 @pytest.mark.broad

@@ -203,3 +203,13 @@ def test_units_of_some_rows_are_whole_groups():
     some = units.take(np.flatnonzero(group % 2 == 0))
     assert some.n_units == len(set(group[group % 2 == 0]))
     assert some.sums(np.ones(some.row_weights.size)).max() == pytest.approx(3.0)
+
+
+def test_limits_of_grades_of_groups_pay_for_grades_that_no_row_has():
+    y, scores, group = world(np.random.default_rng(10))
+    grades = np.where(scores < 0.5, "low", "high")
+    options = {"grades": grades, "groups": group, "max_group_size": SIZE, "n_draws": 19}
+    assigned = {"low": 0.2, "high": 0.8}
+    more = validate(y, scores, assigned={**assigned, "none": 0.5}, confidence_level=0.85, **options).grades
+    as_many = validate(y, scores, assigned=assigned, confidence_level=0.9, **options).grades
+    np.testing.assert_allclose(more.lower, as_many.lower, rtol=1e-12)

@@ -272,7 +272,8 @@ def validate(
 
     *Weights and groups*: expected / observed is E[score] / E[label] of the population. With T and S the weighted sums
     of labels and scores of a row or group, E[T] / E[T + S] is a mean in which T + S is the weight, and has limits by
-    bets. So have the rates of grades, by Bonferroni's rule. Slopes have the variance of sums over rows or groups (the
+    bets. So have the rates of grades, by Bonferroni's rule; with groups, all grades that there are must be among the
+    rows or in `assigned`. Slopes have the variance of sums over rows or groups (the
     sandwich), AUC that of Obuchowski (1997). Labels are not independent given the scores, so there is no exact test:
     the differences of each row or group are multiplied by random signs (the wild bootstrap).
 
@@ -473,7 +474,8 @@ def _grades(
         rate = np.bincount(index, weights * rows.codes, minlength=len(names)) / total
         mean_score = np.bincount(index, weights * rows.scores, minlength=len(names)) / total
         outcomes = rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
-        limits = units.means(outcomes, index, len(names), alpha / len(names))
+        # given its grade, a weighted row is a draw like others of the grade; of groups, the grades must be fixed
+        limits = units.means(outcomes, index, len(names), alpha / max(len(names), len(assigned or ())))
         if not assigned:  # the mean of label minus score has limits, whatever the mean score of the grade
             ends = (np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0) for end in (limits.lower, limits.upper))
             limits = Interval(*ends)

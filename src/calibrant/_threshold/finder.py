@@ -116,9 +116,8 @@ class Search:
         self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
         self.names = list(data.sizes())
         self.grouped = data.columns.group is not None
-        # groups with rows in several segments make the segments dependent
-        self.alpha = alpha / len(self.names) if self.grouped else sidak_level(alpha, len(self.names))
-        self.alpha /= len(targets)
+        self._budget = alpha / len(targets)
+        self.alpha = sidak_level(alpha, len(self.names)) / len(targets)  # groups share the budget after the look
         self.max_group_size = max_group_size
         self._split, self._seed, self.has_ties = split, seed_of(random_state), False
 
@@ -164,6 +163,8 @@ class Search:
         ratio = self.n_rows / self.n_drawn - 1.0
         if drawn.groups is not None:  # how many rows the counted groups have must not decide where tests begin
             ratio = self.data.n_groups() / np.unique(drawn.groups.codes).size - 1.0
+            # groups with rows in several segments make them dependent; those without drawn rows are not tested
+            self.alpha = self._budget / (1 if drawn.segment is None else np.unique(drawn.segment).size)
         ladders = {
             name: {
                 target: _ladder(scores, codes, target, level, self.alpha, ratio)
