@@ -464,6 +464,17 @@ def test_files_and_arrays_have_the_same_regions_beyond_a_thousand_values(n: int,
         np.testing.assert_array_equal(getattr(far.table, name), getattr(near.table, name))
 
 
+def test_files_and_arrays_have_the_same_regions_in_segments_with_few_and_many_values() -> None:
+    rng = np.random.default_rng(3)
+    names = np.repeat(["few", "many"], [300, 1_100])
+    scores = np.where(names == "few", np.round(rng.uniform(size=1_400), 1), rng.uniform(size=1_400))
+    y = (rng.uniform(size=1_400) < scores).astype(int)
+    near = audit(y, scores, segments=names).table
+    far = audit(scored({"p": scores, "y": y, "g": names}, score="p", label="y", segment="g")).table
+    for name in ("segment", "resolution", "low", "high", "counts", "rate", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(far, name), getattr(near, name))
+
+
 def test_the_segment_without_an_upper_bound_is_named() -> None:
     rng = np.random.default_rng(16)
     segments = np.repeat(["few", "many"], 1_000)

@@ -66,6 +66,17 @@ def test_every_bet_is_fair_given_the_past(name, rate, points):
     assert np.mean(factors, axis=0) == pytest.approx(1.0, abs=0.02)
 
 
+def test_bets_on_neighbours_pay_within_their_width_of_the_last_value_and_nowhere_else():
+    for last, value, inside in ((0.5, 0.519, (False, True)), (0.5, 0.499, (True, True)), (0.5, 0.7, (False, False)),
+                                (0.001, 0.0, (False, False)), (0.999, 0.9975, (True, True))):  # fmt: skip
+        widths = [min(last + width, 1.0) - max(last - width, 0.0) for width in (0.002, 0.02)]
+        found = [np.exp(bet[-1]) for bet in bets.runs_of_ranks(np.array([last, value]))][-4:]
+        stakes = (
+            (stake, stake * hit / width) for hit, width in zip(inside, widths, strict=True) for stake in (0.05, 0.5)
+        )
+        assert found == pytest.approx([1 - stake + won for stake, won in stakes])
+
+
 def test_sizes_of_bets_on_drifts_double_from_a_fortieth_on():
     sizes = [0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6]
     found = [2 * np.expm1(bet[0]) for bet in bets.drift_of_ranks(np.array([1.0]))]  # 1 is 1/2 above the middle

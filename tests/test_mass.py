@@ -74,6 +74,23 @@ def test_limits_of_own_quantiles_in_segments_share_alpha_in_quarters() -> None:
     assert found.outside == pytest.approx(missing_mass_limit(sizes, TAU / 4) + segment_mass @ edges, rel=1e-8)
 
 
+def test_segments_of_one_sample_with_own_and_with_other_edges_have_exact_masses() -> None:
+    rng = np.random.default_rng(2)
+    segments = np.repeat(["own", "tied"], 500)
+    scores = np.concatenate([rng.uniform(size=500), rng.integers(20, size=500) / 20])
+    fitted = BinningCalibrator(2, min_rows=None).fit(scores, rng.integers(2, size=1000), segments=segments)
+    own, tied = fitted.partition_.bins_by_segment.values()
+    assert (own.cuts_own_sample, tied.cuts_own_sample) == (True, False)
+    within = stats.beta.isf(TAU / 8 / 2, fitted.tally_.counts[-2:] + 1, 500 - tied.aside - fitted.tally_.counts[-2:])
+    found = mass_limits(fitted.partition_, fitted.tally_, TAU).regions
+    np.testing.assert_allclose(found[-2:], stats.beta.isf(TAU / 8, 501, 500) * within, rtol=1e-8)
+    later = Tally.from_data(fitted.partition_, scores, scores > 0.5, segments=segments)
+    others = mass_limits(fitted.partition_, later, TAU).regions  # which adds up two samples of unlike size
+    np.testing.assert_allclose(others[:2], found[:2] / stats.beta.isf(TAU / 8, 501, 500), rtol=1e-8)
+    later_within = stats.beta.isf(TAU / 8 / 2, later.counts[-2:] + 1, 500 - later.counts[-2:])
+    np.testing.assert_allclose(others[-2:], later_within, rtol=1e-8)
+
+
 def test_a_single_value_that_was_seen_often_leaves_nothing_outside() -> None:
     partition, tally = own_quantiles(np.repeat([0.2, 0.5, 0.8], 40), 3)
     assert partition.layout.n_uncounted == 0

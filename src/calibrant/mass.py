@@ -90,7 +90,7 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
     segment = bins.layout.cells.segment
     counted = np.bincount(segment, weights=tally.counts, minlength=len(parts)).astype(np.int64)
     n_rows = np.array([part.n_rows or 0 for part in parts])
-    # with rows counted later, nothing tells how many of them are of a segment with other edges
+    # with rows counted later, two samples of unlike size would be added up: nothing is known of the masses of segments
     one_sample = own.all() or int(n_rows.sum() + counted[~own].sum()) == tally.n_rows
     n_rows[~own] = counted[~own]
     n_runs = np.where(own, (n_rows + 1.0) * (n_rows + 2.0) / 2.0, np.bincount(segment))
@@ -103,7 +103,7 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
         return MassLimits(within, float(edges[0]))
     drawn_too = n_rows + [part.aside for part in parts]
     segment_mass = upper_limit(drawn_too, np.full(len(parts), drawn_too.sum()), share)
-    segment_mass[~own & (not one_sample)] = 1.0
+    segment_mass = segment_mass if one_sample else np.ones(len(parts))
     unseen = missing_mass_limit(drawn_too, alpha / 4) if one_sample else 1.0
     unseen = 0.0 if OTHER in bins.segments else unseen
     return MassLimits(segment_mass[segment] * within, min(1.0, unseen + float(segment_mass @ edges)))
