@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, and not in each process that a test starts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test oldest lint docs paper study mutants bench dist clean
+.PHONY: help demo quick test oldest lint docs look paper study mutants bench dist clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,8 +36,11 @@ lint: $(VENV)/.ready-lint ## Check style, types and which module may import whic
 	@$(BIN)/lint-imports --no-logo
 
 docs: $(VENV)/.ready-docs ## Build the documentation into site/; warnings are errors
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Built site/index.html"
+
+look: docs $(VENV)/.ready-look ## Open every page of the site in Chromium, wide and narrow, light and dark; needs Chromium
+	@$(BIN)/python tools/look.py site
 
 PAPER := covariate_shift shift_intervals interval_widths bin_counts slips online_against_batch online_coverage active_labelling drift impossibility scale
 

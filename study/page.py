@@ -14,7 +14,6 @@ PAGES = (
     RESULTS / "index.md",
     ROOT / "README.md",
     ROOT / "docs" / "explanation" / "comparison.md",
-    ROOT / "docs" / "how-to" / "groups.md",
 )
 OURS = ["calibrant", "calibrant binning"]
 NOMINAL = 0.1

@@ -23,15 +23,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(python|pycon|shell-session)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PICTURE = re.compile(r"!\[[^\]]+\]\(([\w-]+\.png)\)")
+MADE = re.compile(r"\]\(([\w-]+\.(?:png|html))\)")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 
 sys.path.append(str(ROOT / "tools"))  # for `import realdata`, in examples
 
 
 def pictures_of(page: Path) -> list[str]:
-    """The pictures that the code of a page makes: those that lie beside it under no folder, and not in git."""
-    return [name for name in PICTURE.findall(page.read_text(encoding="utf-8")) if not (page.parent / name).exists()]
+    """The pictures and reports that the code of a page makes: those that lie beside it, and not in git."""
+    names = dict.fromkeys(MADE.findall(page.read_text(encoding="utf-8")))
+    return [name for name in names if not (page.parent / name).exists()]
 
 
 def run_page(page: Path) -> None:
@@ -120,7 +121,8 @@ def stand_in(reason: str, names: list[str]) -> None:
 @cache
 def surroundings() -> bytes:
     """What all examples depend on: calibrant, the tools, and the libraries."""
-    sources = [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tools").glob("*.py"))]
+    tools = [ROOT / "tools" / name for name in ("examples.py", "realdata.py")]
+    sources = [*sorted((ROOT / "src").rglob("*.py")), *tools]
     versions = repr([metadata.version(name) for name in LIBRARIES])
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources) + versions.encode()).digest()
 
