@@ -40,6 +40,10 @@ class Classes:
         return self.labels[1 - self.positive_index : 2 - self.positive_index].tolist()[0]
 
 
+CODED = Classes(np.array([0, 1]), 1)
+"""Classes that are coded as 0 and 1."""
+
+
 def encode_labels(
     y: ArrayLike | None, *, classes: ArrayLike | None, pos_label: Hashable, score_columns: int
 ) -> tuple[CodeArray, Classes]:

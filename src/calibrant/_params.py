@@ -1,7 +1,7 @@
 """What parameters must be: each rule is written once, with its words and its check.
 
-An estimator declares its rules in one mapping, `_parameter_rules`, and `CheckedParameters` checks them. Functions check
-one value with a rule, `Integer(1).check("cv", cv)`.
+A field of an estimator carries its rule in its annotation, `cv: Annotated[int, Integer(2)] = 5`, and
+`CheckedParameters` checks it. Functions check one value with a rule, `Integer(1).check("cv", cv)`.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from functools import wraps
 from hashlib import sha256
 from numbers import Real
 from types import FunctionType
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -291,9 +291,9 @@ FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
 """Part of the rows: a fraction of them, or how many."""
 
 
-Rules: TypeAlias = Mapping[str, Rule[object]]
-"""The rule of each parameter."""
-
+ConfidenceLevel: TypeAlias = Annotated[float, OPEN_UNIT]
+RandomSeed: TypeAlias = Annotated[Seed, RandomState()]
+Threads: TypeAlias = Annotated[int | None, Jobs()]
 
 _TAKEN_ELSEWHERE = {
     "groups": "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group",
@@ -321,12 +321,10 @@ def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class CheckedParameters:
-    """An estimator that declares what its parameters must be.
+    """A dataclass whose fields are parameters, and whose annotations carry what these must be.
 
     `pos_label` and `classes` have no rule here: they are checked together with the labels.
     """
-
-    _parameter_rules: ClassVar[Rules] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let the methods that learn say why they cannot take groups, segments or weights, if they cannot."""
@@ -336,9 +334,15 @@ class CheckedParameters:
             if isinstance(method, FunctionType):
                 setattr(cls, name, _refusing(method))
 
+    @classmethod
+    def _parameter_rules(cls) -> dict[str, Rule[object]]:
+        """The rule of each parameter."""
+        kinds = {name: field.type for name, field in getattr(cls, "__dataclass_fields__", {}).items()}
+        return {name: kind.__metadata__[0] for name, kind in kinds.items() if hasattr(kind, "__metadata__")}
+
     def _check_parameters(self) -> None:
         """Raise an error for the first parameter that breaks its rule."""
-        for name, rule in self._parameter_rules.items():
+        for name, rule in self._parameter_rules().items():
             rule.check(name, getattr(self, name))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from hashlib import blake2b
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._frames import FrameOutput
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomState, Rules, generator_of
+from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomSeed, generator_of
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Seed
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.reader import check_no_weights, refuse_groups
 
-KINDS = ("marginal", "label")
 _SCHEMA = "calibrant.conformal/1"
 _ASSUMED = (
     "the future row and the calibration rows are exchangeable, as independent draws from one distribution are",
@@ -154,21 +153,15 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
            [False,  True]])
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "conditional": Choice(KINDS),
-        "center": Number(),
-        "randomized": Flag(),
-        "random_state": RandomState(),
-    }
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
 
     _: KW_ONLY
-    conditional: str = "marginal"
-    center: float = 0.5
-    randomized: bool = False
+    conditional: Annotated[str, Choice(("marginal", "label"))] = "marginal"
+    center: Annotated[float, Number()] = 0.5
+    randomized: Annotated[bool, Flag()] = False
     pos_label: Hashable = None
     classes: ArrayLike | None = None
-    random_state: Seed = 0
+    random_state: RandomSeed = 0
 
     def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None) -> Self:
         """Rank the oddness of the calibration rows.

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,7 +13,7 @@ from calibrant import _numbers
 from calibrant._frames import FrameOutput
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, CheckedParameters, Integer, Only, Rules
+from calibrant._params import CheckedParameters, ConfidenceLevel, Integer, Only
 from calibrant._state import check_schema, read_classes, read_count, read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
@@ -169,12 +169,11 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     """
 
     _: KW_ONLY
-    confidence_level: float = 0.9
-    n_cells: int | str = "auto"
+    confidence_level: ConfidenceLevel = 0.9
+    n_cells: Annotated[int | str, Integer(1) | Only("auto")] = "auto"
     pos_label: Hashable | None = None
     classes: ArrayLike | None = None
 
-    _parameter_rules: ClassVar[Rules] = {"confidence_level": OPEN_UNIT, "n_cells": Integer(1) | Only("auto")}
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
 

@@ -4,7 +4,6 @@ import inspect
 import json
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -254,8 +253,7 @@ def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
 
 def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
-        chosen = {"split": "auto", "max_group_size": None, "n_bins": 10} | settings
-        return _aside(SimpleNamespace(**chosen), n_groups, fixed)
+        return _aside(BinningCalibrator(10, **settings), n_groups, fixed)
 
     assert [aside(n, split=7) for n in (100, 8, 7, 2, 1)] == [7, 7, 6, 1, 1]  # one group is left to be counted
     assert aside(100, split=0.3) == 0.3

@@ -4,34 +4,21 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
+from calibrant import _params as rules
 from calibrant._labels import Classes
 from calibrant._numbers import counted
-from calibrant._params import (
-    FRACTION_OR_COUNT,
-    OPEN_UNIT,
-    CheckedParameters,
-    Choice,
-    Instance,
-    Integer,
-    Jobs,
-    Names,
-    Only,
-    Optional,
-    RandomState,
-    Rules,
-    ScoreRange,
-    thread_count,
-)
 from calibrant._text import Setting, shown
-from calibrant._typing import ArrayLike, Seed
+from calibrant._typing import ArrayLike
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import VALUES
 from calibrant.intervals import METHODS
+from calibrant.intervals.groups import TARGETS
+from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.bins import OTHER
 from calibrant.partition.scores import check_enough_rows, edge_ranks
@@ -46,58 +33,64 @@ from calibrant.rows.reader import refuse_groups
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
+EXACT = "clopper-pearson"
+"""The default interval, in whose place rows with weights or groups have that of "betting"."""
+
 _LARGEST_SHARE = 2 / 17  # of the rows that are drawn so
 _DRAWN_ROWS = 16  # of a segment that is just large enough to be kept, where rows are drawn to choose segments
 _MOST_DRAWN = 1 << 20  # rows that are drawn so
 T = TypeVar("T")
 U = TypeVar("U")
 
+Bins: TypeAlias = Annotated[int | str, rules.Integer(1) | rules.Only("auto")]
+Method: TypeAlias = Annotated[str, rules.Choice(METHODS)]
+Value: TypeAlias = Annotated[str, rules.Choice(VALUES)]
+ScoreRange: TypeAlias = Annotated[tuple[float, float] | None, rules.Optional(rules.ScoreRange())]
+
 
 @dataclass(eq=False, repr=False)
-class BinParameters(CheckedParameters):
-    """The parameters of every calibrator that cuts bins of a score, and their rules."""
+class BinParameters(rules.CheckedParameters):
+    """The parameters of every calibrator that cuts bins of a score."""
 
-    _parameter_rules: ClassVar[Rules] = {
-        "n_bins": Integer(1) | Only("auto"),
-        "strategy": Choice(STRATEGIES),
-        "confidence_level": OPEN_UNIT,
-        "interval": Choice(METHODS),
-        "split": Optional(FRACTION_OR_COUNT | Only("auto")),
-        "score_range": Optional(ScoreRange()),
-        "random_state": RandomState(),
-        "n_jobs": Jobs(),
-    }
-
-    n_bins: int | str = "auto"
+    n_bins: Bins = "auto"
     _: KW_ONLY
-    strategy: str = "quantile"
-    confidence_level: float = 0.9
-    interval: str = "clopper-pearson"
-    split: float | str | None = "auto"
-    score_range: tuple[float, float] | None = None
+    strategy: Annotated[str, rules.Choice(STRATEGIES)] = "quantile"
+    confidence_level: rules.ConfidenceLevel = 0.9
+    interval: Method = EXACT
+    split: Annotated[float | str | None, rules.Optional(rules.FRACTION_OR_COUNT | rules.Only("auto"))] = "auto"
     pos_label: Hashable = None
     classes: ArrayLike | None = None
-    random_state: Seed = 0
-    n_jobs: int | None = None
+    random_state: rules.RandomSeed = 0
+    n_jobs: rules.Threads = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CutParameters(BinParameters):
-    """The same, and the parameter of calibrators that take regions fixed beforehand too."""
+    """The same, and the parameters of calibrators that take segments, or regions fixed beforehand."""
 
-    _parameter_rules: ClassVar[Rules] = {
-        **BinParameters._parameter_rules,
-        "partition": Optional(Instance(Partition, "a Partition")),
-        "min_rows": Optional(Integer(1) | Only("auto")),
-        "keep_segments": Optional(Names('a list of segments, such as ["north", "south"]')),
-    }
-
-    partition: Partition | None = None
-    min_rows: int | str | None = "auto"
-    keep_segments: Sequence[Hashable] | None = None
+    score_range: ScoreRange = None
+    partition: Annotated[Partition | None, rules.Optional(rules.Instance(Partition, "a Partition"))] = None
+    min_rows: Annotated[int | str | None, rules.Optional(rules.Integer(1) | rules.Only("auto"))] = "auto"
+    keep_segments: Annotated[
+        Sequence[Hashable] | None, rules.Optional(rules.Names('a list of segments, such as ["north", "south"]'))
+    ] = None
 
     def _automatic_bins(self, n_rows: int) -> int:
         return automatic_bins(n_rows)
+
+    def _bins_for(self, n_rows: float) -> int:
+        """How many bins so many rows, or groups, have."""
+        return self._automatic_bins(max(1, int(n_rows))) if self.n_bins == "auto" else int(self.n_bins)
+
+    def _fixed_width(self, n_bins: int) -> ScorePartition:
+        """Bins of equal width."""
+        given = None if self.score_range is None else rules.ScoreRange().parse(self.score_range)
+        return ScorePartition.fixed_width(n_bins, given or (0.0, 1.0))
+
+    def _asked(self) -> dict[str, Any]:
+        """What a statement says of how the bins were cut: whether from other rows, and how many were asked for."""
+        n_bins = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
+        return {"split": self.split not in (None, "auto"), "n_bins": n_bins}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -106,43 +99,44 @@ class CutParameters(BinParameters):
             raise InvalidValueError("split", "be None for bins that are fixed beforehand", got=repr(self.split))
         counts_all = self.split is None and self.strategy == "quantile"
         if isinstance(self.min_rows, int) and (counts_all or self.partition is not None):
-            rule = ('be None or "auto" where ', Setting("split", None), " or the bins are given")
-            raise InvalidValueError("min_rows", rule, repr(self.min_rows), "rows that choose segments are not counted")
+            given = ('be None or "auto" where ', Setting("split", None), " or the bins are given")
+            raise InvalidValueError("min_rows", given, repr(self.min_rows), "rows that choose segments are not counted")
         if self.strategy == "quantile" and self.score_range is not None:
-            rule = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
-            raise InvalidValueError("score_range", rule, got=repr(self.score_range))
+            any_score = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
+            raise InvalidValueError("score_range", any_score, got=repr(self.score_range))
 
-    def _read(
-        self,
-        scores: ArrayLike | ScoredData,
-        y: ArrayLike | None,
-        segments: ArrayLike | None,
-        sample_weight: ArrayLike | None = None,
-        importance_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> ScoredData:
+    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
         """Check what `fit` was given."""
-        return read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            segments=segments,
-            sample_weight=sample_weight,
-            importance_weight=importance_weight,
-            groups=groups,
-            partition=self.partition,
-            threads=thread_count(self.n_jobs),
-        )
+        threads, known = rules.thread_count(self.n_jobs), {"classes": self.classes, "pos_label": self.pos_label}
+        return read_rows(scores, y, partition=self.partition, threads=threads, **known, **beside)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RegionParameters(CutParameters):
     """The same, and the parameter of calibrators that predict one value in each region."""
 
-    _parameter_rules: ClassVar[Rules] = {**CutParameters._parameter_rules, "value": Choice(VALUES)}
+    value: Value = "jeffreys"
 
-    value: str = "jeffreys"
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class UnlikeParameters(rules.CheckedParameters):
+    """The parameters of calibrators whose rows may have importance weights, or groups."""
+
+    weight_bound: Annotated[float | None, rules.Optional(WEIGHT_BOUND)] = None
+    max_group_size: Annotated[int | None, rules.Optional(rules.Integer(1))] = None
+    group_target: Annotated[str, rules.Choice(TARGETS)] = "rows"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FitParameters(CutParameters, UnlikeParameters):
+    """The parameters of calibrators that take all of these rows."""
+
+
+def check_interval(interval: str, beside: str, advice: str | None = None) -> None:
+    """Refuse an interval that rows with weights or groups do not have."""
+    if interval != EXACT:
+        left = f"be left as it is with {beside}, whose interval is that of betting"
+        raise InvalidValueError("interval", left, repr(interval), advice)
 
 
 class Binned(NamedTuple):
@@ -186,17 +180,14 @@ def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool =
 
 
 def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
-    segments, whole = _chosen_segments(data, settings, seed, can_draw), data
-    if segments is not None:
-        whole = data.pooled(segments.kept)
+    segments = _chosen_segments(data, settings, seed, can_draw)
+    whole = data if segments is None else data.pooled(segments.kept)
     drawn = {} if segments is None else segments.drawn
     if settings.strategy == "uniform":
         counted = data.split_by(_segment_draw(data, settings, seed)).others if drawn else data
         binned = _fixed_width(counted if segments is None else counted.pooled(segments.kept), settings, weighted)
-    elif settings.split is None:
-        binned = _own_quantiles(whole, settings, weighted)
-    elif isinstance(settings.split, str):
-        binned = _look_first(whole, settings, weighted, seed, drawn, can_draw=can_draw)
+    elif settings.split is None or isinstance(settings.split, str):
+        binned = _own_quantiles(whole, settings, weighted, seed, drawn, can_look=can_draw and settings.split == "auto")
     else:
         binned = _split_quantiles(whole, settings, settings.split, seed, weighted)
     if segments is None:
@@ -226,8 +217,7 @@ def _chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_d
         return None
     parts = data.split_by(_segment_draw(data, settings, seed))
     n_rows, drawn = sum(parts.sizes.values()), {name: len(scores) for name, scores in parts.drawn.items()}
-    fewest = fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows)
-    kept = kept_segments(drawn, fewest * sum(drawn.values()) / max(n_rows, 1))
+    kept = kept_segments(drawn, _fewest(settings, n_rows) * sum(drawn.values()) / max(n_rows, 1))
     pooled = tuple(name for name in parts.sizes if name not in kept)
     if not pooled:
         return _Segments(kept, drawn, ())
@@ -244,6 +234,10 @@ def fewest_rows(n_rows: int, n_bins: int | str) -> int:
     (300, 1000, 1000)
     """
     return max(300, 100 * n_bins if isinstance(n_bins, int) else 0, n_rows // 1000)
+
+
+def _fewest(settings: CutParameters, n_rows: int) -> int:
+    return fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows or 1)
 
 
 def kept_segments(drawn: Mapping[Any, int], fewest: float) -> frozenset[Any]:
@@ -266,8 +260,9 @@ def _segment_draw(data: ScoredData, settings: CutParameters, seed: int) -> Draw:
     if settings.split is not None and not isinstance(settings.split, str):
         return data.draw(settings.split, seed)
     n_rows = sum(data.sizes().values())
-    fewest = fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows or 1)
-    return Draw.of_share(seed, min(_DRAWN_ROWS / fewest, _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1)))
+    return Draw.of_share(
+        seed, min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1))
+    )
 
 
 def _counted(partition: Partition, data: ScoredData, whole: ScoredData, weighted: bool, facts: RowFacts) -> Binned:
@@ -283,56 +278,35 @@ def automatic_bins(n_rows: int) -> int:
     return max(1, int(n_rows ** (1 / 3) + 1e-9))
 
 
-def _bins_for(settings: CutParameters, n_rows: int, n_cutting: int) -> int:
-    """How many bins: from how many rows there are, and how many of them cut the edges."""
-    return (
-        min(settings._automatic_bins(n_rows), max(n_cutting, 1)) if settings.n_bins == "auto" else int(settings.n_bins)
-    )
-
-
 def _fixed_width(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed."""
-    score_range = (
-        (0.0, 1.0) if settings.score_range is None else ScoreRange().check("score_range", settings.score_range)
-    )
 
     def cut(rows: int) -> ScorePartition:
-        return ScorePartition.fixed_width(check_enough_rows(rows, _bins_for(settings, rows, rows)), score_range)
+        return settings._fixed_width(check_enough_rows(rows, settings._bins_for(rows)))
 
     partition = _joined(_each(data.sizes(), cut))
     return _counted(partition, data, data, weighted, data.facts(drawn=False))
 
 
-def _own_quantiles(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
-    """Bins between order statistics of all rows, each of which is counted too.
+def _own_quantiles(
+    data: ScoredData, settings: CutParameters, weighted: bool, seed: int, drawn: Mapping[Any, int], *, can_look: bool
+) -> Binned:
+    """Bins between order statistics of the rows that are counted, unless a look at a few others finds ties.
 
     Rows are counted in the finest cells, between and at the order statistics; the counts tell which of them are tied.
-    """
-    ranks = _each(data.sizes(), lambda rows: edge_ranks(rows, _bins_for(settings, rows, rows)))
-    atoms = _joined(_each(data.order_statistics(ranks), ScorePartition.at))
-    tally, classes, reach = data.tally_and_reach(atoms, weighted=weighted)
-    partition = atoms.cut_by_cells(tally.counts)
-    counted = tally.regrouped(partition.count_regions, partition)
-    return Binned(partition, counted, classes, reach, data, data.facts(drawn=False), data)
 
-
-def _look_first(
-    data: ScoredData, settings: CutParameters, weighted: bool, seed: int, drawn: Mapping[Any, int], *, can_draw: bool
-) -> Binned:
-    """Look at a few rows of each segment, which are not counted, and let them decide how its bins are cut.
-
-    Untied rows: bins between order statistics of the other rows, and a bin absorbs its left edge if that is tied
-    nevertheless. Tied rows: bins between quantiles of these rows and of some more. Given the rows that were looked at,
-    the others are independent draws and the choice is fixed, so that it costs no confidence. With rows that stand for
-    several there is no look: no draw treats one row of weight 2 as two rows. Neither is there one where rows change
-    their places from one pass to the next, so that a draw could not be left out. With importance weights nothing bounds
-    the weighted share of a tied edge, so that it is a region of its own. Rows that were `drawn` to choose segments,
-    those with the smallest hashes of all, are among those of the look.
+    The rows of a look are not counted. Untied rows: bins between order statistics of the other rows, and a bin absorbs
+    its left edge if that is tied nevertheless. Tied rows: bins between quantiles of these rows and of some more. Given
+    the rows that were looked at, the others are independent draws and the choice is fixed, so that it costs no
+    confidence. With rows that stand for several there is no look: no draw treats one row of weight 2 as two rows.
+    Neither is there one where rows change their places from one pass to the next, so that a draw could not be left out.
+    With importance weights nothing bounds the weighted share of a tied edge, so that it is a region of its own. Rows
+    that were `drawn` to choose segments, those with the smallest hashes of all, are among those of the look.
     """
     sizes = data.sizes()
-    bins = _each(sizes, lambda rows: check_enough_rows(rows, _bins_for(settings, rows, rows)))
+    bins = _each(sizes, lambda rows: check_enough_rows(rows, settings._bins_for(rows)))
     repeated = isinstance(data, MemoryRows) and data.repeats is not None
-    looks = {name: 0 if repeated or not can_draw else look_size(rows, bins[name]) for name, rows in sizes.items()}
+    looks = {name: look_size(rows, bins[name]) if can_look and not repeated else 0 for name, rows in sizes.items()}
     looks = {name: max(rows, drawn.get(name, 0)) for name, rows in looks.items()}
     cuts, parts = dict.fromkeys(sizes, 0), Split({}, sizes, data)
     if any(looks.values()):
@@ -355,7 +329,8 @@ def _look_first(
         }
     )
     tally, classes, reach = parts.others.tally_and_reach(cells, weighted=weighted)
-    partition = cells.cut_by_cells(tally.counts, None if weighted else {name: bins[name] - 1 for name in sizes})
+    absorbs = settings.split is not None and not weighted
+    partition = cells.cut_by_cells(tally.counts, {name: bins[name] - 1 for name in sizes} if absorbs else None)
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     looked = sum(rows for name, rows in looks.items() if not cuts[name])
     facts = replace(data.facts(drawn=any(taken.values())), looked=looked, cutting=sum(cuts.values()))
@@ -397,26 +372,20 @@ def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, se
     parts = data.split(split, seed)
     n_rows, n_drawn = sum(parts.sizes.values()), sum(map(len, parts.drawn.values()))
     if not 0 < n_drawn < n_rows:
-        raise InvalidValueError(
-            "split",
-            "leave rows both to cut and to count",
-            got=f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}",
-        )
-    partition = _cut_drawn(parts, settings)
-    binned = _counted(partition, parts.others, data, weighted, data.facts(drawn=True))
-    return binned._replace(drawn=parts.drawn)
-
-
-def _cut_drawn(parts: Split, settings: CutParameters) -> Partition:
-    """Bins between quantiles of the drawn rows; a segment of which no row was drawn is one bin."""
+        got = f"{split!r} of {counted(n_rows, 'row')}, which draws {n_drawn:,}"
+        raise InvalidValueError("split", "leave rows both to cut and to count", got=got)
 
     def cut(name: Hashable) -> ScorePartition:
-        scores = parts.drawn[name]
-        if not len(scores):
+        scores, n_bins = parts.drawn[name], settings._bins_for(parts.sizes[name])
+        if not len(scores):  # a segment of which no row was drawn is one bin
             return ScorePartition(np.empty(0))
-        return ScorePartition.from_other_scores(scores, _bins_for(settings, parts.sizes[name], len(scores)))
+        return ScorePartition.from_other_scores(
+            scores, min(n_bins, len(scores)) if settings.n_bins == "auto" else n_bins
+        )
 
-    return _joined(_each({name: name for name in parts.sizes}, cut))
+    partition = _joined(_each({name: name for name in parts.sizes}, cut))
+    binned = _counted(partition, parts.others, data, weighted, data.facts(drawn=True))
+    return binned._replace(drawn=parts.drawn)
 
 
 def _each(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable, U]:

@@ -1,20 +1,33 @@
 """Rows that belong together: bins cut from whole groups, and limits by bets on the sums of groups."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from calibrant._numbers import counted
-from calibrant._params import CheckedParameters, Choice, Integer, Optional, Rules, check_state
+from calibrant._params import check_state
 from calibrant._text import Setting
-from calibrant.calibrators._bins import Binned, CutParameters, _chosen_segments, _each, _joined, split_size
+from calibrant.calibrators._bins import (
+    Binned,
+    CutParameters,
+    FitParameters,
+    UnlikeParameters,
+    _chosen_segments,
+    _each,
+    _joined,
+    check_interval,
+    cut_and_count,
+    split_size,
+)
+from calibrant.calibrators._weighted import has_weights
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Edges, GroupFacts, Statement
-from calibrant.intervals.groups import TARGETS, GroupDesign, GroupSums
+from calibrant.intervals.groups import GroupDesign, GroupSums
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
+from calibrant.rows.base import Split
 from calibrant.rows.draw import seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
@@ -23,52 +36,37 @@ from calibrant.tally import Tally
 
 THEOREM = "Ville's inequality for bets on the sums of whole groups, by Bonferroni over regions"
 _SHARE = 0.1  # of groups set aside to find the size limit, where none are needed to cut bins
-EXACT = "clopper-pearson"
-"""The default interval, in whose place groups have that of "betting"."""
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class GroupParameters(CheckedParameters):
-    """The parameters of calibrators whose rows may belong together."""
-
-    _parameter_rules: ClassVar[Rules] = {"max_group_size": Optional(Integer(1)), "group_target": Choice(TARGETS)}
-
-    interval: str
-    strategy: str
-    partition: Partition | None
-    max_group_size: int | None = None
-    group_target: str = "rows"
-
-    def _check_group_interval(self) -> None:
-        """Refuse an interval that groups do not have."""
-        if self.interval != EXACT:
-            rule = "be left as it is with groups, whose interval is that of betting"
-            raise InvalidValueError("interval", rule, repr(self.interval))
-
-    def _cuts(self) -> bool:
-        """Whether bins are cut from rows."""
-        return self.strategy == "quantile" and self.partition is None
+def cut_rows(data: ScoredData, settings: FitParameters) -> tuple[Binned, GroupDesign | None]:
+    """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
+    if has_groups(data, settings):
+        return cut_and_count_groups(data, settings)
+    data = data.without_groups()
+    if not has_weights(data):
+        return cut_and_count(data, settings), None
+    check_interval(settings.interval, "importance weights", "use ShiftCalibrator for other intervals")
+    return cut_and_count(data.collect(), settings, weighted=True), None
 
 
-def read_groups(data: ScoredData, settings: GroupParameters) -> tuple[ScoredData, bool]:
-    """The rows, and whether they have groups that matter: not where each row is its own group, and is said to be.
+def has_groups(data: ScoredData, settings: UnlikeParameters) -> bool:
+    """Whether rows have groups that matter: not where each row is its own group, and is said to be.
 
     What is said without groups assumes that there are no larger ones anywhere. Where that is true, nothing else is ever
     said; where it is not, only what is said of groups counts. So this look at the sizes costs no part of alpha.
     """
     if isinstance(data, MemoryRows) and data.groups is not None and settings.max_group_size == 1:
-        alone = int(data.groups.sizes.max(initial=0)) <= 1
-        return (replace(data, groups=None), False) if alone else (data, True)
-    return data, data.columns.group is not None
+        return int(data.groups.sizes.max(initial=0)) > 1
+    return data.columns.group is not None
 
 
-def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, GroupDesign]:
+def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Binned, GroupDesign]:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
     Edges and the size limit come from groups that are not counted. Own-sample edges would need independent rows, and
     the largest size among the counted groups is no limit on the size of a new group.
     """
-    settings._check_group_interval()
+    check_interval(settings.interval, "groups")
     if data.columns.weight is not None:
         raise InvalidValueError("weight", "be None where rows have groups", got=repr(data.columns.weight))
     seed = seed_of(settings.random_state)
@@ -81,16 +79,11 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
     fixed = settings.partition is not None or settings.strategy == "uniform"
     known = settings.partition is not None or settings.keep_segments is not None or list(sizes) == [None]
     aside = _aside(settings, n_groups, fixed, known)
-    draw, parts = None, None
-    if aside:
-        draw = data.draw(aside, seed)
-        parts = data.split_by(draw)
-    drawn = {} if parts is None else parts.drawn
-    partition = _partition(settings, sizes, n_groups, drawn)
-    others = data if parts is None else parts.others
-    tally, classes, reach = others.tally_and_reach(partition)
-    if parts is not None:
-        reach = sum(map(Reach.of, parts.drawn.values()), reach)
+    draw = data.draw(aside, seed) if aside else None
+    parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
+    partition = _partition(settings, sizes, n_groups, parts.drawn)
+    tally, classes, reach = parts.others.tally_and_reach(partition)
+    reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
         raise _too_few(n_groups)
@@ -100,13 +93,14 @@ def cut_and_count_groups(data: ScoredData, settings: Any) -> tuple[Binned, Group
         largest = max(1, int(seen.rows.max(initial=1)))
     if settings.group_target == "rows":
         tally = replace(tally, groups=table.without_sizes())
-    unproved = () if known else _regions_without(partition, {name for name in sizes if not len(drawn.get(name, ()))})
+    unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
+    unproved = () if known else _regions_without(partition, unseen)
     design = GroupDesign(largest, settings.group_target, n_groups - table.n_groups, unproved)
     facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
-    return Binned(partition, tally, classes, reach, others, facts, data), design
+    return Binned(partition, tally, classes, reach, parts.others, facts, data), design
 
 
-def _aside(settings: Any, n_groups: int, fixed: bool, known: bool = True) -> float:
+def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
     """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
 
     `fixed` tells that bins are, and `known` that segments are.
@@ -122,7 +116,7 @@ def _aside(settings: Any, n_groups: int, fixed: bool, known: bool = True) -> flo
         raise _too_few(n_groups)
     if fixed:
         return max(round(_SHARE * n_groups), 1)
-    return groups_that_cut(n_groups, _bins_for(settings, n_groups))
+    return groups_that_cut(n_groups, settings._bins_for(n_groups))
 
 
 def groups_that_cut(n_groups: int, n_bins: int) -> int:
@@ -143,10 +137,6 @@ def _too_few(n_groups: int) -> InvalidValueError:
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)
 
 
-def _bins_for(settings: CutParameters, n_groups: float) -> int:
-    return settings._automatic_bins(max(1, int(n_groups))) if settings.n_bins == "auto" else int(settings.n_bins)
-
-
 def _partition(settings: CutParameters, sizes: Mapping[Any, int], n_groups: int, drawn: Mapping[Any, Any]) -> Partition:
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
     if settings.partition is not None:
@@ -156,9 +146,9 @@ def _partition(settings: CutParameters, sizes: Mapping[Any, int], n_groups: int,
     def cut(name: Hashable) -> ScorePartition:
         # by the rows set aside: given how many rows of a segment are counted, groups are not independent
         share = len(drawn[name]) / n_drawn if n_drawn else 1.0 / len(sizes)
-        n_bins = _bins_for(settings, n_groups * share)
+        n_bins = settings._bins_for(n_groups * share)
         if settings.strategy == "uniform":
-            return ScorePartition.fixed_width(n_bins, settings.score_range or (0.0, 1.0))
+            return settings._fixed_width(n_bins)
         scores = drawn[name]
         if not len(scores):
             return ScorePartition(np.empty(0))
@@ -179,10 +169,11 @@ def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...
     return tuple(np.flatnonzero(inside).tolist())
 
 
-def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, *, cut: bool) -> Statement:
-    """The statement about rows of new groups; `cut` tells that bins were cut from groups set aside."""
+def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, settings: CutParameters) -> Statement:
+    """The statement about rows of new groups."""
     n_groups = 0 if tally.groups is None else tally.groups.n_groups
     effect = GroupSums.of(tally, design).design_effect
+    cut = settings.strategy == "quantile" and settings.partition is None
     return replace(
         statement,
         theorem=THEOREM,

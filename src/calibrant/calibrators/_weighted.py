@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from calibrant._input import check_rows
-from calibrant._params import CheckedParameters, Optional, Rules, as_generator, check_state
+from calibrant._params import as_generator, check_state
 from calibrant._state import read_counts, read_limits
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import FloatArray, IndexArray, IntArray, Seed
@@ -16,7 +16,6 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Caveat, ImportanceWeights, Population, Statement
 from calibrant.intervals import Interval
 from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method
-from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 from calibrant.tally import Tally
@@ -26,24 +25,6 @@ UNBOUNDED = Caveat(
     (Setting("weight_bound"), " was not given, and there may be larger weights than the largest seen"),
     "no weight is larger than those seen",
 )
-EXACT = "clopper-pearson"
-"""The default interval, in whose place weighted rows have that of "betting"."""
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class WeightParameter(CheckedParameters):
-    """The parameter of calibrators whose rows may have importance weights."""
-
-    _parameter_rules: ClassVar[Rules] = {"weight_bound": Optional(WEIGHT_BOUND)}
-
-    interval: str
-    weight_bound: float | None = None
-
-    def _check_interval(self) -> None:
-        """Refuse an interval that weighted rows do not have."""
-        if self.interval != EXACT:
-            rule = "be left as it is with importance weights, whose interval is that of betting"
-            raise InvalidValueError("interval", rule, repr(self.interval), "use ShiftCalibrator for other intervals")
 
 
 def has_weights(data: ScoredData) -> bool:

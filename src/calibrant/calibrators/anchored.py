@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,30 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._optional import pa
-from calibrant._params import Choice, Instance, Integer, Rules, check_state, error_budget, thread_count
+from calibrant._params import Choice, Instance, Integer, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators._beforehand import Beforehand, Parts, look_knots
-from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
+from calibrant.calibrators._bins import EXACT, Binned, FitParameters, automatic_bins
 from calibrant.calibrators._curves import CURVES, fit_curve
-from calibrant.calibrators._groups import (
-    EXACT,
-    GroupParameters,
-    cut_and_count_groups,
-    read_groups,
-    said_of_groups,
-    saved_design,
-)
+from calibrant.calibrators._groups import cut_rows, said_of_groups, saved_design
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
-from calibrant.calibrators._weighted import (
-    WeightedLimits,
-    WeightParameter,
-    has_weights,
-    kept_rows,
-    rounded_rows,
-    saved_limits,
-)
+from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
@@ -63,11 +49,14 @@ _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 @dataclass(eq=False, repr=False)
 class _CurveParameter:
-    curve: str | ScoreCalibrator = "auto"
+    curve: Annotated[
+        str | ScoreCalibrator,
+        Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
+    ] = "auto"
 
 
 @dataclass(eq=False, repr=False)
-class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupParameters, RegionCalibrator):
+class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -173,13 +162,6 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
     ('beta', 0.052)
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "curve": Choice(CURVES) | Instance(ScoreCalibrator, "a calibrator of scores, such as BetaCalibrator()"),
-        **CutParameters._parameter_rules,
-        **WeightParameter._parameter_rules,
-        **GroupParameters._parameter_rules,
-    }
-
     def fit(
         self,
         scores: ArrayLike | ScoredData,
@@ -228,13 +210,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
             groups=groups,
             threads=thread_count(self.n_jobs),
         )
-        data, is_grouped = read_groups(data, self)
-        if is_grouped:
-            return self.fit_binned(*cut_and_count_groups(data, self))
-        if not has_weights(data):
-            return self.fit_binned(cut_and_count(data, self))
-        self._check_interval()
-        return self.fit_binned(cut_and_count(data.collect(), self, weighted=True))
+        return self.fit_binned(*cut_rows(data, self))
 
     def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
         """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
@@ -366,10 +342,9 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
         elif parts is None:
             distance = self._distances(partition, tally)
         margin = curve.variation(regions) * distance + unknown if parts is None else parts.margin
-        asked = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
-        said = Statement.about(partition, split=self.split not in (None, "auto"), n_bins=asked, theorem=method.theorem)
+        said = Statement.about(partition, theorem=method.theorem, **self._asked())
         if design is not None:
-            said = said_of_groups(said, tally, design, cut=self._cuts())
+            said = said_of_groups(said, tally, design, self)
         guarantee = Guarantee.from_limits(
             partition,
             tally,
@@ -400,7 +375,7 @@ class AnchoredCalibrator(CutParameters, _CurveParameter, WeightParameter, GroupP
         x = scores
         if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
             x = as_scores(scores, positive_column=self._positive_index)  # checked once: below they are plain
-        found = self._look_up(table, x, segments, self._curve.cells)
+        found = self._look_up(x, table, segments, self._curve.cells)
         if type(found) is np.ndarray and found.shape == (1, 3):  # one row: plain numbers are quicker than arrays
             ((start, value, slope),) = found.tolist()
             return np.array([(np.asarray(x).item() - start) * slope + value]), ()

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import Choice, Rules
+from calibrant._params import Choice
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
@@ -72,11 +72,10 @@ class BetaCalibrator(CurveCalibrator):
     [1.0, 1.0, 0.0]
     """
 
-    _parameter_rules: ClassVar[Rules] = {"parameters": Choice(PARAMETERS)}
     _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 
-    parameters: str = "abm"
+    parameters: Annotated[str, Choice(PARAMETERS)] = "abm"
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         check_probabilities(

@@ -3,23 +3,18 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from calibrant._labels import Classes, name_classes
-from calibrant._params import Rules, check_state, error_budget
+from calibrant._params import check_state, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
-from calibrant.calibrators._groups import (
-    GroupParameters,
-    cut_and_count_groups,
-    read_groups,
-    said_of_groups,
-    saved_design,
-)
-from calibrant.calibrators._weighted import WeightedLimits, WeightParameter, has_weights, saved_limits
+from calibrant.calibrators._bins import Binned, FitParameters, RegionParameters
+from calibrant.calibrators._groups import cut_rows, said_of_groups, saved_design
+from calibrant.calibrators._weighted import WeightedLimits, saved_limits
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.guarantee import Guarantee, Statement, check_tally
+from calibrant.guarantee.values import region_values
 from calibrant.intervals.groups import GroupDesign, GroupSums, group_limits
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
@@ -29,7 +24,7 @@ from calibrant.tally import Tally
 
 
 @dataclass(eq=False, repr=False)
-class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, RegionCalibrator):
+class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
     """Turn scores into probabilities, intervals and sets that come with a proof, by histogram binning.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -142,12 +137,6 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
     0.042
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        **RegionParameters._parameter_rules,
-        **WeightParameter._parameter_rules,
-        **GroupParameters._parameter_rules,
-    }
-
     def fit(
         self,
         scores: ArrayLike | ScoredData,
@@ -183,25 +172,19 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
         self
         """
         self._check_parameters()
-        plain = all(extra is None for extra in (segments, sample_weight, importance_weight, groups))
+        beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
+        plain = groups is None and all(extra is None for extra in beside.values())
         if plain and (on_device := on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
-        return self._fit_rows(self._read(scores, y, segments, sample_weight, importance_weight, groups))
+        return self._fit_rows(self._read(scores, y, groups=groups, **beside))
 
     def _fit_rows(self, data: ScoredData) -> Self:
-        data, is_grouped = read_groups(data, self)
-        if is_grouped:
-            self.conclude_binned(*cut_and_count_groups(data, self))
-        elif has_weights(data):
-            self._check_interval()
-            self.conclude_binned(cut_and_count(data.collect(), self, weighted=True))
-        else:
-            self.conclude_binned(cut_and_count(data, self))
+        self.fit_binned(*cut_rows(data, self))
         self._warn_if_weak()
         return self
 
-    def conclude_binned(self, binned: Binned, design: GroupDesign | None = None) -> None:
+    def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> None:
         """Derive the guarantee from rows whose regions are cut and counted already; `design` says how groups count."""
         weighted = None
         if binned.tally.weights is not None:
@@ -231,8 +214,7 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
             if calibrator.max_group_size is None and calibrator.group_target == "rows":
                 rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
                 raise InvalidValueError("max_group_size", rule, got="None")
-            largest = calibrator.max_group_size or 1
-            design = GroupDesign(largest, calibrator.group_target)
+            design = GroupDesign(calibrator.max_group_size or 1, calibrator.group_target)
         calibrator._conclude(partition, tally, name_classes(classes, calibrator.pos_label), design=design)
         return calibrator
 
@@ -254,32 +236,18 @@ class BinningCalibrator(RegionParameters, WeightParameter, GroupParameters, Regi
         design: GroupDesign | None = None,
     ) -> None:
         """Derive the guarantee, and set everything that was learned at once."""
-        asked: dict[str, Any] = {
-            "confidence_level": self.confidence_level,
-            "value": self.value,
-            "positive_label": classes.positive,
-        }
-        split = self.split not in (None, "auto")
-        n_bins = None if self.n_bins == "auto" or self.partition is not None else int(self.n_bins)
+        level, label, value = self.confidence_level, classes.positive, self.value
+        said = Statement.about(partition, **self._asked())
         if design is not None:
-            sums = GroupSums.of(tally, design)
-            guarantee = Guarantee.from_limits(
-                partition,
-                tally,
-                group_limits(tally, design, error_budget(self.confidence_level)),
-                method="betting",
-                statement=said_of_groups(Statement.about(partition, n_bins=n_bins), tally, design, cut=self._cuts()),
-                rows=sums.telling,
-                **asked,
-            )
-        elif weighted is None:
-            guarantee = Guarantee.from_tally(
-                partition, tally, interval=self.interval, split=split, n_bins=n_bins, **asked
-            )
+            limits = group_limits(tally, design, error_budget(level))
+            values = region_values(value, partition, tally, limits, GroupSums.of(tally, design).telling)
+            said = said_of_groups(said, tally, design, self)
+            guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
+        elif weighted is not None:
+            said = weighted.said(said)
+            guarantee = Guarantee.from_limits(partition, tally, weighted.limits, level, "betting", said, value, label)
         else:
-            said = weighted.said(Statement.about(partition, split=split, n_bins=n_bins))
-            guarantee = Guarantee.from_limits(
-                partition, tally, weighted.limits, method="betting", statement=said, **asked
-            )
+            asked = {"confidence_level": level, "value": value, "positive_label": label, **self._asked()}
+            guarantee = Guarantee.from_tally(partition, tally, interval=self.interval, **asked)
         self._weighted, self._design = weighted, design
         self._set_fitted(partition, tally, guarantee, classes, facts)

@@ -2,19 +2,19 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
-from calibrant._params import Choice, Rules, check_state
+from calibrant._params import check_state
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.claims import WeakerGuarantee
-from calibrant.calibrators.venn_abers import LOSSES, VennAbersCalibrator, merged
+from calibrant.calibrators.venn_abers import Loss, VennAbersCalibrator, merged
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData, read_rows
@@ -82,9 +82,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
     array([0.2, 0.9])
     """
 
-    _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES)}
-
-    loss: str = "log"
+    loss: Loss = "log"
     pos_label: Hashable = None
     classes: ArrayLike | None = None
 

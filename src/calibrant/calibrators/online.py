@@ -2,25 +2,25 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from calibrant._input import as_array
 from calibrant._labels import Classes
 from calibrant._lock import Locked
-from calibrant._params import OPEN_UNIT, Choice, Flag, Instance, Integer, Jobs, Optional, Rules, thread_count
+from calibrant._params import OPEN_UNIT, Integer, Threads, thread_count
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
+from calibrant.calibrators._bins import Value
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream, StreamParameters
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import VALUES, Guarantee, Population, Statement
+from calibrant.guarantee import Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.base import settle
 from calibrant.rows.reader import check_no_weights, check_nothing_beside, refuse_groups
-from calibrant.sequences import SEQUENCES
 from calibrant.tally import Tally
 
 _DEFAULT_CLASSES = (0, 1)
@@ -106,23 +106,12 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     1500
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "partition": Optional(Instance(Partition, "a Partition")),
-        "confidence_level": OPEN_UNIT,
-        "sequence": Choice(SEQUENCES),
-        "running": Flag(),
-        "n_bins": Integer(1),
-        "warmup": Integer(1),
-        "value": Choice(VALUES),
-        "n_jobs": Jobs(),
-    }
-
-    n_bins: int = 10
-    warmup: int = 1000
-    value: str = "jeffreys"
+    n_bins: Annotated[int, Integer(1)] = 10
+    warmup: Annotated[int, Integer(1)] = 1000
+    value: Value = "jeffreys"
     pos_label: Hashable = None
     classes: ArrayLike | None = None
-    n_jobs: int | None = None
+    n_jobs: Threads = None
 
     def fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
@@ -305,20 +294,15 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
         if stream.contradicts:
             remarks.append("intervals of different moments contradict each other: a rate has changed")
+        said = replace(
+            Statement.about(self.partition_, theorem=stream.sequence.theorem),
+            population=Population.STREAM,
+            assumed=(_MERGED,) if stream.merged else (),
+            notes=tuple(remarks),
+        )
+        level, method, label = stream.confidence_level, stream.sequence.name, self._known().positive
         return Guarantee.from_limits(
-            self.partition_,
-            stream.tally(),
-            stream.limits(),
-            method=stream.sequence.name,
-            confidence_level=stream.confidence_level,
-            value=self.value,
-            positive_label=self._known().positive,
-            statement=replace(
-                Statement.about(self.partition_, theorem=stream.sequence.theorem),
-                population=Population.STREAM,
-                assumed=(_MERGED,) if stream.merged else (),
-                notes=tuple(remarks),
-            ),
+            self.partition_, stream.tally(), stream.limits(), level, method, said, self.value, label
         )
 
     def __sklearn_is_fitted__(self) -> bool:

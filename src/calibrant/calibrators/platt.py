@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from calibrant._params import Flag, Rules
+from calibrant._params import Flag
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, read_number
@@ -70,11 +70,10 @@ class PlattCalibrator(CurveCalibrator):
     True
     """
 
-    _parameter_rules: ClassVar[Rules] = {"smoothing": Flag()}
     _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 
-    smoothing: bool = True
+    smoothing: Annotated[bool, Flag()] = True
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         n_positive, n_negative = rows.n_positive, rows.n_rows - rows.n_positive

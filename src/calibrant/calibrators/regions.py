@@ -5,6 +5,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
@@ -45,7 +46,7 @@ def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
 class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
 
-    n_jobs: Any
+    n_jobs: int | None
     _facts: RowFacts = RowFacts()
     _weighted: WeightedLimits | None = None
     _design: GroupDesign | None = None
@@ -54,24 +55,16 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     guarantee_: Guarantee
 
     def _set_fitted(
-        self,
-        partition: Partition,
-        tally: Tally,
-        guarantee: Guarantee,
-        classes: Classes,
-        facts: RowFacts | None = None,
+        self, partition: Partition, tally: Tally, guarantee: Guarantee, classes: Classes, facts: RowFacts | None = None
     ) -> None:
         """Store everything that was learned, at once, so that a refused fit leaves the estimator as it was.
 
         `facts` are what the guarantee has to say of how the rows were read.
         """
-        facts = RowFacts() if facts is None else facts
-        self.partition_ = partition
-        self.tally_ = tally
-        self.guarantee_ = guarantee.of_rows(facts)
+        self._facts = RowFacts() if facts is None else facts
+        self.partition_, self.tally_, self.guarantee_ = partition, tally, guarantee.of_rows(self._facts)
         if getattr(self, "max_group_size", None) == 1 and guarantee.statement.groups is None:
             self.guarantee_ = self.guarantee_.with_facts(assumed=(*self.guarantee_.statement.assumed, _ALONE))
-        self._facts = facts
         self._set_classes(classes)
 
     def _warn_if_weak(self) -> None:
@@ -79,9 +72,11 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         warn_if_weak(self, self.guarantee_)
 
     def _look_up(
-        self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None
-    ) -> Any:
-        return look_up(
+        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
+    ) -> NDArray[Any]:
+        """Each score's entry, or row, of a table of regions."""
+        check_is_fitted(self)
+        found: NDArray[Any] = look_up(
             partition or self.partition_,
             table,
             scores,
@@ -91,18 +86,17 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
             familiar=familiar_limits(self.score_range_seen_),
             check=self._warn_of_other_scale,
         )
+        return found
 
     def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probability of the positive label, shape (n,)."""
         check_is_fitted(self)
-        values: FloatArray = self._look_up(self.guarantee_.value, scores, segments)
-        return values
+        return self._look_up(scores, self.guarantee_.value, segments)
 
     def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
         check_is_fitted(self)
-        columns: FloatArray = self._look_up(self._both_columns(self.guarantee_.value), scores, segments)
-        return columns
+        return self._look_up(scores, self._both_columns(self.guarantee_.value), segments)
 
     def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
@@ -114,12 +108,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def predict_rate_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of the positive label in each score's region.
 
-        They are those of `predict_interval`, unless predictions vary within a region.
+        They hold for all regions at once with probability `confidence_level` over the calibration data.
         """
         check_is_fitted(self)
-        table = np.column_stack([self.guarantee_.lower, self.guarantee_.upper])
-        limits: FloatArray = self._look_up(table, scores, segments)
-        return limits
+        return self._look_up(scores, np.column_stack([self.guarantee_.lower, self.guarantee_.upper]), segments)
 
     def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
         """Return the labels that may not be ruled out, shape (n, 2), boolean; the columns follow `classes_`.
@@ -127,12 +119,12 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         With probability `confidence_level` over the calibration data, in every region at once, the label falls
         outside the set with probability at most 1 - coverage.
         """
+        return self._look_up(scores, self._sets(coverage), segments)
+
+    def _sets(self, coverage: float) -> BoolArray:
+        """The labels of each region that may not be ruled out; the columns follow `classes_`."""
         check_is_fitted(self)
-        sets = region_sets(self.guarantee_.interval, coverage)
-        if self._positive_index == 0:
-            sets = sets[:, ::-1]
-        held: BoolArray = self._look_up(sets, scores, segments)
-        return held
+        return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self._positive_index else -1]
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
@@ -146,9 +138,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     def _written_sets(self, coverage: float) -> tuple[str, ...]:
         """The set of each region as text."""
-        check_is_fitted(self)
-        sets = region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self._positive_index else -1]
-        names = [str(label) for label in self.classes_.tolist()]
+        sets, names = self._sets(coverage), [str(label) for label in self.classes_.tolist()]
         return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
 
     def _columns_in(self, data: ScoredData) -> Columns:
@@ -161,12 +151,5 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return data.columns.only("segment")
 
     def _state(self) -> dict[str, Any]:
-        weighted = {} if self._weighted is None else {"weighted": self._weighted.to_dict()}
-        groups = {} if self._design is None else {"groups": self._design.to_dict()}
-        return {
-            "partition": self.partition_.to_dict(),
-            "tally": self.tally_.to_dict(),
-            **self._facts.to_dict(),
-            **weighted,
-            **groups,
-        }
+        parts = {"partition": self.partition_, "tally": self.tally_, "weighted": self._weighted, "groups": self._design}
+        return {**{name: part.to_dict() for name, part in parts.items() if part is not None}, **self._facts.to_dict()}

@@ -1,27 +1,27 @@
 """Any calibration map, followed by bins with a guarantee: the paper's advice, as one calibrator."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
-from calibrant._labels import Classes
+from calibrant._labels import CODED, Classes
 from calibrant._numbers import counted
-from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, Rules, check_state, thread_count
+from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, check_state, thread_count
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, Seed
-from calibrant.calibrators._bins import RegionParameters
-from calibrant.calibrators._groups import GroupParameters
-from calibrant.calibrators._weighted import WeightParameter, checked_bound
+from calibrant._typing import ArrayLike
+from calibrant.calibrators._bins import BinParameters, Bins, UnlikeParameters, Value
+from calibrant.calibrators._weighted import checked_bound
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
+from calibrant.kernels.device import in_own_library
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.device import look_up
@@ -32,7 +32,7 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 
 @dataclass(eq=False, repr=False)
-class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
+class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least
@@ -104,32 +104,14 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
     (True, 0.042)
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "base": Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
-        **{
-            name: rule
-            for name, rule in RegionParameters._parameter_rules.items()
-            if name not in ("score_range", "partition", "min_rows", "keep_segments")
-        },
-        "split": FRACTION_OR_COUNT,
-        **WeightParameter._parameter_rules,
-        **GroupParameters._parameter_rules,
-    }
-
-    base: ScoreCalibrator | None = None
+    base: Annotated[
+        ScoreCalibrator | None,
+        Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+    ] = None
     _: KW_ONLY
-    n_bins: int | str = "auto"
-    split: float = 0.5
-    strategy: str = "quantile"
-    confidence_level: float = 0.9
-    interval: str = "clopper-pearson"
-    value: str = "jeffreys"
-    max_group_size: int | None = None
-    group_target: str = "rows"
-    pos_label: Hashable = None
-    classes: ArrayLike | None = None
-    random_state: Seed = 0
-    n_jobs: int | None = None
+    n_bins: Bins = "auto"
+    split: Annotated[float, FRACTION_OR_COUNT] = 0.5
+    value: Value = "jeffreys"
 
     def fit(
         self,
@@ -164,30 +146,21 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         if sample_weight is not None:
             rule = ("be None where rows are split by ", Setting("split"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
-        rows = read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            importance_weight=importance_weight,
-            groups=groups,
-        ).collect()
+        beside = {"importance_weight": importance_weight, "groups": groups}
+        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, **beside).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
             got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
             raise InvalidValueError("split", "leave rows both to fit the base map and to count", got=got)
+        to_fit, to_count = rows.take(fits), rows.take(~fits)
         base = clone(PlattCalibrator() if self.base is None else self.base).set_params(classes=(0, 1), pos_label=1)
-        parts: list[dict[str, Any]] = [
-            {} if rows.weights is None else {"importance_weight": rows.weights[part]} for part in (fits, ~fits)
-        ]
-        to_fit, to_count = parts
-        if rows.groups is not None:
-            to_count["groups"] = rows.groups.row_keys[~fits]
         if rows.weights is not None:
             checked_bound(rows.weights, self.weight_bound)
-        base.fit(rows.scores[fits], rows.codes[fits], **to_fit)
+        weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
+        base.fit(to_fit.scores, to_fit.codes, **weighted)
         base.score_range_seen_ = None  # the range of all rows is kept instead
-        binned = self._binning().fit(base.predict(rows.scores[~fits]), rows.codes[~fits], **to_count)
+        mapped = replace(to_count, scores=base.predict(to_count.scores), known=CODED, threads=thread_count(self.n_jobs))
+        binned = self._binning()._fit_rows(mapped)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
         self.score_range_seen_ = Reach.of(rows.scores).seen
@@ -196,62 +169,23 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
 
     def _binning(self) -> BinningCalibrator:
         """Bins of the base map's output, where classes are coded as 0 and 1."""
-        return BinningCalibrator(
-            self.n_bins,
-            strategy=self.strategy,
-            confidence_level=self.confidence_level,
-            interval=self.interval,
-            value=self.value,
-            weight_bound=self.weight_bound,
-            max_group_size=self.max_group_size,
-            group_target=self.group_target,
-            classes=(0, 1),
-            n_jobs=self.n_jobs,
-        )
+        left_out = ("base", "split", "pos_label", "classes", "random_state")
+        own = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
+        return BinningCalibrator(**own, classes=(0, 1))
 
     def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
         self.base_, self._weighted, self._design = base, binned._weighted, binned._design
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
-    def _mapped(self, scores: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
+    @in_own_library
+    def _look_up(
+        self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
+    ) -> NDArray[Any]:
         checked = as_scores(scores, positive_column=self._positive_index)
         self._warn_of_other_scale(checked)
-        return self.base_.predict(checked)
-
-    def _look_up(
-        self, table: Any, scores: ArrayLike, segments: ArrayLike | None, partition: Partition | None = None
-    ) -> Any:
-        # of what the base map gave, to which the range of scores does not apply
-        return look_up(partition or self.partition_, table, scores, segments, threads=thread_count(self.n_jobs))
-
-    def predict(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return the calibrated probability of the positive class, shape (n,)."""
-        return super().predict(self._mapped(scores))
-
-    def predict_proba(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
-        return self._both_columns(self.predict(scores))
-
-    def predict_interval(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return confidence limits, shape (n, 2), for the true rate of the positive class in each score's region.
-
-        They hold for all regions at once with probability `confidence_level` over the calibration data.
-        """
-        return super().predict_interval(self._mapped(scores))
-
-    def predict_rate_interval(self, scores: ArrayLike) -> FloatArray:  # type: ignore[override]
-        """Return what `predict_interval` returns."""
-        return self.predict_interval(scores)
-
-    def predict_set(self, scores: ArrayLike, *, coverage: float = 0.95) -> BoolArray:  # type: ignore[override]
-        """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`.
-
-        With probability `confidence_level` over the calibration data, in every region at once, the label falls
-        outside the set with probability at most 1 - coverage.
-        """
-        return super().predict_set(self._mapped(scores), coverage=coverage)
+        mapped = self.base_.predict(checked)
+        return look_up(partition or self.partition_, table, mapped, segments, threads=thread_count(self.n_jobs))
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
@@ -264,7 +198,7 @@ class ScalingBinningCalibrator(WeightParameter, RegionCalibrator):
         self._check_parameters()
         check_state(state, ("base", "partition", "tally"))
         binned = self._binning()
-        binned._restore(state, Classes(np.array([0, 1]), 1))
+        binned._restore(state, CODED)
         if binned.partition_.has_segments:
             raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
         self._set_parts(ScoreCalibrator.from_dict(state["base"]), binned, classes, RowFacts.from_dict(state))

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 import numpy as np
 
-from calibrant._params import check_state
+from calibrant._params import Choice, ConfidenceLevel, Flag, Instance, Optional, check_state
 from calibrant._state import read_count, read_flag, read_limits, read_numbers
 from calibrant._text import shown
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.partition import Partition, ScorePartition
-from calibrant.sequences import Sequence, get_sequence
+from calibrant.sequences import SEQUENCES, Sequence, get_sequence
 from calibrant.tally import Tally
 
 _LONGEST_IDENTITY = 64
@@ -24,11 +24,11 @@ _LONGEST_IDENTITY = 64
 class StreamParameters:
     """The parameters of a calibrator that a stream begins with and keeps."""
 
-    partition: Partition | None = None
+    partition: Annotated[Partition | None, Optional(Instance(Partition, "a Partition"))] = None
     _: KW_ONLY
-    confidence_level: float = 0.9
-    sequence: str = "centred-beta-binomial"
-    running: bool = False
+    confidence_level: ConfidenceLevel = 0.9
+    sequence: Annotated[str, Choice(SEQUENCES)] = "centred-beta-binomial"
+    running: Annotated[bool, Flag()] = False
 
 
 class Stream:

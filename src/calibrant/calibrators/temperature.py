@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from calibrant._params import Choice, Rules
+from calibrant._params import Choice
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
@@ -71,11 +71,10 @@ class TemperatureCalibrator(CurveCalibrator):
     1.96
     """
 
-    _parameter_rules: ClassVar[Rules] = {"scale": Choice(SCALES)}
     _learned: ClassVar[tuple[str, ...]] = ("temperature",)
     _claim: ClassVar[NoGuarantee] = INJECTIVE
 
-    scale: str = "probability"
+    scale: Annotated[str, Choice(SCALES)] = "probability"
 
     def _check_scores(self, scores: NDArray[Any]) -> None:
         if self.scale == "probability":

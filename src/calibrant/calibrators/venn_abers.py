@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from calibrant import kernels
-from calibrant._params import Choice, Rules
+from calibrant._params import Choice
 from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
@@ -18,7 +18,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 from calibrant.kernels.pooling import multiprobabilities
 
-LOSSES = ("log", "brier")
+Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
 _MANY_SCORES = 100_000
 """From so many scores it pays to build a look-up table over the steps, which lie close together where rows do."""
 
@@ -93,12 +93,11 @@ class VennAbersCalibrator(CurveCalibrator):
     array([0.3333, 0.5263, 0.6667])
     """
 
-    _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES)}
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
     _takes_weights: ClassVar[bool] = False
 
-    loss: str = "log"
+    loss: Loss = "log"
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._labels import Classes
-from calibrant._params import Choice, Rules, check_state
+from calibrant._params import check_state
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import BinParameters
+from calibrant.calibrators._bins import BinParameters, ScoreRange
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.calibrators.venn_abers import LOSSES, merged
+from calibrant.calibrators.venn_abers import Loss, merged
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData
 from calibrant.rows.reader import check_no_weights, refuse_groups
@@ -87,14 +87,11 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
     array([0.2, 0.7])
     """
 
-    _parameter_rules: ClassVar[Rules] = {"loss": Choice(LOSSES), **BinParameters._parameter_rules}
-
-    loss: str = "log"
+    score_range: ScoreRange = None
+    loss: Loss = "log"
 
     def _binning(self) -> BinningCalibrator:
-        parameters = self.get_params(deep=False)
-        parameters.pop("loss")
-        return BinningCalibrator(**parameters)
+        return BinningCalibrator(**{k: v for k, v in self.get_params(deep=False).items() if k != "loss"})
 
     def fit(
         self,
@@ -135,8 +132,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         bins = self.partition_.as_bins()
         region = bins.count_regions[:, None]
         table = np.where(region >= 0, np.column_stack(_multiprobability(_by_cell(self.tally_, bins))), [0.0, 1.0])
-        both: FloatArray = self._look_up(table, scores, segments, bins.cells)
-        return both
+        return self._look_up(scores, table, segments, bins.cells)
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,11 @@ from calibrant._params import (
     Having,
     Integer,
     Optional,
-    RandomState,
-    Rules,
+    RandomSeed,
     as_generator,
 )
 from calibrant._text import Setting, Text, shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Seed
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
@@ -119,28 +118,24 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
     ((2, 2), (2, 2))
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "estimator": Having(("fit",), "a classifier, such as LogisticRegression()")
+    estimator: Annotated[
+        Any,
+        Having(("fit",), "a classifier, such as LogisticRegression()")
         | Having(("predict",), "a fitted model with predict")
         | Having(("__call__",), "a function from rows to scores"),
-        "calibrator": Optional(
-            Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")
-        ),
-        "cv": Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")),
-        "calibration_size": FRACTION_OR_COUNT,
-        "holdout": Choice(("random", "last")),
-        "response_method": Choice(RESPONSE_METHODS),
-        "random_state": RandomState(),
-    }
-
-    estimator: Any
-    calibrator: Any = None
+    ]
+    calibrator: Annotated[
+        Any,
+        Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")),
+    ] = None
     _: KW_ONLY
-    cv: Any = None
-    calibration_size: float = 0.25
-    holdout: str = "random"
-    response_method: str = "auto"
-    random_state: Seed = 0
+    cv: Annotated[
+        Any, Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits"))
+    ] = None
+    calibration_size: Annotated[float, FRACTION_OR_COUNT] = 0.25
+    holdout: Annotated[str, Choice(("random", "last"))] = "random"
+    response_method: Annotated[str, Choice(RESPONSE_METHODS)] = "auto"
+    random_state: RandomSeed = 0
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Refuse the parameter by which scikit-learn's `CalibratedClassifierCV` chooses a method."""

@@ -131,15 +131,10 @@ class Guarantee:
             raise InvalidValueError("tally", "be of independent rows", got="one of groups", advice=advice)
         method = get_method(interval)
         for_rates, for_mass = budgets(error_budget(confidence_level))
+        limits = region_limits(partition, tally, method, for_rates)
+        said = Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem)
         guarantee = cls.from_limits(
-            partition,
-            tally,
-            region_limits(partition, tally, method, for_rates),
-            confidence_level=confidence_level,
-            method=method.name,
-            value=value,
-            positive_label=positive_label,
-            statement=Statement.about(partition, split=split, n_bins=n_bins, theorem=method.theorem),
+            partition, tally, limits, confidence_level, method.name, said, value, positive_label
         )
         return replace(guarantee, mass_limits=mass_limits(partition, tally, for_mass))
 
@@ -149,34 +144,20 @@ class Guarantee:
         partition: Partition,
         tally: Tally,
         limits: Interval,
-        *,
         confidence_level: float,
         method: str,
+        statement: Statement,
         value: str | FloatArray = "mean",
         positive_label: Hashable = 1,
-        statement: Statement,
-        rows: tuple[FloatArray, FloatArray] | None = None,
     ) -> Self:
         """Derive the guarantee from limits that hold for all regions at once, whatever method made them.
-
-        `rows` are the rows and positives of each region that tell as much as the tally, where that is not plain counts.
 
         `value` may also be the predicted values themselves, one per region.
         """
         check_tally(partition, tally)
-        values = region_values(value, partition, tally, limits, rows) if isinstance(value, str) else value
-        return cls(
-            confidence_level=float(confidence_level),
-            method=method,
-            regions=partition.describe(),
-            counts=tally.counts,
-            positives=tally.positives,
-            value=values,
-            lower=limits.lower,
-            upper=limits.upper,
-            positive_label=positive_label,
-            statement=statement,
-        )
+        values = region_values(value, partition, tally, limits) if isinstance(value, str) else value
+        level, regions, ends = float(confidence_level), partition.describe(), (limits.lower, limits.upper)
+        return cls(level, method, regions, tally.counts, tally.positives, values, *ends, positive_label, statement)
 
     @property
     def interval(self) -> Interval:

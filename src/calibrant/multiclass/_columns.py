@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._frames import FrameOutput
 from calibrant._input import FIX_ROWS, SKIP_ROWS, as_array, as_column, check_rows, check_same_length
 from calibrant._labels import of_one_kind
-from calibrant._params import CheckedParameters, Choice, Rules, check_state
+from calibrant._params import Choice, ConfidenceLevel, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators._bins import RegionParameters
-from calibrant.calibrators._groups import GroupParameters
-from calibrant.calibrators._weighted import WeightParameter
+from calibrant.calibrators._bins import Bins, Method, UnlikeParameters, Value
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
-METHODS = ("anchored", "binning")
 OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
 """The calibrator of one class against the rest."""
 
@@ -32,29 +29,17 @@ _SCHEMA = "calibrant.multiclass/1"
 
 
 @dataclass(eq=False, repr=False)
-class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
+class ColumnsCalibrator(FrameOutput, UnlikeParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
-    _parameter_rules: ClassVar[Rules] = {
-        "method": Choice(METHODS),
-        **{
-            name: RegionParameters._parameter_rules[name]
-            for name in ("n_bins", "confidence_level", "interval", "value")
-        },
-        **WeightParameter._parameter_rules,
-        **GroupParameters._parameter_rules,
-    }
     _key: ClassVar[str]  # of what was learned, in a saved state
 
-    n_bins: int | str = "auto"
+    n_bins: Bins = "auto"
     _: KW_ONLY
-    method: str = "anchored"
-    confidence_level: float = 0.9
-    interval: str = "clopper-pearson"
-    value: str = "jeffreys"
-    weight_bound: float | None = None
-    max_group_size: int | None = None
-    group_target: str = "rows"
+    method: Annotated[str, Choice(("anchored", "binning"))] = "anchored"
+    confidence_level: ConfidenceLevel = 0.9
+    interval: Method = "clopper-pearson"
+    value: Value = "jeffreys"
     classes: ArrayLike | None = None
 
     def _calibrator(self, confidence_level: float) -> OneClass:
@@ -107,7 +92,7 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         return {
             "schema": _SCHEMA,
             "type": type(self).__name__,
-            "parameters": {name: getattr(self, name) for name in self._parameter_rules},
+            "parameters": {name: getattr(self, name) for name in self._parameter_rules()},
             "classes": self.classes_.tolist(),
             self._key: self._state(),
         }
@@ -121,10 +106,10 @@ class ColumnsCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type:
         check_state(state["parameters"])
         added = {"method": "binning", "weight_bound": None, "max_group_size": None, "group_target": "rows"}
         parameters = {**added, **state["parameters"]}  # what was not there at first
-        check_state(parameters, cls._parameter_rules)
-        unknown = [name for name in parameters if name not in cls._parameter_rules]
-        if unknown:
-            raise InvalidValueError("parameters", f"be {', '.join(cls._parameter_rules)}", got=shown(unknown[0]))
+        known = cls._parameter_rules()
+        check_state(parameters, known)
+        if unknown := [name for name in parameters if name not in known]:
+            raise InvalidValueError("parameters", f"be {', '.join(known)}", got=shown(unknown[0]))
         calibrator = cls(**parameters)
         calibrator._check_parameters()
         classes = read_labels(state["classes"])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._labels import Classes
+from calibrant._labels import CODED
 from calibrant._numbers import percent, upper
 from calibrant._params import check_state, error_budget
 from calibrant._text import shown
@@ -193,7 +193,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         restored = [self._calibrator(self._level(size)) for _ in saved]
         for binned, state in zip(restored, saved, strict=True):
             check_state(state)
-            binned._restore(state, Classes(np.array([0, 1]), 1))
+            binned._restore(state, CODED)
             if list(binned.partition_.bins_by_segment) != [None]:
                 raise InvalidValueError("partition", "be bins of one score", got=type(binned.partition_).__name__)
         self._set_calibrators(tuple(restored), self.classes_)

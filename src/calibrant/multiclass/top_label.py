@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant._labels import Classes
+from calibrant._labels import CODED
 from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import Binned, CutParameters, automatic_bins, cut_and_count
-from calibrant.calibrators._groups import GroupParameters, cut_and_count_groups, read_groups
-from calibrant.calibrators._weighted import has_weights
-from calibrant.calibrators.anchored import AnchoredCalibrator, automatic_regions
+from calibrant.calibrators._bins import Binned, FitParameters, automatic_bins
+from calibrant.calibrators._groups import cut_rows
+from calibrant.calibrators.anchored import automatic_regions
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
@@ -24,7 +23,7 @@ from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import read_rows
 
 
-class _ClassBins(CutParameters, GroupParameters):
+class _ClassBins(FitParameters):
     """How bins are cut in each predicted class: no more of them than rows."""
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
@@ -34,7 +33,7 @@ class _ClassBins(CutParameters, GroupParameters):
         self._wanted = settings.n_bins
 
     def _automatic_bins(self, n_rows: int) -> int:
-        return self._automatic(n_rows) if isinstance(self._wanted, str) else int(self._wanted)
+        return self._automatic(n_rows) if isinstance(self._wanted, str) else min(int(self._wanted), n_rows)
 
 
 @predicts_in_own_library
@@ -138,29 +137,21 @@ class TopLabelCalibrator(ColumnsCalibrator):
         given: dict[str, Any] = {"classes": (0, 1), "importance_weight": importance_weight, "groups": groups}
         rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
         predicted, number = np.unique(top, return_inverse=True)
-        settings, design = _ClassBins(self), None
-        segmented, is_grouped = read_groups(rows.in_segments([names[k] for k in predicted], number), settings)
-        rows = rows if is_grouped else rows.without_groups()
-        if is_grouped:
-            cut, design = cut_and_count_groups(segmented, settings)
-            design = replace(design, unproved=())  # the classes were known beforehand
+        cut, design = cut_rows(rows.in_segments([names[k] for k in predicted], number), _ClassBins(self))
+        if design is None:
+            rows = rows.without_groups()
         else:
-            cut = cut_and_count(segmented, settings, weighted=has_weights(segmented))
+            design = replace(design, unproved=())  # the classes were known beforehand
         bins, counted = cut.partition.bins_by_segment, cut.rows.collect()
         whole = SegmentedPartition({name: bins.get(name, ScorePartition(np.empty(0))) for name in names})
         counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
-        tally, known, reach = counted.tally_and_reach(whole, weighted=has_weights(rows))
+        tally, known, reach = counted.tally_and_reach(whole, weighted=rows.weights is not None)
         if design is not None and design.target == "rows" and tally.groups is not None:
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
         binned = Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn)
         fitted = self._calibrator(self.confidence_level)
-        if has_weights(rows):
-            fitted._check_interval()
-        if isinstance(fitted, AnchoredCalibrator):
-            fitted.fit_binned(binned, design)
-        else:
-            fitted.conclude_binned(binned, design)
+        fitted.fit_binned(binned, design)
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)
@@ -198,5 +189,5 @@ class TopLabelCalibrator(ColumnsCalibrator):
         if not partition.has_segments or set(partition.bins_by_segment) != set(self.classes_.tolist()):
             raise InvalidValueError("partition", "have bins for each of the classes", got=shown(partition))
         fitted = self._calibrator(self.confidence_level)
-        fitted._restore(saved, Classes(np.array([0, 1]), 1))
+        fitted._restore(saved, CODED)
         self._set_calibrator(fitted)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from calibrant._input import as_numbers
-from calibrant._params import Flag, Integer, Number, Optional, RandomState, Rule, Rules
-from calibrant._typing import ArrayLike, FloatArray, Seed
+from calibrant._params import Flag, Integer, Number, Optional, RandomSeed, Rule
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
 
@@ -96,17 +96,10 @@ class Centers(Rule[Any]):
 class GaussianRatio(DensityRatio):
     """A density ratio that is a sum of Gaussian bumps."""
 
-    _parameter_rules: ClassVar[Rules] = {
-        "centers": Centers(),
-        "bandwidth": Optional(Grid()),
-        "standardize": Flag(),
-        "random_state": RandomState(),
-    }
-
-    centers: int | ArrayLike = 100
-    bandwidth: ArrayLike | None = None
-    standardize: bool = True
-    random_state: Seed = 0
+    centers: Annotated[int | ArrayLike, Centers()] = 100
+    bandwidth: Annotated[ArrayLike | None, Optional(Grid())] = None
+    standardize: Annotated[bool, Flag()] = True
+    random_state: RandomSeed = 0
 
     def _bandwidths(self, basis: Basis, source: FloatArray) -> FloatArray:
         """The bandwidths to choose from."""

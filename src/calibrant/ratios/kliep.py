@@ -1,11 +1,11 @@
 """KLIEP: the ratio under which the target rows are most likely."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from calibrant._params import Integer, Rules, as_generator
+from calibrant._params import Integer, as_generator
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios._gaussian import Basis, GaussianRatio, batches
@@ -68,9 +68,7 @@ class KLIEP(GaussianRatio):
     (1.0, array([0.5, 1.4]))
     """
 
-    _parameter_rules: ClassVar[Rules] = {**GaussianRatio._parameter_rules, "cv": Integer(2)}
-
-    cv: int = 5
+    cv: Annotated[int, Integer(2)] = 5
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
         n_parts = int(self.cv)

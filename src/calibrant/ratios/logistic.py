@@ -2,14 +2,14 @@
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._optional import pandas
-from calibrant._params import Having, Optional, Rules
+from calibrant._params import Having, Optional
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import DensityRatio, RatioDiagnostics, as_matrix, row_count, share_outside
@@ -53,13 +53,10 @@ class LogisticRatio(DensityRatio):
     array([1. , 1.7])
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        "classifier": Optional(
-            Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")
-        )
-    }
-
-    classifier: Any = None
+    classifier: Annotated[
+        Any,
+        Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")),
+    ] = None
 
     def _rows(self, X: Any, name: str) -> Any:
         """Frames are handed on as they are."""

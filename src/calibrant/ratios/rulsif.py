@@ -1,9 +1,9 @@
 """RuLSIF: a bounded ratio, against a mixture of both populations."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
-from calibrant._params import Number, Rules
+from calibrant._params import Number
 from calibrant.ratios.ulsif import ULSIF
 
 
@@ -46,12 +46,7 @@ class RuLSIF(ULSIF):
     array([0.6, 1. , 1.2])
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        **ULSIF._parameter_rules,
-        "mixing": Number("a number in [0, 1)", 0.0, 1.0, open_high=True),
-    }
-
-    mixing: float = 0.1
+    mixing: Annotated[float, Number("a number in [0, 1)", 0.0, 1.0, open_high=True)] = 0.1
 
     def _mixing(self) -> float:
         return float(self.mixing)

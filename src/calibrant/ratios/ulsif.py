@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from calibrant._params import Jobs, Optional, Rules, as_generator, thread_count
+from calibrant._params import Optional, Threads, as_generator, thread_count
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.ratios._gaussian import Basis, GaussianRatio, Grid
 from calibrant.ratios._least_squares import LeastSquares
@@ -73,14 +73,8 @@ class ULSIF(GaussianRatio):
     The 2,000 source rows are worth 1,439 rows of the target population, and cover about 100% of it.
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        **GaussianRatio._parameter_rules,
-        "penalty": Optional(Grid()),
-        "n_jobs": Jobs(),
-    }
-
-    penalty: ArrayLike | None = None
-    n_jobs: int | None = -1
+    penalty: Annotated[ArrayLike | None, Optional(Grid())] = None
+    n_jobs: Threads = -1
 
     def _mixing(self) -> float:
         return 0.0

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_weights, check_rows
 from calibrant._labels import Classes, name_classes
-from calibrant._params import Choice, Having, Number, Optional, Rules, error_budget
+from calibrant._params import Choice, Having, Number, Optional, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
@@ -117,22 +117,14 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     (array([0.33, 0.69]), 0.041)
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        **RegionParameters._parameter_rules,
-        "interval": Choice(SHIFT_METHODS),
-        "value": Choice(VALUES),
-        "weight_bound": Optional(WEIGHT_BOUND),
-        "weight_floor": WEIGHT_FLOOR,
-        "weight_error": _WEIGHT_ERROR,
-        "ratio": Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()")),
-    }
-
-    interval: str = "betting"
-    value: str = "mean"
-    weight_bound: float | None = None
-    weight_floor: float = 0.0
-    weight_error: float = 0.0
-    ratio: DensityRatio | None = None
+    interval: Annotated[str, Choice(SHIFT_METHODS)] = "betting"
+    value: Annotated[str, Choice(VALUES)] = "mean"
+    weight_bound: Annotated[float | None, Optional(WEIGHT_BOUND)] = None
+    weight_floor: Annotated[float, WEIGHT_FLOOR] = 0.0
+    weight_error: Annotated[float, _WEIGHT_ERROR] = 0.0
+    ratio: Annotated[DensityRatio | None, Optional(Having(("fit", "predict"), "a density ratio, such as ULSIF()"))] = (
+        None
+    )
 
     def fit(
         self,
@@ -176,7 +168,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         self
         """
         self._check_parameters()
-        data = self._read(scores, y, segments)
+        data = self._read(scores, y, segments=segments)
         if isinstance(scores, ScoredData):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:
@@ -309,20 +301,16 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         """What is guaranteed if the weights are right up to a relative error."""
         method = get_shift_method(self.interval)
         any_multiple = method.any_multiple and self.value not in MASS_VALUES
+        said = replace(
+            Statement.about(result.partition, theorem=method.theorem, **self._asked()),
+            population=Population.COVARIATE_SHIFT,
+            weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple, method.needs_rows),
+            notes=result.remarks,
+        )
+        partition, tally, level = result.partition, result.tally, self.confidence_level
+        limits = result.limits if weight_error == 0.0 else widened(result.limits, weight_error)
         guarantee = Guarantee.from_limits(
-            result.partition,
-            result.tally,
-            result.limits if weight_error == 0.0 else widened(result.limits, weight_error),
-            confidence_level=self.confidence_level,
-            method=method.name,
-            value=result.value,
-            positive_label=positive_label,
-            statement=replace(
-                Statement.about(result.partition, split=self.split not in (None, "auto"), theorem=method.theorem),
-                population=Population.COVARIATE_SHIFT,
-                weights=ImportanceWeights(result.known, result.bound, weight_error, any_multiple, method.needs_rows),
-                notes=result.remarks,
-            ),
+            partition, tally, limits, level, method.name, said, result.value, positive_label
         )
         if not result.known:
             return guarantee.with_caveat(_ESTIMATED, supposition="the weights are exact")

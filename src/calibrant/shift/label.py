@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, Number, Optional, Pair, Rules, check_state, error_budget
+from calibrant._params import OPEN_UNIT, Number, Optional, Pair, check_state, error_budget
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators._bins import RegionParameters, cut_and_count
@@ -100,16 +100,15 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     array([0.01, 0.9 ])
     """
 
-    _parameter_rules: ClassVar[Rules] = {
-        **RegionParameters._parameter_rules,
-        "target_prior": Optional(OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)),
-        "source_prior": Optional(OPEN_UNIT),
-        "sampling_rates": Optional(Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)),
-    }
-
-    target_prior: float | tuple[float, float] | None = None
-    source_prior: float | None = None
-    sampling_rates: tuple[float, float] | None = None
+    target_prior: Annotated[
+        float | tuple[float, float] | None,
+        Optional(OPEN_UNIT | Pair("a pair (low, high) of them", OPEN_UNIT, increasing=True)),
+    ] = None
+    source_prior: Annotated[float | None, Optional(OPEN_UNIT)] = None
+    sampling_rates: Annotated[
+        tuple[float, float] | None,
+        Optional(Pair("a pair of numbers in (0, 1], of the negative and the positive class", _RATE)),
+    ] = None
 
     def fit(
         self,
@@ -142,7 +141,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_parameters()
         check_no_weights(scores, None, "labels are counted")
         self._check_sources(target_scores)
-        rows = self._read(scores, y, segments).collect()
+        rows = self._read(scores, y, segments=segments).collect()
         partition, tally, classes, reach, _, facts, *_ = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
@@ -204,16 +203,10 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
         method = get_method(self.interval)
-        plain = Guarantee.from_limits(
-            partition,
-            tally,
-            region_limits(partition, tally, method, error_budget(self._plain_level())),
-            confidence_level=self.confidence_level,
-            method=method.name,
-            value=self.value,
-            positive_label=classes.positive,
-            statement=Statement.about(partition, split=self.split not in (None, "auto"), theorem=method.theorem),
-        )
+        limits = region_limits(partition, tally, method, error_budget(self._plain_level()))
+        said, level = Statement.about(partition, theorem=method.theorem, **self._asked()), self.confidence_level
+        label = classes.positive
+        plain = Guarantee.from_limits(partition, tally, limits, level, method.name, said, self.value, label)
         moved: dict[str, Any] = {
             name: moved_odds(getattr(plain, name), factor) for name, factor in self._factors(priors).items()
         }
