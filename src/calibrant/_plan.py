@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import binom
 
@@ -29,15 +28,12 @@ from calibrant.calibrators._groups import groups_that_cut
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.intervals import METHODS, get_method
-from calibrant.intervals._binomial import sidak_level
-from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.mass import budgets
 from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 
 _LARGEST_PLAN = 10**12
-# the limits of "umd" need the sizes of all bins, and weighted limits their edges
-_INTERVALS = tuple(name for name, method in METHODS.items() if name != "umd" and not method.takes_partition)
+_INTERVALS = tuple(name for name, method in METHODS.items() if method.largest_radius is not None)
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
 _MOST_TRIED = 4_000  # counts of positives that are tried one by one; for more, a bound is used
 _ROUNDING = 1e-10
@@ -272,20 +268,8 @@ class _Question:
 
     def _bound(self, rows: int, most: int) -> float:
         """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
-        if rows == 0:
-            return 1.0
-        alpha, rate = self._alpha, min(1.0, most / rows)
-        shift = 0.5 / (rows + 1)  # of Jeffreys' value at rate 0; at rate p it is (1 - 2 p) times that
-        if self.interval == "hoeffding":
-            return min(1.0, float(self._radii(np.zeros(1, dtype=np.int64), rows)[0]) + shift)
-        if self.interval == "empirical-bernstein":
-            return min(1.0, _bernstein_bound(math.log(3.0 * self.n_bins / alpha) / rows, min(rate, 0.5)) + shift)
-        if self.interval == "kl":
-            return _entropy_radius(rate, math.log(2.0 * self.n_bins / alpha) / rows, shift)
-        if self.interval not in ("clopper-pearson", "blaker"):
-            raise NotImplementedError(f"no bound on the radius of {self.interval!r} is written yet")
-        level = float(ndtri(sidak_level(alpha, self.n_bins) / 2.0))
-        return min(1.0, _entropy_radius(rate + 1.0 / rows, level**2 / (2.0 * rows), shift) + 1.0 / rows)
+        bound = get_method(self.interval).largest_radius
+        return 1.0 if rows == 0 or bound is None else min(1.0, bound(rows, most, self._alpha, self.n_bins))
 
     def _largest_radius(self, rows: int, most: int, target: float) -> float:
         """Largest radius over all counts of positives up to `most`, or as many of the other class."""
@@ -376,41 +360,6 @@ class _Sizes(NamedTuple):
     smallest: int
     known: list[int]
     counted: int
-
-
-def _entropy_radius(rate: float, bound: float, shift: float) -> float:
-    """Largest q - p, and p - q + (1 - 2 p) shift, with kl(p, q) <= bound and p <= rate.
-
-    The pairs (p, q) with kl(p, q) <= bound are a convex set, so both are concave in p. kl(1 - p, 1 - q) is the same.
-    """
-    rate, tail = min(rate, 1.0), math.exp(-bound)
-
-    def largest(low: float, high: float, shift: float) -> float:
-        """Of p - q + (1 - 2 p) shift for p from low to high: at an end, or where the slope is 0."""
-
-        def slope(p: float) -> float:
-            q = lower_mean(p, 1, tail)
-            if q <= 0.0 or p >= 1.0:
-                return 1.0 if q <= 0.0 else -1.0
-            return 1.0 - 2.0 * shift - q * (1.0 - q) * math.log(p * (1.0 - q) / (q * (1.0 - p))) / (p - q)
-
-        at = high if slope(high) >= 0.0 else low if slope(low) <= 0.0 else float(brentq(slope, low, high, xtol=1e-9))
-        return at - lower_mean(at, 1, tail) + (1.0 - 2.0 * at) * shift
-
-    return min(1.0, max(largest(1.0 - rate, 1.0, 0.0), largest(0.0, rate, shift)) * (1.0 + _ROUNDING))
-
-
-def _bernstein_bound(log_term: float, rate: float) -> float:
-    """Largest min(1 - p, radius at p) over p <= rate <= 1/2, where the radius rises with p."""
-
-    def radius(p: float) -> float:
-        return math.sqrt(2.0 * p * (1.0 - p) * log_term) + 3.0 * log_term
-
-    if radius(0.0) >= 1.0:
-        return 1.0
-    if radius(rate) > 1.0 - rate:
-        rate = float(brentq(lambda p: radius(p) - (1.0 - p), 0.0, rate))
-    return min(1.0, radius(rate) * (1.0 + _ROUNDING))
 
 
 def _smallest(question: _Question, epsilon: float) -> int:

@@ -10,10 +10,10 @@ array([0.1871])
 from calibrant._params import Choice
 from calibrant.intervals.base import Interval, Method
 from calibrant.intervals.blaker import blaker
-from calibrant.intervals.clopper_pearson import clopper_pearson
-from calibrant.intervals.empirical_bernstein import empirical_bernstein
-from calibrant.intervals.hoeffding import hoeffding
-from calibrant.intervals.kl import kl
+from calibrant.intervals.clopper_pearson import clopper_pearson, largest_binomial
+from calibrant.intervals.empirical_bernstein import empirical_bernstein, largest_bernstein
+from calibrant.intervals.hoeffding import hoeffding, largest_hoeffding
+from calibrant.intervals.kl import kl, largest_kl
 from calibrant.intervals.umd import umd
 from calibrant.intervals.weighted import clopper_pearson_weighted
 
@@ -39,6 +39,7 @@ METHODS: dict[str, Method] = {
             clopper_pearson,
             "binomial tails inverted (Clopper and Pearson 1934), at the Sidak level",
             exact=True,
+            largest_radius=largest_binomial,
         ),
         Method(
             "clopper-pearson-weighted",
@@ -48,15 +49,30 @@ METHODS: dict[str, Method] = {
             takes_partition=True,
         ),
         Method(
-            "blaker", blaker, "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level", exact=True
+            "blaker",
+            blaker,
+            "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level",
+            exact=True,
+            largest_radius=largest_binomial,
         ),
-        Method("hoeffding", hoeffding, "Hoeffding's inequality (1963, Theorem 2), by Bonferroni"),
+        Method(
+            "hoeffding",
+            hoeffding,
+            "Hoeffding's inequality (1963, Theorem 2), by Bonferroni",
+            largest_radius=largest_hoeffding,
+        ),
         Method(
             "empirical-bernstein",
             empirical_bernstein,
             "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4), by Bonferroni",
+            largest_radius=largest_bernstein,
         ),
-        Method("kl", kl, "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1), by Bonferroni"),
+        Method(
+            "kl",
+            kl,
+            "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1), by Bonferroni",
+            largest_radius=largest_kl,
+        ),
         Method(
             "umd",
             umd,

@@ -45,6 +45,31 @@ def _relative_entropy(p: float, q: float) -> float:
     return p * math.log(p / q) + (1.0 - p) * (math.log1p(-p) - math.log1p(-q))
 
 
+def largest_distance(rate: float, bound: float, rows: int) -> float:
+    """Largest q - p, and p - q + (1 - 2 p) / (2 (rows + 1)), with kl(p, q) <= bound and p <= rate.
+
+    What is added to p - q is how far Jeffreys' value for the rate p is from p. The pairs (p, q) with kl(p, q) <= bound
+    are a convex set, so both are concave in p. kl(1 - p, 1 - q) is the same.
+    """
+    from scipy.optimize import brentq
+
+    rate, tail = min(rate, 1.0), math.exp(-bound)
+
+    def largest(low: float, high: float, shift: float) -> float:
+        """Of p - q + (1 - 2 p) shift for p from low to high: at an end, or where the slope is 0."""
+
+        def slope(p: float) -> float:
+            q = lower_mean(p, 1, tail)
+            if q <= 0.0 or p >= 1.0:
+                return 1.0 if q <= 0.0 else -1.0
+            return 1.0 - 2.0 * shift - q * (1.0 - q) * math.log(p * (1.0 - q) / (q * (1.0 - p))) / (p - q)
+
+        at = high if slope(high) >= 0.0 else low if slope(low) <= 0.0 else float(brentq(slope, low, high, xtol=1e-9))
+        return at - lower_mean(at, 1, tail) + (1.0 - 2.0 * at) * shift
+
+    return min(1.0, max(largest(1.0 - rate, 1.0, 0.0), largest(0.0, rate, 0.5 / (rows + 1))) * (1.0 + 1e-10))
+
+
 def bounded_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
     """Return limits for the mean of independent outcomes in [0, 1], that hold with probability at least 1 - alpha.
 

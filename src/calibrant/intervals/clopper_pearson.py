@@ -1,10 +1,12 @@
 """Clopper-Pearson: exact binomial limits, the default."""
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant._params import OPEN_UNIT
-from calibrant.intervals._binomial import both_limits, sidak_log_level, solve_distinct
+from calibrant.intervals._binomial import both_limits, sidak_level, sidak_log_level, solve_distinct
 from calibrant.intervals.base import Interval
+from calibrant.intervals.bounded_mean import largest_distance
 from calibrant.tally import Tally
 
 
@@ -49,3 +51,12 @@ def clopper_pearson(tally: Tally, alpha: float) -> Interval:
     alpha = OPEN_UNIT.check("alpha", alpha)
     log_level = sidak_log_level(alpha, tally.n_regions) - float(np.log(2.0))
     return both_limits(tally.counts, tally.positives, lambda k, n: solve_distinct(k, n, np.asarray(log_level)))
+
+
+def largest_binomial(rows: int, most: int, alpha: float, n_regions: int) -> float:
+    """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`.
+
+    Blaker's limits lie within these.
+    """
+    level = float(ndtri(sidak_level(alpha, n_regions) / 2.0))
+    return largest_distance((most + 1) / rows, level**2 / (2.0 * rows), rows) + 1.0 / rows

@@ -1,5 +1,7 @@
 """Empirical Bernstein: the paper's own interval."""
 
+import math
+
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
@@ -48,3 +50,22 @@ def empirical_bernstein(tally: Tally, alpha: float) -> Interval:
     variance = (k / n) * ((n - k) / n)
     log_term = np.log(3.0 * tally.n_regions) - np.log(alpha)
     return around(tally.rates, np.sqrt(2.0 * variance * log_term / n) + 3.0 * log_term / n)
+
+
+def largest_bernstein(rows: int, most: int, alpha: float, n_regions: int) -> float:
+    """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`.
+
+    It is the largest min(1 - p, radius at p) over rates p up to most / rows, where the radius rises with p up to 1/2.
+    """
+    from scipy.optimize import brentq
+
+    log_term, rate = math.log(3.0 * n_regions / alpha) / rows, min(most / rows, 0.5)
+
+    def radius(p: float) -> float:
+        return math.sqrt(2.0 * p * (1.0 - p) * log_term) + 3.0 * log_term
+
+    if radius(0.0) >= 1.0:
+        return 1.0
+    if radius(rate) > 1.0 - rate:
+        rate = float(brentq(lambda p: radius(p) - (1.0 - p), 0.0, rate))
+    return radius(rate) * (1.0 + 1e-10) + 0.5 / (rows + 1)

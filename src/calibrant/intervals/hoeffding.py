@@ -1,5 +1,7 @@
 """Hoeffding: one width for all rates."""
 
+import math
+
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
@@ -39,3 +41,8 @@ def hoeffding(tally: Tally, alpha: float) -> Interval:
     alpha = OPEN_UNIT.check("alpha", alpha)
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
     return around(tally.rates, np.sqrt(log_term / (2.0 * np.maximum(tally.counts, 1))))
+
+
+def largest_hoeffding(rows: int, most: int, alpha: float, n_regions: int) -> float:
+    """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`."""
+    return math.sqrt(math.log(2.0 * n_regions / alpha) / (2.0 * rows)) * (1.0 + 1e-10) + 0.5 / (rows + 1)

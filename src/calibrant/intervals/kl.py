@@ -1,10 +1,13 @@
 """Bernoulli-KL: the Chernoff bound, inverted."""
 
+import math
+
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
 from calibrant.intervals._binomial import both_limits, solve_deviance
 from calibrant.intervals.base import Interval
+from calibrant.intervals.bounded_mean import largest_distance
 from calibrant.tally import Tally
 
 
@@ -45,3 +48,8 @@ def kl(tally: Tally, alpha: float) -> Interval:
     alpha = OPEN_UNIT.check("alpha", alpha)
     bound = np.log(2.0 * tally.n_regions) - np.log(alpha)
     return both_limits(tally.counts, tally.positives, lambda k, n: solve_deviance(k, n, bound))
+
+
+def largest_kl(rows: int, most: int, alpha: float, n_regions: int) -> float:
+    """A bound on the radius of regions with at least `rows` rows; see `calibrant.intervals.Method`."""
+    return largest_distance(most / rows, math.log(2.0 * n_regions / alpha) / rows, rows)
