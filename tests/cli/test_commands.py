@@ -426,5 +426,6 @@ def test_choices_are_those_of_the_library() -> None:
 
     assert set(_options.FORMATS) == set(FORMATS)
     assert set(_options.INTERVALS) - {"betting"} == set(intervals.METHODS)
-    assert set(_options.PLAN_INTERVALS) == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
+    planned = {name for name, method in intervals.METHODS.items() if method.largest_radius is not None}
+    assert set(_options.PLAN_INTERVALS) == planned == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
     assert set(export.DIALECTS) == set(DIALECTS)

@@ -99,8 +99,7 @@ class BetaCalibrator(CurveCalibrator):
 
     def _curve(self, scores: FloatArray) -> FloatArray:
         p = inside(scores)
-        probabilities: FloatArray = expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_)
-        return probabilities
+        return np.asarray(expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_))
 
 
 def _increasing(features: FloatArray, rows: DistinctScores, *, intercept: bool) -> tuple[list[float], float]:

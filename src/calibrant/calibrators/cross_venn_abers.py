@@ -150,8 +150,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
             return np.asarray(merged(p0, p1, self.loss).mean(axis=1))
         # p1 and 1 - p0 are never 0, for the added row itself has that label
         ones, zeros = np.exp(np.log(p1).mean(axis=1)), np.exp(np.log(1.0 - p0).mean(axis=1))
-        log: FloatArray = ones / (ones + zeros)
-        return log
+        return np.asarray(ones / (ones + zeros))
 
     def _state(self) -> dict[str, Any]:
         return {"folds": [calibrator.to_dict() for calibrator in self.calibrators_]}

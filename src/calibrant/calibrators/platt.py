@@ -87,5 +87,4 @@ class PlattCalibrator(CurveCalibrator):
         self.slope_, self.intercept_ = read_number(state, "slope"), read_number(state, "intercept")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        probabilities: FloatArray = expit(self.slope_ * scores + self.intercept_)
-        return probabilities
+        return np.asarray(expit(self.slope_ * scores + self.intercept_))

@@ -81,8 +81,7 @@ class TemperatureCalibrator(CurveCalibrator):
             check_probabilities(scores, ("for logits use ", Setting("scale", "logit")))
 
     def _logits(self, scores: FloatArray) -> FloatArray:
-        logits: FloatArray = logit(inside(scores)) if self.scale == "probability" else scores
-        return logits
+        return np.asarray(logit(inside(scores)) if self.scale == "probability" else scores)
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         from scipy.optimize import brentq
@@ -109,5 +108,4 @@ class TemperatureCalibrator(CurveCalibrator):
         self.temperature_ = read_number(state, "temperature", low=0.0, open_low=True)
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        probabilities: FloatArray = expit(self._logits(scores) / self.temperature_)
-        return probabilities
+        return np.asarray(expit(self._logits(scores) / self.temperature_))

@@ -103,8 +103,7 @@ def _tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> F
     exponent -= v
     np.exp(exponent, out=exponent)
     exponent *= weights[:, None]
-    area: FloatArray = end * exponent.sum(axis=0)
-    return area
+    return np.asarray(end * exponent.sum(axis=0))
 
 
 def log_tail(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtri_exp
 
 from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
+from calibrant._state import read_count, read_counts
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import N_BLOCKS
@@ -64,12 +65,12 @@ class GroupDesign:
     def from_dict(cls, state: Any) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, ("max_size", "target", "aside"))
-        aside, target = Integer(0).check("aside", state["aside"]), Choice(TARGETS).check("target", state["target"])
-        unproved = state.get("unproved", [])
-        if not isinstance(unproved, list | tuple):
-            raise InvalidTypeError("unproved", "be a list of regions", got=repr(unproved))
-        regions = tuple(Integer(0).check("unproved", region) for region in unproved)
-        return cls(Integer(1).check("max_size", state["max_size"]), target, aside, regions)
+        largest, target = (
+            Integer(1).check("max_size", state["max_size"]),
+            Choice(TARGETS).check("target", state["target"]),
+        )
+        unproved = read_counts(state.get("unproved", []), "unproved").tolist()
+        return cls(largest, target, read_count(state, "aside"), tuple(unproved))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +144,11 @@ class GroupSums:
         return self.sums(np.square(self.weight * (self.rate - self.rates[self.region])))
 
     @property
+    def _rows(self) -> FloatArray:
+        """Rows that count as much as those of each region."""
+        return self.sums(self.weight * self.row_weight)
+
+    @property
     def design_effect(self) -> float:
         """How many times larger variances are than those of as many independent rows; NaN where none can be told.
 
@@ -150,26 +156,18 @@ class GroupSums:
         much as these.
         """
         rates = np.nan_to_num(self.rates)
-        rows = np.bincount(self.region, self.number * self.weight * self.row_weight, minlength=self.n_regions)
-        alone = float((rows * rates * (1.0 - rates)).sum())
+        alone = float((self._rows * rates * (1.0 - rates)).sum())
         return float(self._variances.sum()) / alone if alone > 0.0 else float("nan")
 
     @property
-    def effective_rows(self) -> FloatArray:
-        """As many independent rows as would tell each region's rate as precisely; at most those that there are."""
-        total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
-        rows = np.bincount(self.region, self.number * self.weight * self.row_weight, minlength=self.n_regions)
-        alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
-        spread = total**2 * rates * (1.0 - rates)
-        variances = self._variances
-        told = np.divide(spread, variances, out=alike.copy(), where=variances > 0.0)
-        return np.minimum(told, alike)
-
-    @property
     def telling(self) -> tuple[FloatArray, FloatArray]:
-        """These rows, and the positives among them."""
-        rows = self.effective_rows
-        return rows, rows * np.nan_to_num(self.rates)
+        """As many independent rows as would tell each region's rate as precisely, and the positives among them."""
+        total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
+        rows, variances = self._rows, self._variances
+        alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
+        told = np.divide(total**2 * rates * (1.0 - rates), variances, out=alike.copy(), where=variances > 0.0)
+        told = np.minimum(told, alike)  # at most the rows that there are
+        return told, told * rates
 
 
 def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
@@ -394,13 +392,17 @@ class _Game:
         enough = goal + _ROUNDING
         return last_rejected(self.n_groups.size, side, lambda rates: self.best_capital(rates, side, goal) >= enough)
 
-    def hedged(self, rates: FloatArray, side: FloatArray, goal: float) -> BoolArray:
-        """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns)."""
+    def hedged(self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True) -> BoolArray:
+        """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns).
+
+        They are made in the regions `among` all.
+        """
+        of_these = np.broadcast_to(among, self.n_groups.shape)[self.regions]
         capital = np.zeros(rates.shape)
         best = np.zeros(rates.shape)
         room = _MOST_STAKED / np.maximum(np.where(side > 0, rates, 1.0 - rates), np.finfo(np.float64).tiny)
         for turn in range(N_BLOCKS):
-            blocks = np.flatnonzero(self.turn == turn)
+            blocks = np.flatnonzero((self.turn == turn) & of_these)
             if not blocks.size:
                 continue
             here, length = self.regions[blocks], self.length[blocks]
@@ -417,26 +419,6 @@ class _Game:
             best[here] = np.maximum(best[here], capital[here])
         return np.asarray(best >= goal + _ROUNDING)
 
-    def part(self, regions: BoolArray) -> "_Game":
-        """The groups of some of the regions, whose numbers stay as they are."""
-        blocks = regions[self.regions]
-        rows = np.repeat(blocks, self.length)
-        length = self.length[blocks]
-        where = self.regions[blocks]
-        return _Game(
-            self.weight[rows],
-            self.rate[rows],
-            self.number[rows],
-            np.cumsum(length) - length,
-            length,
-            where,
-            self.turn[blocks],
-            np.flatnonzero(np.diff(where, prepend=-1)),
-            self.variance[blocks],
-            self.left[blocks],
-            self.n_groups,
-        )
-
 
 def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float) -> Interval:
     """Move limits inwards over a fixed grid of rates, as long as hedged bets rule the next rate out."""
@@ -447,10 +429,9 @@ def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: flo
     going = np.stack([game.n_groups > 0, game.n_groups > 0])
     side = np.repeat([1.0, -1.0], _AT_ONCE)
     while going.any():
-        active = np.asarray(going.any(axis=0))
         angles = [np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2) for start in place]
         shares = [np.square(np.sin(angle)) for angle in angles]
-        lost = game.part(active).hedged(np.concatenate([shares[0], 1.0 - shares[1]], axis=1), side, goal)
+        lost = game.hedged(np.concatenate([shares[0], 1.0 - shares[1]], axis=1), side, goal, going.any(axis=0))
         for number, found in enumerate((lost[:, :_AT_ONCE], lost[:, _AT_ONCE:])):
             count = np.where(found.all(axis=1), _AT_ONCE, np.argmin(found, axis=1))
             moved = going[number] & (count > 0)

@@ -169,8 +169,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         """Return the most probable class, shape (n,); among equally probable ones, that with the highest score."""
         columns, probabilities = self._columns(scores), self.predict_proba(scores)
         highest = probabilities == probabilities.max(axis=1, keepdims=True, initial=0.0)
-        labels: NDArray[Any] = self.classes_[np.where(highest, columns, -np.inf).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[np.where(highest, columns, -np.inf).argmax(axis=1)])
 
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probability of every class, shape (n, L). A row need not add up to 1."""

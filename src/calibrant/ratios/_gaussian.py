@@ -46,8 +46,7 @@ class Basis:
 
     def prepare(self, rows: FloatArray) -> FloatArray:
         """Rows in the coordinates of the centres."""
-        prepared: FloatArray = (rows - self.offset) / self.scale
-        return prepared
+        return np.asarray((rows - self.offset) / self.scale)
 
     def values(self, prepared: FloatArray, bandwidth: float) -> FloatArray:
         """exp(-distance^2 / (2 bandwidth^2)) of each row from each centre."""
@@ -108,5 +107,4 @@ class GaussianRatio(DensityRatio):
         return Grid().parse(self.bandwidth)
 
     def _weigh(self, rows: FloatArray) -> FloatArray:
-        weights: FloatArray = self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_
-        return weights
+        return np.asarray(self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_)

@@ -45,8 +45,7 @@ class LeastSquares:
         """The minimiser's coefficients, negative ones set to zero."""
         matrix, vector = self._moments(bandwidth, left_out=0)
         matrix[np.diag_indices_from(matrix)] += penalty
-        coefficients: FloatArray = np.maximum(np.linalg.solve(matrix, vector), 0.0).astype(np.float64)
-        return coefficients
+        return np.asarray(np.maximum(np.linalg.solve(matrix, vector), 0.0).astype(np.float64))
 
     def leave_one_out(self, bandwidth: float, penalties: FloatArray) -> FloatArray:
         """Leave-one-out score of each penalty: lower is better.
@@ -104,8 +103,7 @@ def _longest(a: FloatArray, b: FloatArray, s: FloatArray, t: FloatArray) -> Floa
     """Largest length of a s + b t over the rows, for every column of a and b."""
     squares = [np.einsum("ij,ij->i", left, right)[:, None] for left, right in ((s, s), (s, t), (t, t))]
     lengths = a * a * squares[0] + 2.0 * a * b * squares[1] + b * b * squares[2]
-    longest: FloatArray = np.sqrt(np.maximum(lengths, 0.0).max(axis=0))
-    return longest
+    return np.asarray(np.sqrt(np.maximum(lengths, 0.0).max(axis=0)))
 
 
 def _two_by_two(

@@ -92,8 +92,7 @@ class LogisticRatio(DensityRatio):
             return np.empty(0)
         columns = list(self.classifier_.classes_)
         p = np.minimum(self.classifier_.predict_proba(rows)[:, columns.index(1)], self._cap)
-        weights: FloatArray = self._odds * p / (1.0 - p)
-        return weights
+        return np.asarray(self._odds * p / (1.0 - p))
 
 
 def _default_classifier() -> Any:

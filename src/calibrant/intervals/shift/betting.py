@@ -1,13 +1,10 @@
 """Hedged betting: the narrowest interval under covariate shift, where the rows themselves are at hand."""
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
 from calibrant._text import Setting
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.base import Interval, last_rejected
@@ -78,56 +75,30 @@ def weighted_means(rows: WeightedRows, bound: float, delta: float) -> Interval:
 
     The outcomes y may be any numbers from 0 to 1.
     """
-    game = _Game.of(rows, bound, delta)
+    weights, goal = np.asarray(rows.weights, dtype=np.float64) / bound, float(np.log(2.0 / delta))
+    used = np.bincount(rows.regions, weights, rows.n_regions)[rows.regions] > 0.0  # in regions with weight
+    order = np.flatnonzero(used)[np.argsort(rows.regions[used], kind="stable")]
+    places, starts, counts = np.unique(rows.regions[order], return_index=True, return_counts=True)
     lower, upper = np.zeros(rows.n_regions), np.ones(rows.n_regions)
-    if game.places.size:
-        lower[game.places] = game.last_rejected(+1.0)
-        upper[game.places] = 1.0 - game.last_rejected(-1.0)
+    if not order.size:
+        return Interval(lower, upper)
+    w, y = weights[order], rows.codes[order].astype(np.float64)
+    bets = _stakes(w, y, starts, counts, goal)
+
+    def lost(rates: FloatArray, side: float) -> BoolArray:
+        """Whether bets that the rate of each region is above or below `rates` have ever won enough."""
+        q = np.repeat(rates, counts)
+        stakes = np.minimum(bets, _MOST_STAKED / (q if side > 0 else 1.0 - q))
+        capital = _running_sums(np.log1p(side * stakes * w * (y - q)), starts, counts)
+        return np.asarray(np.maximum.reduceat(capital, starts) >= goal + _ROUNDING)
+
+    lower[places] = last_rejected(places.size, +1.0, lambda rates: lost(rates, +1.0))
+    upper[places] = 1.0 - last_rejected(places.size, -1.0, lambda rates: lost(rates, -1.0))
     return Interval(lower, upper)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Game:
-    """Rows of one region after another, regions without weight left out, and the stakes."""
-
-    places: IndexArray
-    starts: IntArray
-    counts: IntArray
-    weights: FloatArray
-    labels: FloatArray
-    stakes: FloatArray
-    goal: float
-
-    @classmethod
-    def of(cls, rows: WeightedRows, bound: float, delta: float) -> Self:
-        weights = np.asarray(rows.weights, dtype=np.float64) / bound
-        total = np.bincount(rows.regions, weights, rows.n_regions)
-        used = total[rows.regions] > 0.0
-        order = np.flatnonzero(used)[np.argsort(rows.regions[used], kind="stable")]
-        places, starts, counts = np.unique(rows.regions[order], return_index=True, return_counts=True)
-        w, y = weights[order], rows.codes[order].astype(np.float64)
-        goal = float(np.log(2.0 / delta))
-        return cls(places, starts, counts, w, y, _stakes(w, y, starts, counts, goal), goal)
-
-    def best_capital(self, rates: FloatArray, side: float) -> FloatArray:
-        """Largest logarithm of capital ever reached in each region by bets that the rate is above or below `rates`."""
-        q = np.repeat(rates, self.counts)
-        room = q if side > 0 else 1.0 - q
-        stakes = np.minimum(self.stakes, _MOST_STAKED / room)
-        growth = np.log1p(side * stakes * self.weights * (self.labels - q))
-        capital: FloatArray = np.maximum.reduceat(_running_sums(growth, self.starts, self.counts), self.starts)
-        return capital
-
-    def last_rejected(self, side: float) -> FloatArray:
-        """The largest rate that is ruled out in each region, from 0 on or, with `side` -1, from 1 on."""
-        enough = self.goal + _ROUNDING
-        return last_rejected(self.places.size, side, lambda rates: self.best_capital(rates, side) >= enough)
 
 
 def _stakes(w: FloatArray, y: FloatArray, starts: IntArray, counts: IntArray, goal: float) -> FloatArray:
     """The bets lam_i, each from rows before i of the same region."""
-    if not w.size:
-        return w
     largest = np.concatenate([np.maximum.accumulate(w[a : a + n]) for a, n in zip(starts, counts, strict=True)])
     # a rate of 1/2 and its variance, as if one row of the largest weight had been seen
     mean = (0.5 * largest + _running_sums(w * y, starts, counts)) / np.where(
@@ -141,13 +112,11 @@ def _stakes(w: FloatArray, y: FloatArray, starts: IntArray, counts: IntArray, go
     variance = (0.25 * np.square(largest_before) + np.maximum(before, 0.0)) / seen
     stakes = np.full(w.size, np.inf)  # nothing seen but weights of zero: only the cap limits the bet
     np.divide(2.0 * goal / np.repeat(counts, counts), variance, out=stakes, where=variance > 0.0)
-    roots: FloatArray = np.sqrt(stakes)
-    return roots
+    return np.asarray(np.sqrt(stakes))
 
 
 def _running_sums(values: FloatArray, starts: IntArray, counts: IntArray) -> FloatArray:
     """Cumulative sums that start anew in each region."""
     sums = np.cumsum(values)
     before = np.concatenate([[0.0], sums])[starts]
-    anew: FloatArray = sums - np.repeat(before, counts)
-    return anew
+    return np.asarray(sums - np.repeat(before, counts))

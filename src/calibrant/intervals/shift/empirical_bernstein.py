@@ -75,5 +75,4 @@ def empirical_bernstein(evidence: Evidence, alpha: float) -> Interval:
 def _root(lead: np.ndarray, half: np.ndarray, constant: np.ndarray, sign: float) -> np.ndarray:
     """The larger (sign = 1) or smaller root of lead q^2 - 2 half q + constant = 0."""
     spread = np.sqrt(np.maximum(half * half - lead * constant, 0.0))
-    root: np.ndarray = (half + sign * spread) / lead
-    return root
+    return np.asarray((half + sign * spread) / lead)

@@ -69,8 +69,7 @@ def oracle(evidence: Evidence, alpha: float) -> Interval:
 
 def known_mass_rates(tally: Tally, relative_mass: FloatArray) -> FloatArray:
     """Return pi-hat, (m_b / N_b) sum of w y, of each region (`eq:cov-shift-oracle-mb`); 0 where no row was seen."""
-    rates: FloatArray = relative_mass * weight_sums(tally).wy.rounded() / np.maximum(tally.counts, 1)
-    return rates
+    return np.asarray(relative_mass * weight_sums(tally).wy.rounded() / np.maximum(tally.counts, 1))
 
 
 def as_relative_mass(values: ArrayLike, n_regions: int) -> FloatArray:

@@ -66,5 +66,4 @@ def tolerated_error(interval: Interval, threshold: float) -> FloatArray:
     # the factor on the odds that takes the nearer end to the threshold, k, and rho = (k - 1) / (k + 1)
     above = (lower - odds * (1.0 - lower)) / (lower + odds * (1.0 - lower))
     below = (odds * (1.0 - upper) - upper) / (odds * (1.0 - upper) + upper)
-    tolerated: FloatArray = np.maximum(np.maximum(above, below), 0.0)
-    return tolerated
+    return np.asarray(np.maximum(np.maximum(above, below), 0.0))
