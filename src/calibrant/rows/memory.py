@@ -17,13 +17,13 @@ from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
 from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.base import ScoredData
+from calibrant.rows.base import ScoredData, Split
 from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work, grouped
 from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.faults import Place
 from calibrant.rows.groups import Groups
 from calibrant.rows.reach import Reach
-from calibrant.rows.sample import COLLECT_LIMIT, Seal, Sizes, Taken
+from calibrant.rows.sample import COLLECT_LIMIT, Sizes, Taken
 from calibrant.tally import Tally
 
 _FEW_ROWS = 1_000  # up to so many a sort is faster than a search for the ranks
@@ -207,8 +207,10 @@ class MemoryRows(ScoredData):
         rows = BatchRows(self.scores[index], segments=segments, keys=index.astype(np.uint64))
         return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
 
-    def _without(self, draw: Draw, seal: Seal) -> "MemoryRows":
-        return self.take(~self.chosen(draw))
+    def _split(self, taken: Taken, draw: Draw) -> Split:
+        left = np.ones(len(self), dtype=bool)
+        left[taken.keys().astype(np.intp)] = False  # keys of rows in memory are their positions
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), self.take(left))
 
     def n_groups(self) -> int:
         """How many groups have rows."""
