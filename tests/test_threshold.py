@@ -678,3 +678,13 @@ def test_one_class_needs_the_name_of_the_other():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(CalibrantError, match=message):
         threshold(np.arange(100) % 2, np.linspace(0, 1, 100), **arguments)
+
+
+def test_a_reason_does_not_call_counts_too_few_that_would_do_as_the_only_test():
+    """The start of 125 rows has less than half of alpha: 107 positives have a tail of 0.06, above its part."""
+    scores, y = np.arange(500.0), np.zeros(500, dtype=int)
+    y[375:482] = 1  # of the 125 highest scores, all but the 18 highest
+    assert 0.05 < binom.sf(106, 125, 0.8) < 0.1
+    reason = threshold(y, scores, precision=0.8).reason
+    assert "of 125 rows with score > 374.0, 107 are positive, which would do as the only test" in reason
+    assert threshold(y, scores, precision=0.8, start=375.0).threshold is not None

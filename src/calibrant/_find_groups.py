@@ -197,7 +197,12 @@ class _Look:
         """Pairs of rows that agree in everything but perhaps the label."""
         if self.codes is None:
             return None
-        whole = [values for values in self.others.values() if np.bincount(values).max() > 1]  # not those of unique ids
+        # neither unique ids, nor the label in other words, by which identical rows would always have one label
+        whole = [
+            values
+            for values in self.others.values()
+            if np.bincount(values).max() > 1 and not _tells(values, self.codes)
+        ]
         order = np.lexsort((np.random.default_rng(_SEED).random(self.n), *whole, self.scores))
         same = np.ones(self.n - 1, dtype=bool)
         for values in (self.scores, *whole):
@@ -247,6 +252,12 @@ class _Look:
             "give what they share as ",
             Setting("group"),
         )
+
+
+def _tells(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
+    """Whether each of a few values is that of rows with one label."""
+    counts, positives = np.bincount(values), np.bincount(values, codes)
+    return bool(np.count_nonzero(counts) < _FEW_VALUES and ((positives == 0) | (positives == counts)).all())
 
 
 def _numbered(column: Any) -> IndexArray:

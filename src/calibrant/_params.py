@@ -56,8 +56,11 @@ class Rule(ABC, Generic[T]):
         except TypeError:
             raise InvalidTypeError(name, f"be {self.words}", got=shown(value)) from None
         except ValueError:
-            advice = did_you_mean(value, self.choices) if isinstance(value, str) else None
-            raise InvalidValueError(name, f"be {self.words}", got=shown(value), advice=advice) from None
+            raise InvalidValueError(name, f"be {self.words}", got=shown(value), advice=self.advice(value)) from None
+
+    def advice(self, value: Any) -> str | None:
+        """What was probably meant by a wrong value."""
+        return did_you_mean(value, self.choices) if isinstance(value, str) else None
 
     def __or__(self, other: "Rule[S]") -> "Rule[T | S]":
         return _AnyOf(self, other)
@@ -128,6 +131,15 @@ class Number(Rule[float]):
         if outside or (self._open_low and number == self._low) or (self._open_high and number == self._high):
             raise ValueError
         return number
+
+    def advice(self, value: Any) -> str | None:
+        """A share that was given in percent.
+
+        >>> OPEN_UNIT.advice(80)
+        'write 0.8 for 80 %'
+        """
+        percentage = (self._low, self._high) == (0.0, 1.0) and 1.0 < value < 100.0
+        return f"write {value / 100:g} for {value:g} %" if percentage else None
 
 
 class Only(Rule[str]):

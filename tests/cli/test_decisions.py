@@ -36,6 +36,7 @@ def test_thresholds_are_those_of_python(rows: dict[str, np.ndarray], folder: Pat
     assert repr(expected.threshold) in text
     answer = calibrant("apply", "t.json", "rows.parquet", "-o", "out.csv")
     assert (answer.code, "must be a calibrator" in answer.err) == (2, True)
+    assert "calibrant export t.json --to sql" in answer.err
     told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8").out
     assert f"score >= {expected.threshold!r}" in told.replace("\n", " ")
 
@@ -195,3 +196,46 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
     assert "score column 'q' must be probabilities in [0, 1]; got scores from " in answer.err
     assert words in answer.err
     assert "BinningCalibrator" not in answer.err
+
+
+@pytest.mark.usefixtures("rows")
+@pytest.mark.parametrize(
+    ("command", "given", "hint"),
+    [
+        ("threshold", ("--precision", "80"), "got 80.0: write 0.8 for 80 %"),
+        ("threshold", ("--precision", "0.8", "--alpha", "0.1"), "use --confidence, which is 1 - alpha"),
+        ("audit", ("--html", "a.html"), "there is no option --html; use -o report.html"),
+        ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
+        ("fit", ("--random-state", "4"), "use --seed"),
+        ("check", ("--xyzzy",), "there is no option --xyzzy (see"),
+    ],
+)
+def test_errors_name_what_was_meant(command: str, given: tuple[str, ...], hint: str, calibrant: Any) -> None:
+    answer = calibrant(command, "rows.parquet", *COLUMNS, *given)
+    assert (answer.code, hint in answer.err) == (2, True), answer.err
+
+
+def test_scores_of_the_other_class_are_remarked(rows: dict[str, np.ndarray], folder: Path, calibrant: Any) -> None:
+    pq.write_table(pa.table({"p": rows["p"], "y": np.where(rows["y"] == 1, "bad", "good")}), folder / "words.parquet")
+    told = "high scores go with 'bad', not with 'good' (AUC 0.17): if they are scores of 'bad', give --pos-label bad"
+    wrong, right = (("words.parquet", *COLUMNS, "--pos-label", label) for label in ("good", "bad"))
+    assert calibrant("fit", *wrong, "--bins", "4", "--json").json["notes"] == [told]
+    assert told in " ".join(calibrant("threshold", *wrong, "--precision", "0.8").err.split())
+    assert calibrant("fit", *right, "--bins", "4", "--json").json["notes"] == []
+    assert "high scores" not in calibrant("threshold", *right, "--precision", "0.8").err
+
+
+@pytest.mark.usefixtures("rows")
+def test_quiet_prints_the_answer_alone(calibrant: Any) -> None:
+    for command in (("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8"),
+                    ("compare", "rows.parquet", *COLUMNS, "--folds", "2")):  # fmt: skip
+        answer = calibrant(*command, "--quiet")
+        assert (answer.code, answer.err) == (0, "")
+        assert "note:" not in answer.out
+
+
+@pytest.mark.usefixtures("rows")
+def test_all_rows_of_a_fit_are_accounted_for(calibrant: Any) -> None:
+    command = ("fit", "rows.parquet", *COLUMNS, "--method", "binning", "--bins", "4", "--split", "none")
+    assert calibrant(*command, "--json").json["guarantee"]["rows"] == 2_997
+    assert "3 rows of 3,000 are edges of bins, not counted." in calibrant(*command).out

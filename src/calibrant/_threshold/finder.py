@@ -38,6 +38,7 @@ _GRID = 1_000  # thresholds at which more rows are counted for recall than are h
 _GROUP_GRID = 100  # the same with groups, of which each is bet on at every threshold
 _SHARES = 5  # for which exact limits are told beside a target
 
+_ALONE = "would do as the only test, but tests share the error budget and stop at the first that fails"
 _SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
           "npv": ("negative", "below"), "specificity": ("negative", "below")}  # fmt: skip
 
@@ -250,14 +251,16 @@ class Search:
         level = self.targets[target]
         if tested is None or not n:
             return Cut(name, target, level, None, "no row was drawn that could choose a threshold", counted=n)
-        cut, rows, right = tested.strongest(level)
+        place = tested.strongest(level)
+        rows, right = int(tested.n[place]), int(tested.k[place])
         kind, side = _SIDES[target]
-        beyond = compared(cut)[side]
+        beyond = compared(float(tested.cuts[place]))[side]
         if target in ("precision", "npv"):
             seen = f"of {rows_text(rows)} with score {beyond}, {right:,} are {kind}"
         else:
             seen = f"of {number_of(rows, f'{kind} row')}, {right:,} have a score {beyond}"
-        reason = f"the strongest evidence found: {seen}, which is not enough"
+        alone = bool(tested.passed(level, self.alpha)[place])
+        reason = f"the strongest evidence found: {seen}, which {_ALONE if alone else 'is not enough'}"
         everything = self._with_drawn(n)
         needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         if needed is not None and needed <= everything:

@@ -96,9 +96,9 @@ class Cut:
     reason : str or None
         Why nothing is proved.
     labels_needed : int or None
-        Where nothing is proved: how many labels would probably do, if more rows are like these. Always more than there
-        are. None where no threshold looks good enough, or where the estimate is not above the rows that there are: then
-        the reason says that more labels may do.
+        Where nothing is proved: how many labels, of this segment, would probably do, if more rows are like these.
+        Always more than there are. None where no threshold looks good enough, or where the estimate is not above the
+        rows that there are: then the reason says that more labels may do.
     counted : int
         Rows that were counted.
     selected, precision, recall, specificity, npv : Measured or None
@@ -134,7 +134,8 @@ class Cut:
         """What is proved, in words."""
         where = "" if self.segment is None else f"in segment {self.segment!r}, "
         if self.threshold is None:
-            more = "" if self.labels_needed is None else f"; about {self.labels_needed:,} labels would probably do"
+            labels = "labels" if self.segment is None else "labels of this segment"
+            more = "" if self.labels_needed is None else f"; about {self.labels_needed:,} {labels} would probably do"
             return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
         text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", **compared(self.threshold))
         return f"{where}{text}"
@@ -229,13 +230,27 @@ class Threshold:
 
     def sentence(self) -> str:
         """What is proved, and how sure it is."""
+        head, *said, about = self._statements()
+        return f"{head} {'; '.join(said)}.{about and f' {about}'}"
+
+    def lines(self) -> list[str]:
+        """The sentence, with a line for each of several thresholds."""
+        head, *said, about = self._statements()
+        return (
+            [self.sentence()]
+            if len(said) == 1
+            else [head, *(f"  {text}" for text in said), *([about] if about else [])]
+        )
+
+    def _statements(self) -> list[str]:
+        """How sure everything is, what is said of each threshold, and how much a group counts."""
         together = ", all at once" if len(self.cuts) > 1 else ""
-        said = "; ".join(cut.sentence() for cut in self.cuts)
-        about = "" if self.max_group_size is None else f" A group counts as at most {rows(self.max_group_size)}."
-        return f"With {percent(self.confidence_level)} confidence{together}: {said}.{about}"
+        about = "" if self.max_group_size is None else f"A group counts as at most {rows(self.max_group_size)}."
+        head = f"With {percent(self.confidence_level)} confidence{together}:"
+        return [head, *(cut.sentence() for cut in self.cuts), about]
 
     def __str__(self) -> str:
-        lines = [self.sentence()]
+        lines = self.lines()
         for cut in self.cuts:
             if cut.threshold is not None:
                 name = cut.target if cut.segment is None else f"{cut.target}, segment {cut.segment!r}"

@@ -98,10 +98,9 @@ class Ladder:
         """Whether the exact binomial test at each threshold alone rejects that the target is missed."""
         return lower_limit(self.k, np.maximum(self.n, 1), alpha) >= target
 
-    def strongest(self, target: float) -> tuple[float, int, int]:
-        """The threshold with the strongest evidence, its rows, and the right ones among them."""
-        place = int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
-        return float(self.cuts[place]), int(self.n[place]), int(self.k[place])
+    def strongest(self, target: float) -> int:
+        """The place of the threshold with the strongest evidence."""
+        return int(np.argmax((self.k - target * self.n) / np.sqrt(np.maximum(self.n, 1))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

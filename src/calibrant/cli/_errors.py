@@ -2,7 +2,7 @@
 
 import click
 
-from calibrant._text import did_you_mean
+from calibrant._text import Setting, did_you_mean
 from calibrant.cli._words import in_options
 from calibrant.errors import CalibrantError
 
@@ -13,6 +13,14 @@ _REASONS = {
     PermissionError: "permission denied",
     FileExistsError: "the file exists already; --overwrite replaces it",
 }
+_MEANT = {
+    "alpha": "--confidence, which is 1 - alpha",
+    "html": "-o report.html",
+    "report": "-o report.html",
+    "positive": "--pos-label",
+    "target": "--label",
+}
+"""Options that people try, and those that do what they mean."""
 
 
 class Stopped(BaseException):
@@ -80,9 +88,12 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     """The options that begin with the same word, all of them: the nearest may be the opposite of what was meant."""
     params = [] if error.ctx is None else error.ctx.command.params
     known = [name for param in params for name in param.opts if name.startswith("--")]
-    word = error.option_name.lstrip("-").partition("-")[0]
-    alike = [name for name in known if name.lstrip("-").partition("-")[0] == word]
+    asked = error.option_name.lstrip("-")
+    alike = [name for name in known if name.lstrip("-").partition("-")[0] == asked.partition("-")[0]]
     near = f"there are {' and '.join(alike)}" if alike else did_you_mean(error.option_name, known)
+    meant = _MEANT.get(asked, in_options(Setting(asked.replace("-", "_"))))  # the parameter's name in Python
+    if meant.split()[0].rstrip(",") in ("-o", *known):
+        near = f"use {meant}"
     return f"there is no option {error.option_name}" + (f"; {near}" if near else "")
 
 

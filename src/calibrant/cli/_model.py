@@ -31,7 +31,12 @@ def read_model(path: str, *, exported: bool = False) -> "Model":
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
     if not exported and not isinstance(model.calibrator, ScoreCalibrator):
-        raise RefusedError("the model", "be a calibrator, from calibrant fit", got=type(model.calibrator).__name__)
+        raise RefusedError(
+            "the model",
+            "be a calibrator, from calibrant fit",
+            got=f"a {type(model.calibrator).__name__}",
+            advice=f"calibrant export {path} --to sql --dialect duckdb, or --to python, makes code that applies it",
+        )
     return model
 
 

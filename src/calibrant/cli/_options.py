@@ -72,7 +72,7 @@ data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=c
 model = click.argument("model", metavar="MODEL", type=click.Path(allow_dash=True))
 score = column("score", "Column of scores.")
 label = column("label", "Column of outcomes.")
-segment = column("segment", "Column of segments. Each segment gets its own bins and its own verdict.")
+segment = column("segment", "Column of segments. Each is treated on its own, and all statements hold at once.")
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
@@ -112,7 +112,7 @@ reading = together(
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 common = together(
     as_json,
-    click.option("-q", "--quiet", is_flag=True, help="Print no progress and no notes."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only the answer: no progress, hints or warnings."),
     click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."),
 )
 

@@ -71,21 +71,33 @@ def paragraph(text: str, *, bold: bool = False, indent: str = "", err: bool = Fa
     say(lines, bold=bold, err=err)
 
 
+def is_quiet() -> bool:
+    """Whether the command that runs was given --quiet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.params.get("quiet"))
+
+
 def note(text: str) -> None:
     """Something that belongs to the answer, though it is not the answer itself."""
     paragraph(f"note: {text}")
 
 
-def saved(path: object, what: str = "", *, quiet: bool = False, err: bool = False) -> None:
+def saved(path: object, what: str = "", *, err: bool = False) -> None:
     """The last line of a command that has written a file; to standard error where the answer itself is the file."""
-    if not (err and quiet):
+    if not (err and is_quiet()):
         say(f"Saved {path}{what and f': {what}'}.", err=err)
 
 
-def remark(text: str, quiet: bool = False) -> None:
-    """Something worth knowing that is not the answer: to standard error."""
-    if not quiet:
+def remark(text: str) -> None:
+    """Something worth knowing that is not the answer: to standard error, unless --quiet was given."""
+    if not is_quiet():
         say(text, err=True)
+
+
+def warn(text: str) -> None:
+    """Something that may be wrong: to standard error, unless --quiet was given."""
+    if not is_quiet():
+        paragraph(f"warning: {text}", err=True)
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

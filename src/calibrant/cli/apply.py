@@ -52,7 +52,7 @@ def command(**options: Any) -> None:
     """
     from calibrant._file import draft_of
 
-    output, data, quiet = options["output"], options["data"], options["quiet"]
+    output, data = options["output"], options["data"]
     prefix, overwrite = options["prefix"], options["overwrite"]
     if options["as_json"] and output == "-":
         raise click.UsageError("--json and -o - both print to standard output: write to a file, or leave out --json")
@@ -84,11 +84,11 @@ def command(**options: Any) -> None:
         return
     if seen.refused:
         of_all = f"{seen.refused:,} of {rows(seen.rows)}"
-        remark(f"{of_all} left empty: the model does not take the score or segment", quiet)
+        remark(f"{of_all} left empty: the model does not take the score or segment")
     if seen.unknown:
-        remark(_on_unknown(seen.unknown, model.calibrator.guarantee_), quiet)
+        remark(_on_unknown(seen.unknown, model.calibrator.guarantee_))
     if output != "-":
-        saved(output, f"{rows(seen.rows)}, with {', '.join(added)}", quiet=quiet, err=True)
+        saved(output, f"{rows(seen.rows)}, with {', '.join(added)}", err=True)
 
 
 class _Seen:

@@ -107,7 +107,7 @@ def command(**options: Any) -> int:
                     "signs_of_groups": signs, "validation": None if table is None else table.to_dict()})  # fmt: skip
     else:
         show_audit(found)
-        show_signs(signs, quiet=options["quiet"])
+        show_signs(signs)
         if table is not None:
             show_validation(table)
         if model is not None:
@@ -165,7 +165,7 @@ def _validated(source: Any, labels: dict[str, Any], options: dict[str, Any]) -> 
     data = source.scored(roles, skip_missing=options["skip_missing"])
     n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "seed": 0})
     if draw is not None:
-        remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table", options["quiet"])
+        remark(f"--full: about {_MOST_ROWS:,} of {rows(n_rows)} are drawn for the table")
     sample = data.with_classes(**labels).collect(draw=draw)
     return validate(sample, confidence_level=options["confidence"], **_bounds(options))
 

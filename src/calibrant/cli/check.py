@@ -63,7 +63,7 @@ def command(**options: Any) -> int:
             paragraph(str(test), indent="  ")
         for text in found.advice:
             paragraph(f"What to do: {render(text, in_options)}.")
-        show_signs(signs, quiet=options["quiet"])
+        show_signs(signs)
     return 1 if options["check"] and found.alarm else 0
 
 

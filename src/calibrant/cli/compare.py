@@ -12,7 +12,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
-from calibrant.cli._output import note, paragraph, print_json, remark, table
+from calibrant.cli._output import is_quiet, note, paragraph, print_json, remark, table
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._words import in_options
 
@@ -58,7 +58,7 @@ def command(**options: Any) -> None:
         facts = sample.facts(drawn=False)
         signs = signs_of(data, labels, options)
     if draw is not None:
-        remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
+        remark(f"comparing a random sample of {sample.scores.size:,} of {rows(n_rows)} (--most-rows)")
     probabilities = bool(sample.scores.size and sample.scores.min() >= 0 and sample.scores.max() <= 1)
     found = compare(
         _contenders(options, probabilities=probabilities),
@@ -107,9 +107,9 @@ def command(**options: Any) -> None:
     )
     for line in found.difference_lines:
         paragraph(line.strip(), indent="  " if line.startswith(" ") else "")
-    for text in (*facts.notes, *found.remarks):
+    for text in (*facts.notes, *(() if is_quiet() else found.remarks)):
         note(render(text, in_options))
-    show_signs(signs, quiet=options["quiet"])
+    show_signs(signs)
 
 
 def _sentence(guarantee: Any) -> str:

@@ -84,7 +84,7 @@ def command(**options: Any) -> None:
         about = facts_of(source, event=f"{options['label']} = {samples[0].known.positive}")
     if draw is not None:
         drawn = samples[0].scores.size
-        remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)", options["quiet"])
+        remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)")
     found = compare_models(
         samples[0].labels,
         {name: sample.scores for name, sample in zip(names, samples, strict=True)},
@@ -133,7 +133,7 @@ def command(**options: Any) -> None:
     )
     for text in facts.notes:
         note(render(text, in_options))
-    show_signs(signs, quiet=options["quiet"])
+    show_signs(signs)
     if output is not None:
         saved(output)
 

@@ -116,8 +116,10 @@ def command(**options: Any) -> None:
         note(f"{rows(refused)} without a decision: the model does not take the score or segment")
     if guarantee.caveat is not None:
         note(unproved(render(guarantee.caveat, in_options)).strip())
-    note(f"all regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row")
-    note("assumed: what the model's promise assumes, and that these rows are drawn like those it is about")
+    paragraph(
+        f"All regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row. "
+        "Assumed: what the model's promise assumes, and that these rows are drawn like those it is about."
+    )
     if options["output"] is not None:
         saved(options["output"], "" if is_page(options["output"]) else rows(known))
 

@@ -13,7 +13,7 @@ from calibrant._numbers import percent
 from calibrant.cli import _options as option
 from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
-from calibrant.cli._output import paragraph, print_json, remark, saved, say
+from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli.audit import audit_json, event_facts, show_audit, verdict_of
 from calibrant.cli.fit import provenance_of
@@ -32,7 +32,7 @@ _FILES = {"report": "report.html", "model": "model.json", "scores": "flights.csv
 )
 @click.option("--trees", type=click.IntRange(min=1), default=150, show_default=True, help="Trees of gradient boosting.")
 @option.common
-def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
+def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     """Train a model of flight delays, audit it, calibrate it, and check the guarantee on held-out flights.
 
     Gradient boosting learns from the flights that left New York in January to June 2013. It is calibrated on a random
@@ -54,23 +54,23 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
     paths = {name: str(folder / file) for name, file in _FILES.items()}
     if not as_json:
         say(f"Will a flight arrive more than {LATE_MINUTES} minutes late? New York, 2013.\n", bold=True)
-    with _step("read 327,346 flights, and the weather an hour before departure", quiet):
+    with _step("read 327,346 flights, and the weather an hour before departure"):
         flights = load_flights()
         month = flights["month"]
-    with _step("train gradient boosting on January to June", quiet):
+    with _step("train gradient boosting on January to June"):
         model = train(flights[month <= 6], trees)
-    with _step("score July to September, and December", quiet):
+    with _step("score July to September, and December"):
         middle, december = score(model, flights[month.between(7, 9)]), score(model, flights[month == 12])
     order = np.random.default_rng(0).permutation(middle.scores.size)
     calibration, held_out = middle.take(order[: order.size // 2]), middle.take(order[order.size // 2 :])
-    with _step("audit the scores on held-out flights", quiet):
+    with _step("audit the scores on held-out flights"):
         before = audit(held_out.y, held_out.scores, pos_label=LATE)
-    with _step("calibrate on the other half of July to September", quiet):
+    with _step("calibrate on the other half of July to September"):
         _write_csv(calibration, paths["scores"])
         calibrator, fingerprint = _fit(paths)
-    with _step("audit the calibrated probabilities on held-out flights", quiet):
+    with _step("audit the calibrated probabilities on held-out flights"):
         after = audit(held_out.y, calibrator.predict(held_out.scores), pos_label=LATE)
-    with _step("write report and scores", quiet):
+    with _step("write report and scores"):
         _write_csv(december, paths["december"])
         _report(paths["report"], calibrator, before, after, held_out, fingerprint)
         picture = _picture(folder, calibrator, held_out, december)
@@ -114,17 +114,17 @@ def command(output: str, trees: int, as_json: bool, quiet: bool) -> None:
 
 
 @contextmanager
-def _step(text: str, quiet: bool) -> Iterator[None]:
+def _step(text: str) -> Iterator[None]:
     """Show what is going on, and how long it took."""
     start = time.perf_counter()
-    if quiet or not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield
     else:
         from rich.console import Console
 
         with Console(stderr=True).status(f"{text} ..."):
             yield
-    remark(f"{text} ({time.perf_counter() - start:.1f} s)", quiet)
+    remark(f"{text} ({time.perf_counter() - start:.1f} s)")
 
 
 def _head(text: str) -> None:

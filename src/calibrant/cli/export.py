@@ -66,7 +66,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     elif output is None:
         print_verbatim(str(content))
     else:
-        saved(output, quiet=options["quiet"], err=True)
+        saved(output, err=True)
 
 
 def _exported(model: Any, options: dict[str, Any]) -> str | bytes:

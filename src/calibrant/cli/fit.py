@@ -12,9 +12,9 @@ from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, labelled, typed_segments
 from calibrant.cli._methods import METHODS, Settings
-from calibrant.cli._output import paragraph, print_json, remark, saved, say
+from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
-from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._signs import on_direction, show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
@@ -69,7 +69,7 @@ def command(**options: Any) -> int:
     calibrant fit balanced.csv --score p --label y --prior 0.02 -o model.json
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
-    output, quiet = options["output"], options["quiet"]
+    output = options["output"]
     kept = options["keep_segment"]
     given = {**options, "weighted": options["weight"] is not None, "keep_segments": kept or None}
     by_label = options["target_prior"] is not None or options["sampling_rates"] is not None
@@ -85,12 +85,12 @@ def command(**options: Any) -> int:
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
-        signs = signs_of(data, labels, options)
+        signs, direction = signs_of(data, labels, options), on_direction(data, labels)
         n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:
         provenance["groups"] = n_groups
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
-    notes = (*told, *_on_split(settings, calibrator), *_on_scores(settings, reach))
+    notes = (*told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *direction)
     columns = data.columns.named
     if output is not None:
         from calibrant.saving import save_model
@@ -118,20 +118,31 @@ def command(**options: Any) -> int:
             }
         )
         return 1 if reached is False else 0
-    show_promise(calibrator, told if quiet else notes)
-    show_signs(signs, quiet=quiet)
+    show_promise(calibrator, told if is_quiet() else notes)
+    _show_rest(calibrator.guarantee_, provenance["rows"])
+    show_signs(signs)
     say()
     if reached is False:
         what = f"epsilon is {upper(epsilon)}" if proved else "nothing is guaranteed"
         needed = _rows_needed(calibrator, wanted) if proved else ""
         paragraph(f"The required epsilon, {wanted:g}, was not reached: {what}.{needed}", bold=True)
     if output is None:
-        remark("nothing was saved: give -o model.json to save the model", quiet)
+        remark("nothing was saved: give -o model.json to save the model")
     else:
         saved(output)
-        if not quiet:
+        if not is_quiet():
             say("\n  ".join(["Next:", *_next(calibrator, output, options)]))
     return 1 if reached is False else 0
+
+
+def _show_rest(guarantee: Any, n_rows: int) -> None:
+    """Why the rows of the table do not add up to all rows, where rows became edges of bins."""
+    from calibrant.guarantee.statement import Edges
+
+    said = getattr(guarantee, "statement", None)
+    rest = 0 if said is None else n_rows - guarantee.n_rows - said.looked - said.cutting
+    if rest > 0 and said.edges is Edges.SAME_ROWS:
+        paragraph(f"{rows(rest)} of {n_rows:,} {'is an edge' if rest == 1 else 'are edges'} of bins, not counted.")
 
 
 def _rows_needed(calibrator: Any, wanted: float) -> str:
@@ -180,7 +191,8 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
     """A note on scores that are not probabilities."""
     if reach.is_probability or settings.method == "uniform":
         return []
-    return [f"scores range {reach}: {settings.method} takes any scores"]
+    alike = ", as percentages do" if reach.is_percentage else ""
+    return [f"scores range {reach}{alike}: {settings.method} takes any scores, and new ones must have the same scale"]
 
 
 def provenance_of(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:

@@ -25,7 +25,7 @@ from calibrant.cli._output import paragraph, print_json
 @click.option("--icc", type=float, metavar="R", help="Correlation of labels within a group, from 0 to 1.")
 @option.common
 @click.pass_context
-def command(ctx: click.Context, /, as_json: bool, quiet: bool, confidence: float, **options: Any) -> None:
+def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: Any) -> None:
     """Say how many labels a guarantee needs, or what a number of labels guarantees.
 
     The answer uses the exact intervals of fit, not a formula.
@@ -41,6 +41,7 @@ def command(ctx: click.Context, /, as_json: bool, quiet: bool, confidence: float
         raise click.UsageError("give one of --epsilon and --rows", ctx)
     from calibrant import plan
 
+    del options["quiet"]
     options["split"] = {None: "auto", "none": None}.get(options["split"], options["split"])
     found = plan(confidence_level=confidence, **options)
     if as_json:

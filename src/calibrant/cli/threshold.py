@@ -9,9 +9,9 @@ from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._output import note, paragraph, print_json, saved, say, table
+from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
 from calibrant.cli._report import facts_of, is_page, write_page
-from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._signs import on_direction, show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
@@ -41,11 +41,11 @@ _targets = option.together(
               help="For a look: fraction or number of rows to draw.")  # fmt: skip
 @option.row_id
 @option.group
-@option.max_group_size
+@option.group_size(". Default: the size of the largest group that was drawn.")
 @option.weight
 @click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @option.seed
-@option.output("Write a model file (.json), for load_model and export; or a report (.html).")
+@option.output("Write a model file, which export and load_model read, if FILE ends in .json; a report, if in .html.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")
 @option.classes
 @option.overwrite
@@ -85,7 +85,7 @@ def command(**options: Any) -> int:
             **labels,
         )
         facts = data.facts(drawn=False)
-        signs = signs_of(data, labels, options)
+        signs, direction = signs_of(data, labels, options), on_direction(data, labels)
         if is_page(output):
             _write(found, source, data.with_classes(**labels), options)
     if output is not None and not is_page(output):
@@ -98,7 +98,9 @@ def command(**options: Any) -> int:
         print_json({"command": "threshold", "proved": proved, "output": output, **counts, **state, **more})
     else:
         _show(found, facts.notes)
-        show_signs(signs, quiet=options["quiet"])
+        show_signs(signs)
+        for text in direction:
+            warn(text)
         if output is not None:
             selects = is_page(output) or any(high < math.inf for _, high in found.ends.values())
             saved(output, "" if selects else "it selects no row")
@@ -129,7 +131,8 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any]) -> None:
 def _show(found: Any, notes: tuple[str, ...]) -> None:
     from calibrant._threshold.result import NAMES, SHOWN
 
-    paragraph(found.sentence(), bold=True)
+    for line in found.lines():
+        paragraph(line.strip(), bold=True, indent="  " if line.startswith(" ") else "")
     kept = [cut for cut in found.cuts if cut.threshold is not None]
     if kept:
         heads = ("target", "threshold", *(NAMES.get(part, part) for part in SHOWN))
@@ -139,8 +142,8 @@ def _show(found: Any, notes: tuple[str, ...]) -> None:
         cells = [[str(getattr(cut, part)) for part in SHOWN] for cut in kept]
         table(heads, [(name, cut.threshold_text, *row) for name, cut, row in zip(names, kept, cells, strict=True)])
         together = percent(found.limits_confidence_level)
-        note(f"limits in brackets; they and the targets hold together with {together} confidence")
+        paragraph(f"Limits are in brackets. They and the targets hold together with {together} confidence.")
     drawn = f", of which {found.n_drawn:,} only chose where to look" if found.n_drawn else ""
-    note(f"{rows(found.n_rows)}{drawn}")
+    paragraph(f"{rows(found.n_rows)}{drawn}.")
     for text in notes:
         note(text)
