@@ -106,7 +106,8 @@ class TestOddScores:
     def test_fit_says_how_far_they_reach(self, scaled: Path, table: pa.Table, calibrant: Any) -> None:
         low, high = (100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max()))
         answer = calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5")
-        told = f"note: scores range from {low:.4g} to {high:.4g}: anchored takes any scores, and new ones must have the same scale"
+        told = f"note: scores range from {low:.4g} to {high:.4g}: anchored takes any scores, and new ones must have "
+        told += "the same scale"
         assert told in joined(answer.out)
         assert calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5", "--json").json["notes"] == [
             told.removeprefix("note: ")

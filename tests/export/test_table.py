@@ -1,6 +1,8 @@
 """What can be exported and what cannot, the choice of outputs, and the forms that are not SQL."""
 
+import contextlib
 import json
+import sqlite3
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ from calibrant import (
     BinningCalibrator,
     CalibratedClassifier,
     CrossVennAbersCalibrator,
+    MonotoneBand,
     Partition,
     ScalingBinningCalibrator,
     VennAbersCalibrator,
@@ -209,3 +212,25 @@ def test_saved_and_read_back_it_exports_the_same():
                 calibrator, dialect=dialect, segment=segment
             )
         assert to_python(copy) == to_python(calibrator)
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_a_band_is_the_same_in_sql_and_in_python(falls):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 200, 3_000) / 200
+    y = rng.uniform(size=3_000) < (np.where(scores < 0.8, scores, 0.2) if falls else scores)
+    band = MonotoneBand().fit(scores, y)
+    assert band.is_refuted_ == falls
+    near = [np.nextafter(band.knots_, end) for end in (-np.inf, np.inf)]
+    at = np.unique(np.concatenate([band.knots_, *near, rng.uniform(-1, 2, 200)]))
+    expected = band.predict_interval(at)
+    module = {}
+    exec(to_python(band), module)
+    assert [list(module["calibrate"](score).values()) for score in at.tolist()] == expected.tolist()
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t (s REAL)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(score,) for score in at.tolist()])
+        found = connection.execute(to_sql(band, dialect="sqlite", score="s", table="t")).fetchall()
+    assert [list(row[1:]) for row in found] == expected.tolist()
+    with pytest.raises(InvalidValueError, match="be among lower, upper"):
+        to_sql(band, dialect="sqlite", score="s", outputs=["calibrated"])

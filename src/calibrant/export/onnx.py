@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from calibrant._optional import needed
 from calibrant._params import Choice
 from calibrant._sql.tree import balanced
-from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray, IntArray
-from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidValueError
-from calibrant.export.table import MOST_LOGIT, ExportTable, Lines, export_table
+from calibrant.export.table import MOST_LOGIT, Exportable, ExportTable, Lines, export_table
 from calibrant.partition.bins import OTHER
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ _SCORE, _SEGMENT = 0, 1  # the two features of the tree
 
 
 def to_onnx(
-    calibrator: ScoreCalibrator | Threshold,
+    calibrator: Exportable,
     *,
     outputs: Sequence[str] | Mapping[str, str] | None = None,
     coverage: float = 0.95,
@@ -47,7 +45,7 @@ def to_onnx(
 
     Parameters
     ----------
-    calibrator : calibrator of scores, or Threshold
+    calibrator : calibrator of scores, Threshold or MonotoneBand
         A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
     outputs : sequence or mapping, optional
         Which of "calibrated", "lower", "upper", "region" and "set"; a mapping gives them names. All but the region

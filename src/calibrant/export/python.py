@@ -9,11 +9,9 @@ from typing import Any
 
 from calibrant._input import shown
 from calibrant._sql.dialects import comment
-from calibrant._threshold import Threshold
-from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export.table import MOST_LOGIT, ExportTable, Label, Lines, Segment, export_table
+from calibrant.export.table import MOST_LOGIT, Exportable, ExportTable, Label, Lines, Segment, export_table
 from calibrant.partition.bins import OTHER, Rest
 
 _LIMITS = ("lower", "upper")
@@ -55,7 +53,7 @@ _LOGISTIC = "1.0 / (1.0 + exp(-min(max({z}, -{most}), {most})))"
 
 
 def to_python(
-    calibrator: ScoreCalibrator | Threshold,
+    calibrator: Exportable,
     *,
     name: str = "calibrate",
     outputs: Sequence[str] | Mapping[str, str] | None = None,
@@ -68,7 +66,7 @@ def to_python(
 
     Parameters
     ----------
-    calibrator : calibrator of scores, or Threshold
+    calibrator : calibrator of scores, Threshold or MonotoneBand
         A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
     name : str, default="calibrate"
         Name of the function. It takes one score, and the segment where the calibrator was fitted with segments, and

@@ -7,11 +7,9 @@ from calibrant._params import Choice
 from calibrant._sql import dialects
 from calibrant._sql.dialects import Dialect
 from calibrant._sql.search import as_double, bin_of, by_segment, indented, one_line
-from calibrant._threshold import Threshold
-from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export.table import MOST_LOGIT, ExportTable, Lines, Segment, Steps, export_table
+from calibrant.export.table import MOST_LOGIT, Exportable, ExportTable, Lines, Segment, Steps, export_table
 
 DIALECTS = tuple(dialects.DIALECTS)
 """The engines that SQL can be written for."""
@@ -20,7 +18,7 @@ _ALIAS = "t"
 
 
 def to_sql(
-    calibrator: ScoreCalibrator | Threshold,
+    calibrator: Exportable,
     *,
     dialect: str,
     score: str | Sequence[str] = "score",
@@ -41,7 +39,7 @@ def to_sql(
 
     Parameters
     ----------
-    calibrator : calibrator of scores, or Threshold
+    calibrator : calibrator of scores, Threshold or MonotoneBand
         A fitted calibrator whose prediction is a step function of the score, or a threshold; see `export_table`.
     dialect : {"postgres", "duckdb", "snowflake", "bigquery", "spark", "sqlite"}
         The engine.

@@ -26,6 +26,7 @@ from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
 from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator, merged
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.monotone import MonotoneBand
 from calibrant.partition import Partition, ScorePartition
 from calibrant.partition.bins import OTHER, Rest
 from calibrant.tripod import region_sets
@@ -35,6 +36,7 @@ OUTPUTS = ("calibrated", "lower", "upper", "region", "set")
 
 Segment: TypeAlias = str | int | float | bool
 Label: TypeAlias = str | int | float | bool | bytes
+Exportable: TypeAlias = ScoreCalibrator | Threshold | MonotoneBand
 Key = TypeVar("Key")
 
 MOST_LOGIT = 700.0
@@ -179,7 +181,8 @@ class ExportTable:
     def choose(self, outputs: Sequence[str] | Mapping[str, str] | None) -> dict[str, str]:
         """Return the chosen outputs, each with the name it gets."""
         alone = ("calibrated",) if self.lines is not None else ("calibrated", "region")
-        available = OUTPUTS if self.sets is not None else alone
+        limits = () if self.lower is None else ("lower", "upper")
+        available = OUTPUTS if self.sets is not None else limits or alone
         if outputs is None:
             return dict(self.named or {name: name for name in _DEFAULT if name in available})
         if isinstance(outputs, str) or not isinstance(outputs, Sequence | Mapping):
@@ -200,7 +203,7 @@ class ExportTable:
         return chosen
 
 
-def export_table(calibrator: "ScoreCalibrator | Threshold", *, coverage: float = 0.95) -> ExportTable:
+def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTable:
     """Return a fitted calibrator as cuts and columns, or raise with the reason why it cannot be exported.
 
     A calibrator can be exported if it predicts one of finitely many values, chosen by comparing the score with cuts.
@@ -209,10 +212,10 @@ def export_table(calibrator: "ScoreCalibrator | Threshold", *, coverage: float =
 
     Parameters
     ----------
-    calibrator : calibrator of scores, or Threshold
+    calibrator : calibrator of scores, Threshold or MonotoneBand
         A fitted calibrator on bins of the score, with or without segments, or one that is a curve. Of a threshold the
         output is called selected: 1.0 for rows that are selected, 0.0 for those that are not, and nothing (NULL) for
-        rows that are referred to a person.
+        rows that are referred to a person. Of a band they are lower and upper, the limits at each score.
     coverage : float, default=0.95
         Coverage of the prediction sets.
 
@@ -228,10 +231,12 @@ def export_table(calibrator: "ScoreCalibrator | Threshold", *, coverage: float =
     coverage = OPEN_UNIT.check("coverage", coverage)
     if isinstance(calibrator, Threshold):
         return _of_threshold(calibrator, coverage)
+    if isinstance(calibrator, MonotoneBand):
+        return _of_band(calibrator, coverage)
     if not isinstance(calibrator, ScoreCalibrator):
         raise InvalidTypeError(
             "calibrator",
-            "be a fitted calibrator of scores, or a Threshold",
+            "be a fitted calibrator of scores, a Threshold or a MonotoneBand",
             got=type(calibrator).__name__,
             advice="export the calibrator_ of a classifier",
         )
@@ -280,6 +285,18 @@ def _of_threshold(found: Threshold, coverage: float) -> ExportTable:
         (written, found.sentence()),
         named={"calibrated": "selected"},
     )
+
+
+def _of_band(band: MonotoneBand, coverage: float) -> ExportTable:
+    """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its knot."""
+    check_is_fitted(band)
+    cuts = np.union1d(band._steps.lower_knots, np.nextafter(band._steps.upper_knots, np.inf))
+    lower, upper = band.predict_interval(np.append(-LARGEST, cuts)).T
+    steps = Steps(None, -LARGEST, LARGEST, cuts, np.arange(lower.size))
+    written = f"Written by calibrant {__version__} from a MonotoneBand."
+    both = {"lower": "lower", "upper": "upper"}
+    middle = (lower + upper) / 2.0
+    return ExportTable((steps,), middle, lower, upper, None, (), coverage, (written, band.sentence()), named=both)
 
 
 def _of_pieces(calibrator: AnchoredCalibrator, coverage: float) -> ExportTable:
