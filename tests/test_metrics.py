@@ -441,24 +441,23 @@ def test_betting_is_narrower_and_mirrors() -> None:
     assert betting_mean(np.zeros(1), ALPHA) == pytest.approx((0.0, 1.0), abs=0.05)
 
 
-def test_betting_equals_the_capital_row_by_row() -> None:
-    # the documented bets, one outcome at a time, without halving
-    outcomes = np.random.default_rng(10).beta(0.5, 2, size=60)
+def test_bets_on_blocks_give_nearly_the_limits_of_bets_on_single_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(10)
+    for outcomes in (rng.beta(0.5, 2, size=40_000), rng.uniform(0.49, 0.51, size=40_000)):
+        blocks = betting_mean(outcomes, ALPHA)
+        with monkeypatch.context() as patch:
+            patch.setattr("calibrant.intervals.bounded_mean._BET_ON_SINGLY", 40_000)
+            single = betting_mean(outcomes, ALPHA)
+        width = single[1] - single[0]
+        assert blocks == pytest.approx(single, abs=0.01 * width)
 
-    def largest_capital(mean: float, side: int) -> float:
-        capital, best, seen, squares = 1.0, 0.0, 0.0, 0.0
-        for number, outcome in enumerate(outcomes, start=1):
-            variance = (0.25 + squares) / number
-            bet = min(math.sqrt(2 * math.log(2 / ALPHA) / (60 * variance)), 0.5 / (mean if side > 0 else 1 - mean))
-            capital *= 1 + side * bet * (outcome - mean)
-            best, seen = max(best, capital), seen + outcome
-            squares += (outcome - (0.5 + seen) / (number + 1)) ** 2
-        return best
 
-    low, high = betting_mean(outcomes, ALPHA)
-    for limit, side in ((low, 1), (high, -1)):
-        assert largest_capital(limit, side) == pytest.approx(2 / ALPHA, rel=1e-2)
-        assert largest_capital(limit, side) >= 2 / ALPHA
+def test_bets_on_blocks_cover_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibrant.intervals.bounded_mean._BET_ON_SINGLY", 20)
+    draws = np.random.default_rng(12).beta(0.5, 2, size=(400, 300))
+    found = np.array([betting_mean(outcomes, 0.2) for outcomes in draws])
+    assert_kept([{"mean": (found[:, 0] > 0.2) | (found[:, 1] < 0.2)}], 0.2, caught=0.3)
+    assert np.diff(found).mean() < 0.1
 
 
 def test_brier_interval_does_not_suffer_from_sorted_rows() -> None:

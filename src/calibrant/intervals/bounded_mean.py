@@ -11,6 +11,8 @@ _BISECTIONS = 60
 _STEPS = 14  # halvings of a range that is only a few times as wide as the result
 _MOST_STAKED = 0.5  # share of the capital that a bet can lose
 _MOST_LOST = 0.9  # the same, of bets that are fixed beforehand
+_BET_ON_SINGLY = 2**13  # outcomes; of the others, means of blocks are bet on
+_LARGEST_BLOCK = 64
 _ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
 
 
@@ -136,7 +138,9 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     that look at earlier outcomes only, c = `most_staked`. By Ville's inequality it ever reaches 2 / alpha with
     probability at most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both
     stay below. Each factor is monotone in m, so what is kept is an interval, and halving finds its ends. The bets are
-    lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
+    lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i. After
+    2^13 outcomes, the bets are on means of blocks of up to 64 outcomes, which are independent and have the mean m too.
+    The first outcomes choose the size of the blocks. The limits are nearly those of bets on single outcomes.
 
     References
     ----------
@@ -151,17 +155,24 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
     n, goal = outcomes.size, math.log(2.0 / alpha)
-    number = np.arange(1, n + 1)
-    running_mean = (0.5 + np.cumsum(outcomes)) / (number + 1)
-    squares = np.square(outcomes - running_mean)
-    bets = np.sqrt(2.0 * goal * number / (n * (0.25 + np.cumsum(squares) - squares)))
+    near_limits, sizes = bounded_mean(outcomes, alpha), np.ones(n)
+    if n > 2 * _BET_ON_SINGLY:
+        # so small that a bet on a block stays below the largest that is allowed
+        block = 0.8 * most_staked * float(outcomes[:_BET_ON_SINGLY].std()) * math.sqrt(n / (2.0 * goal))
+        starts = np.r_[0:_BET_ON_SINGLY, _BET_ON_SINGLY : n : int(min(max(block, 1.0), _LARGEST_BLOCK))]
+        sizes = np.diff(starts, append=n).astype(np.float64)
+        outcomes = np.add.reduceat(outcomes, starts) / sizes
+    running_mean = (0.5 + np.cumsum(sizes * outcomes)) / (np.cumsum(sizes) + 1.0)
+    squares = sizes * np.square(outcomes - running_mean)
+    number = np.arange(1, outcomes.size + 1)
+    bets = sizes * np.sqrt(2.0 * goal * number / (n * (0.25 + np.cumsum(squares) - squares)))
 
     def ruled_out(mean: float, side: float) -> bool:
         stakes = np.minimum(bets, most_staked / (mean if side > 0 else 1.0 - mean))
         return bool(np.cumsum(np.log1p(side * stakes * (outcomes - mean))).max() >= goal + _ROUNDING)
 
-    mean, limits = float(outcomes.mean()), []
-    for side, end, near in zip((1.0, -1.0), (0.0, 1.0), bounded_mean(outcomes, alpha), strict=True):
+    mean, limits = float(np.average(outcomes, weights=sizes)), []
+    for side, end, near in zip((1.0, -1.0), (0.0, 1.0), near_limits, strict=True):
         is_near = near != end and ruled_out(near, side)
         beyond, kept = near if is_near else end, mean
         for _ in range(0 if mean == end else _STEPS if is_near else _BISECTIONS // 2):

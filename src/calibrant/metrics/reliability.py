@@ -159,10 +159,10 @@ def reliability_table(
         raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
     checked = bins.prepare(scores, positive_column=calibrator._positive_index)
     region = bins.regions_of(checked)
-    weights = np.ones(region.size) if importance_weight is None else as_weights(importance_weight, region.size)
-    total, mean_score = np.bincount(region, weights, minlength=bins.n_regions), np.full(bins.n_regions, np.nan)
-    sums = np.bincount(region, weights * checked, minlength=bins.n_regions)
-    np.divide(sums, total, out=mean_score, where=total > 0)
+    weights = None if importance_weight is None else as_weights(importance_weight, region.size)
+    total = np.bincount(region, weights, minlength=bins.n_regions)
+    sums = np.bincount(region, checked if weights is None else weights * checked, minlength=bins.n_regions)
+    mean_score = np.divide(sums, total, out=np.full(bins.n_regions, np.nan), where=total > 0)
     # over [0, 1] where the scores are probabilities, else over the range that was seen
     seen = float(checked.min()), float(checked.max())
     span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
