@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = {path.relative_to(ROOT / "src"): ast.parse(path.read_text("utf-8")) for path in ROOT.glob("src/**/*.py")}
 OUR_ERRORS = {"CalibrantError", "InvalidTypeError", "InvalidValueError"}
 PARTITIONS = {"Bins", "FunctionPartition", "ScorePartition", "SegmentedPartition"}
 RIDDLES = (
@@ -22,6 +21,12 @@ RIDDLES = (
 )
 
 
+@pytest.fixture(scope="module")
+def sources() -> dict[Path, ast.Module]:
+    """Each file of the package, parsed."""
+    return {path.relative_to(ROOT / "src"): ast.parse(path.read_text("utf-8")) for path in ROOT.glob("src/**/*.py")}
+
+
 def calls(tree: ast.AST, function: str) -> list[ast.Call]:
     """Calls of a function by its own name."""
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
@@ -32,9 +37,9 @@ def names_in(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def test_no_code_decides_by_the_text_of_our_errors() -> None:
+def test_no_code_decides_by_the_text_of_our_errors(sources: dict[Path, ast.Module]) -> None:
     """They carry fields. Text is put into other text at most: never compared, searched or replaced."""
-    for path, tree in SOURCES.items():
+    for path, tree in sources.items():
         handlers = (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.type and node.name)
         for handler in (one for one in handlers if names_in(one.type) & OUR_ERRORS):
             deciding = [
@@ -48,15 +53,15 @@ def test_no_code_decides_by_the_text_of_our_errors() -> None:
                 assert not texts, f"{path}, line {node.lineno}"
 
 
-def test_the_kind_of_a_partition_is_asked_within_its_package_only() -> None:
-    for path, tree in SOURCES.items():
+def test_the_kind_of_a_partition_is_asked_within_its_package_only(sources: dict[Path, ast.Module]) -> None:
+    for path, tree in sources.items():
         if path.parts[1] != "partition":
             asked = [call for call in calls(tree, "isinstance") if names_in(call.args[1]) & PARTITIONS]
             assert not asked, f"{path}, line {asked[0].lineno}"
 
 
-def test_no_private_module_or_name_of_another_library_is_imported() -> None:
-    for path, tree in SOURCES.items():
+def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[Path, ast.Module]) -> None:
+    for path, tree in sources.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith("calibrant"):
                 parts = [*node.module.split("."), *(name.name for name in node.names)]
