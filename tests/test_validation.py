@@ -12,7 +12,8 @@ from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
 from calibrant import MonotoneBand, audit, render_report, scored, validate
-from calibrant._validation import _kuiper_test, _ratio
+from calibrant._validation.kuiper import kuiper_test
+from calibrant._validation.measures import ratio
 from calibrant.metrics import auc
 from calibrant.metrics.units import Units
 
@@ -63,7 +64,7 @@ def test_a_calibrated_score_is_rejected_no_more_often_than_stated(kind: str) -> 
         scores = rng.beta(1, 2, size=40)
         scores = {"continuous": scores, "tied": np.round(scores, 1), "rare": scores / 30}[kind]
         y = (rng.uniform(size=40) < scores).astype(int)
-        p_values.append(_kuiper_test(y, scores, 39, np.random.default_rng(seed))[1])
+        p_values.append(kuiper_test(y, scores, 39, np.random.default_rng(seed), EACH_ROW)[1])
     for level in (0.05, 0.1, 0.5):
         rejected = int(np.sum(np.array(p_values) <= level + 1e-9))
         assert stats.binomtest(rejected, 400, level, alternative="greater").pvalue > 1e-3
@@ -102,7 +103,7 @@ def test_expected_over_observed_holds_for_unlike_rates() -> None:
         rates = rng.choice([0.0, 0.02, 0.5, 1.0], p=[0.6, 0.3, 0.05, 0.05], size=30)
         scores = rng.uniform(size=30)
         y = (rng.uniform(size=30) < rates).astype(int)
-        found = _ratio(y, scores, 0.2, EACH_ROW)
+        found = ratio(y, scores, 0.2, EACH_ROW)
         truth = scores.mean() / rates.mean() if rates.any() else math.inf
         missed += not found.lower <= truth <= found.upper
     assert stats.binomtest(missed, draws, 0.2, alternative="greater").pvalue > 1e-3

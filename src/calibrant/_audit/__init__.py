@@ -1,7 +1,7 @@
 """Is this score calibrated? What is proved wrong, what is proved right, and what no method can know."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from calibrant._input import shown
 from calibrant._labels import Classes
 from calibrant._numbers import counted
 from calibrant._params import Flag, Integer, Number, Only, error_budget
-from calibrant._typing import ArrayLike
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, read_forecasts
@@ -169,7 +169,16 @@ def audit(
         if monotone:
             raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
         rows = read_forecasts(y, scores, pos_label, classes, segments, **beside)
-        return _audit_units(rows, weight_bound, max_group_size, n_bins, tolerance, confidence_level)
+        found = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
+        return _conclude(
+            found.parts,
+            found.averages,
+            found.unseen_mass,
+            tolerance=tolerance,
+            confidence_level=confidence_level,
+            assumptions=found.assumed,
+            n_skipped=rows.skipped,
+        )
     if isinstance(y, ScoredData):
         n_skipped = y.skipped_rows()
     if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
@@ -177,27 +186,61 @@ def audit(
         members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
     else:
         members = _members(read_forecasts(y, scores, pos_label, classes, segments))
-    band = _band(members[0][1], confidence_level) if monotone else None
     share = alpha * _INTERVALS / len(members)
     parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
-    table = AuditTable.joined([part.table for part in parts])
     rest = alpha if len(parts) == 1 else alpha / 2.0
-    within = None
-    if len(parts) > 1:
-        # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
-        average = max(parts[0].average_error(), _weighted_average(parts[1:]))
-        within = Bounds(**_bounds(parts[1:], float(table.error.max()), average, rest), tolerance=tolerance)
-    return Audit(
-        **_bounds(parts[:1], float(parts[0].table.error.max()), parts[0].average_error(), rest),
+    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
+    average = parts[0].average_error()
+    within = max(average, _weighted_average(parts[1:])) if len(parts) > 1 else average
+    targets = ((parts[:1], average), (parts[1:], within))[: len(parts)]
+    return _conclude(
+        parts,
+        [lower_mean(error, sum(part.n_rows for part in some), rest * _POPULATION) for some, error in targets],
+        [_unseen_mass(some, rest * _UNSEEN) for some, _ in targets],
         tolerance=tolerance,
-        within_segments=within,
+        confidence_level=confidence_level,
+        assumptions=("the rows are independent draws from one distribution",),
+        n_skipped=n_skipped,
+        monotone=_band(members[0][1], confidence_level) if monotone else None,
+    )
+
+
+def _conclude(
+    parts: list[Resolutions],
+    averages: Sequence[float],
+    unseen: Sequence[float],
+    *,
+    tolerance: float,
+    confidence_level: float,
+    assumptions: tuple[str, ...],
+    n_skipped: int,
+    monotone: MonotoneBand | None = None,
+) -> Audit:
+    """Return the audit: of all rows, and then within segments, where there are any."""
+    table = AuditTable.joined([part.table for part in parts])
+
+    def bounds(some: list[Resolutions], errors: FloatArray, target: int) -> dict[str, Any]:
+        reason = next((_no_upper_bound(part) for part in some if not part.finite), None)
+        return {
+            "lower_bound": float(errors.max()),
+            "average_lower_bound": averages[target],
+            "upper_bound": None if reason else max(part.largest_possible for part in some),
+            "upper_bound_reason": reason,
+            "unseen_mass": None if reason else unseen[target],
+            "tolerance": tolerance,
+        }
+
+    trained = "the scores come from a model that was not trained on these rows"
+    return Audit(
+        **bounds(parts[:1], parts[0].table.error, 0),
+        within_segments=Bounds(**bounds(parts[1:], table.error, 1)) if len(parts) > 1 else None,
         table=table,
         findings=_findings(parts, tolerance),
         confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
-        assumptions=("the rows are independent draws from one distribution", *_assumed(n_skipped)),
+        assumptions=(*assumptions, trained, *((_SKIPPED,) if n_skipped else ())),
         n_skipped=n_skipped,
-        monotone=band,
+        monotone=monotone,
     )
 
 
@@ -205,48 +248,6 @@ def _band(cells: Cells, confidence_level: float) -> MonotoneBand:
     """The band of all rows; nothing that is said of it names a class."""
     counts = (cells.low, cells.high, cells.counts, cells.positives)
     return MonotoneBand.from_cells(*counts, Classes(np.array([0, 1]), 1), confidence_level=confidence_level)
-
-
-def _assumed(n_skipped: int) -> tuple[str, ...]:
-    return ("the scores come from a model that was not trained on these rows", *((_SKIPPED,) if n_skipped else ()))
-
-
-def _audit_units(
-    rows: MemoryRows,
-    weight_bound: float | None,
-    max_group_size: int | None,
-    n_bins: int | str,
-    tolerance: float,
-    confidence_level: float,
-) -> Audit:
-    """The audit of rows with importance weights or groups."""
-    found = audit_units(rows, weight_bound, max_group_size, n_bins, error_budget(confidence_level))
-    parts, table = found.parts, AuditTable.joined([part.table for part in found.parts])
-
-    def bounds(some: list[Resolutions], largest: float, target: int) -> dict[str, Any]:
-        reason = next((_no_upper_bound(part) for part in some if not part.finite), None)
-        return {
-            "lower_bound": largest,
-            "average_lower_bound": found.averages[target],
-            "upper_bound": None if reason else max(part.largest_possible for part in some),
-            "upper_bound_reason": reason,
-            "unseen_mass": None if reason else found.unseen_mass[target],
-            "tolerance": tolerance,
-        }
-
-    within = None
-    if len(parts) > 1:
-        within = Bounds(**bounds(parts[1:], float(table.error.max()), 1))
-    return Audit(
-        **bounds(parts[:1], float(parts[0].table.error.max()), 0),
-        within_segments=within,
-        table=table,
-        findings=_findings(parts, tolerance),
-        confidence_level=float(confidence_level),
-        n_rows=parts[0].n_rows,
-        assumptions=(*found.assumed, *_assumed(rows.skipped)),
-        n_skipped=rows.skipped,
-    )
 
 
 def _members(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
@@ -271,18 +272,6 @@ def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]
 
 def _weighted_average(parts: list[Resolutions]) -> float:
     return float(np.average([part.average_error() for part in parts], weights=[part.n_rows for part in parts]))
-
-
-def _bounds(parts: list[Resolutions], largest: float, average: float, alpha: float) -> dict[str, Any]:
-    """The fields of `Bounds`, from the largest and the average error that are proved for these rows."""
-    reason = next((_no_upper_bound(part) for part in parts if not part.finite), None)
-    return {
-        "lower_bound": largest,
-        "average_lower_bound": lower_mean(average, sum(part.n_rows for part in parts), alpha * _POPULATION),
-        "upper_bound": None if reason else max(part.largest_possible for part in parts),
-        "upper_bound_reason": reason,
-        "unseen_mass": None if reason else _unseen_mass(parts, alpha * _UNSEEN),
-    }
 
 
 def _no_upper_bound(part: Resolutions) -> str:

@@ -12,7 +12,7 @@ from calibrant._audit.resolutions import Resolutions
 from calibrant._input import shown
 from calibrant._numbers import counted
 from calibrant._typing import BoolArray, FloatArray, IndexArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.metrics.bins import few_values
 from calibrant.metrics.units import Units
 from calibrant.rows.memory import MemoryRows
@@ -57,14 +57,10 @@ def audit_units(
     Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the segments that units set
     aside have.
     """
-    if rows.weights is not None and weight_bound is None:
-        rule = "be given with importance weights: nothing is proved without"
-        raise InvalidTypeError("weight_bound", rule, got="None")
     cutting = rows.chosen(rows.draw(_CUTTING, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
     if rows.groups is not None and max_group_size is None:
         max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
-    if rows.weights is not None and weight_bound is not None:
-        Units.of(rows, weight_bound, None)  # the weights of rows that only cut are checked too
+    Units.bounded_of(rows, weight_bound, max_group_size)  # the weights of rows that only cut are checked too
     if cutting.all():
         raise InvalidValueError("y", "have more than one row or group", got="one")
     others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
@@ -149,7 +145,7 @@ class _Cuts:
 def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alpha: float) -> Resolutions:
     """What is proved for each region of some rows."""
     levels = cuts.levels(rows.scores)
-    weights = np.ones(len(rows)) if units.row_weights is None else units.row_weights
+    weights = units.weights(len(rows))
     parts: list[dict[str, Any]] = []
     offset, farthest, above = 0, 1.0, np.full(len(rows), -1)
     for level, (region, low_end, high_end) in enumerate(levels):

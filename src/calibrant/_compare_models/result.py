@@ -8,6 +8,7 @@ from typing import Any
 from calibrant import _numbers
 from calibrant._compare_models.losses import AUC, BRIER, LOG_LOSS, number_or_none
 from calibrant._optional import pandas
+from calibrant._state import plain
 from calibrant._typing import FloatArray
 
 CANNOT_TELL = "the data cannot tell"
@@ -127,10 +128,7 @@ class Differences:
             "rows": self.n_rows,
             "clip": self.clip,
             "models": list(self.models),
-            "differences": [
-                {name: _or_none(value) for name, value in asdict(found).items()} | {"better": found.better}
-                for found in self.differences
-            ],
+            "differences": [plain(asdict(found)) | {"better": found.better} for found in self.differences],
             "population": self.population.strip() or None,
             "assumptions": list(self.assumptions),
         }
@@ -190,10 +188,10 @@ class ModelComparison(Differences):
         """Return everything as plain JSON values; a number that is not known is None."""
         columns = self._measured()
         models = [
-            {"model": model} | {name: _or_none(float(column[place])) for name, column in columns.items()}
+            {"model": model} | {name: column[place] for name, column in columns.items()}
             for place, model in enumerate(self.models)
         ]
-        return Differences.to_dict(self) | {"models": models}
+        return Differences.to_dict(self) | {"models": plain(models)}
 
     def _measured(self) -> dict[str, FloatArray]:
         return {name: getattr(self, name) for name in ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")}
@@ -220,7 +218,3 @@ def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | 
     known, open_measure = (brier, LOG_LOSS) if brier.better else (log_loss, BRIER)
     better = str(known.better)
     return f"{better!r} is better than {pair[better]!r} by {known.measure} ({CANNOT_TELL} by {open_measure})"
-
-
-def _or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._input import as_scores
 from calibrant._numbers import limits, lower, nearest, percent, rows, upper
 from calibrant._params import check_state
-from calibrant._state import check_schema
+from calibrant._state import check_schema, plain
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -301,7 +301,7 @@ class Threshold:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
-        return {"schema": _SCHEMA, **_plain(asdict(self)), "sentence": self.sentence()}
+        return {"schema": _SCHEMA, **plain(asdict(self)), "sentence": self.sentence()}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
@@ -325,17 +325,6 @@ def _read_cut(state: Any) -> Cut:
         for name in names
     }
     return Cut(**values)
-
-
-def _plain(value: Any) -> Any:
-    """A copy in which numbers that JSON does not have are None."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read_share(state: Mapping[str, Any], kind: type[Measured]) -> Measured:

@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from calibrant._params import error_budget
 from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
+from calibrant.metrics.bins import read_scored
 from calibrant.metrics.estimate import Estimate
 from calibrant.metrics.units import ROWS, Units
-from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.reader import check_nothing_beside
+from calibrant.rows import ScoredData
 
 DELONG = "DeLong's normal approximation (1988)"
 OBUCHOWSKI = "a normal approximation by sums over independent rows or groups (Obuchowski 1997)"
@@ -69,14 +68,7 @@ def auc(
     0.75
     """
     alpha = error_budget(confidence_level)
-    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
-    if isinstance(y, ScoredData):
-        check_nothing_beside(scores=scores, **beside)
-        rows = y.with_classes(classes, pos_label).collect()
-    elif scores is None:
-        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
-    else:
-        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, **beside).collect()
+    rows = read_scored(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
     rows, units = Units.of(rows, None, None)
     value, covariance = delong(rows.codes, [np.asarray(rows.scores, dtype=np.float64)], units)
     lower, upper = normal_limits(float(value[0]), float(covariance[0, 0]), alpha)

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,31 @@ _ROWS_PER_VALUE = 20
 MOST_VALUES = 1000
 
 
+def read_scored(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None,
+    pos_label: Hashable | None,
+    classes: ArrayLike | None,
+    **beside: ArrayLike | None,
+) -> MemoryRows:
+    """Read labels and scores of any scale into memory. Rows have groups or importance weights, not both."""
+    if isinstance(y, ScoredData):
+        check_nothing_beside(scores=scores, **beside)
+        rows = y.with_classes(classes, pos_label).collect()
+    elif scores is None:
+        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
+    else:
+        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, **beside).collect()
+    check_one_kind(rows)
+    return rows
+
+
+def check_one_kind(rows: MemoryRows) -> None:
+    """Refuse rows that have both groups and importance weights."""
+    if rows.groups is not None and rows.weights is not None:
+        raise InvalidTypeError("importance_weight", "be None where rows have groups", got="both")
+
+
 def read_forecasts(
     y: ArrayLike | ScoredData,
     scores: ArrayLike | None,
@@ -33,14 +57,8 @@ def read_forecasts(
 
     Rows without weight are left out.
     """
-    beside: dict[str, Any] = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
-    if isinstance(y, ScoredData):
-        check_nothing_beside(scores=scores, **beside)
-        rows = y.with_classes(classes, pos_label).collect()
-    elif scores is None:
-        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
-    else:
-        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, **beside).collect()
+    beside = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
+    rows = read_scored(y, scores, pos_label, classes, **beside)
     probabilities = np.asarray(rows.scores, dtype=np.float64)
     outside = (probabilities < 0.0) | (probabilities > 1.0)
     advice = "turn scores into probabilities first, for example with BinningCalibrator"

@@ -13,7 +13,6 @@ from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.bins import Bins, binned, read_forecasts, sweep_binned
 from calibrant.metrics.estimate import Estimate
-from calibrant.metrics.units import check_one_kind
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
 
@@ -112,7 +111,8 @@ is at most the error without bins)
     """
     Choice(NORMS).check("norm", norm)
     error_budget(confidence_level)
-    bins = _bins(_read(y, scores, pos_label, classes, importance_weight, groups), n_bins, strategy)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    bins = _bins(rows, n_bins, strategy)
     return _estimate(bins, norm, confidence_level, swept=n_bins == _SWEEP)
 
 
@@ -167,7 +167,8 @@ def debiased_ece(
     0.0
     """
     error_budget(confidence_level)
-    bins = _bins(_read(y, scores, pos_label, classes, importance_weight, groups), n_bins, strategy)
+    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    bins = _bins(rows, n_bins, strategy)
     biased = _estimate(bins, "l2", confidence_level, swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
@@ -184,19 +185,6 @@ def debiased_square(bins: Bins) -> float:
     several = rows > 1.0 + 1e-9
     noise = bins.rate * (1.0 - bins.rate) / np.where(several, rows - 1.0, 1.0)
     return float(bins.mass @ np.where(several, bins.gap**2 - noise, 0.0))
-
-
-def _read(
-    y: ArrayLike | ScoredData,
-    scores: ArrayLike | None,
-    pos_label: Hashable | None,
-    classes: ArrayLike | None,
-    importance_weight: ArrayLike | None,
-    groups: ArrayLike | None,
-) -> MemoryRows:
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
-    check_one_kind(rows)
-    return rows
 
 
 def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:

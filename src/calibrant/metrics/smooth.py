@@ -11,7 +11,6 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.metrics.bins import read_forecasts
 from calibrant.metrics.ece import SEEN_GROUPS, SEEN_WEIGHTS
 from calibrant.metrics.estimate import Estimate
-from calibrant.metrics.units import check_one_kind
 from calibrant.rows import ScoredData
 
 _NARROWINGS = 10  # each divides the range by 17: a precision of 5e-13 in the end
@@ -90,7 +89,6 @@ def smooth_ece(
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
-    check_one_kind(rows)
     weights, seen = (np.ones(len(rows)), "scores seen") if rows.weights is None else (rows.weights, SEEN_WEIGHTS)
     total, squares = float(weights.sum()), weights**2
     if rows.groups is not None:

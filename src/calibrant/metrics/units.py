@@ -15,6 +15,7 @@ from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.intervals.shift.base import WEIGHT_BOUND, WeightedRows
 from calibrant.intervals.shift.betting import weighted_means
+from calibrant.metrics.bins import check_one_kind
 from calibrant.rows.draw import Draw, position_keys
 from calibrant.rows.memory import MemoryRows
 
@@ -103,6 +104,10 @@ class Units:
         unit = rows if self.unit is None else self.unit[rows]
         return replace(self, unit=unit, row_weights=None if self.row_weights is None else self.row_weights[rows])
 
+    def weights(self, n_rows: int) -> FloatArray:
+        """Return the weight of each row."""
+        return np.ones(n_rows) if self.row_weights is None else self.row_weights
+
     def mean(self, outcomes: FloatArray | CodeArray) -> float:
         """The weighted mean over rows."""
         return float(np.average(outcomes, weights=self.row_weights))
@@ -133,7 +138,7 @@ class Units:
     def means(self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float) -> Interval:
         """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which misses by `delta`."""
         unit = np.arange(outcomes.size) if self.unit is None else self.unit
-        weights = np.ones(outcomes.size) if self.row_weights is None else self.row_weights
+        weights = self.weights(outcomes.size)
         pairs, member = np.unique(unit * n_places + place, return_inverse=True)
         total = np.bincount(member, weights).astype(np.float64)
         mean = np.clip(np.bincount(member, weights * outcomes) / total, 0.0, 1.0)
@@ -169,12 +174,6 @@ def _order(n: int) -> IndexArray:
     """A fixed order, drawn by position: random only where the order of the rows says nothing about the outcomes."""
     order: IndexArray = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
     return order
-
-
-def check_one_kind(rows: MemoryRows) -> None:
-    """Refuse rows that have both groups and importance weights."""
-    if rows.groups is not None and rows.weights is not None:
-        raise InvalidTypeError("importance_weight", "be None where rows have groups", got="both")
 
 
 def check_alone(rows: MemoryRows) -> None:
