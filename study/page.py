@@ -1,4 +1,4 @@
-"""Tables and figures of the study's page, from the committed CSV files: python study/page.py."""
+"""Tables, figures and single numbers of the pages that quote the study, from the committed CSV files: python study/page.py."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,6 +14,8 @@ PAGES = (
     RESULTS / "index.md",
     ROOT / "README.md",
     ROOT / "docs" / "explanation" / "comparison.md",
+    ROOT / "docs" / "how-to" / "few-rows.md",
+    ROOT / "docs" / "how-to" / "from-probcal.md",
 )
 OURS = ["calibrant", "calibrant binning"]
 NOMINAL = 0.1
@@ -275,10 +277,42 @@ TABLES = {
     )
 }
 MARKS = re.compile(r"(<!-- table (\w+) -->\n).*?(\n?<!-- end of table -->)", re.DOTALL)
+FIGURE = re.compile(r"<!-- (\w+) -->[^<]*<!-- / -->")
+
+
+def figures(folder: Path) -> dict[str, str]:
+    """Single figures of the study, which stand in sentences."""
+    cells, order = compared(folder), read(folder, "order")
+    ours = cells[cells.method == "calibrant"]
+    real, mixed = order[~order.shuffled], order[order.shuffled]
+    behind, few = ours[ours.excess > 0.02], ours[ours.rows < 300]
+    lost, worst = ours[ours.auc_change < -0.002], real.loc[real.distance.idxmax()]
+    spam = ours[(ours.set == "spam") & (ours.model == "bayes")]
+    return {
+        "cells": f"{len(ours)}",
+        "sets": f"{ours.set.nunique()}",
+        "splits": f"{ours.splits.iloc[0]:.0f}",
+        "within": f"{(ours.excess <= 0.02).sum()} of {len(ours)}",
+        "probcal_best": f"{ours.best.str.startswith('probcal').sum()} of {len(ours)}",
+        "peer_better": f"{(ours.excess > 0).sum()} of {len(ours)}",
+        "peer_better_a_little": f"{((ours.excess > 0) & (ours.excess <= 0.01)).sum()}",
+        "behind": f"{len(behind)}",
+        "behind_few_rows": f"{(behind.rows < 700).sum()}",
+        "behind_sets": ", ".join(f"*{name}*" for name in behind.set.value_counts().index[:5]),
+        "few_rows": f"{few.groupby('set').excess.mean().max():.1%}",
+        "spam_bayes": f"{spam.excess.iloc[0]:.1%}",
+        "lost": "; ".join(f"*{each.set}* with {each.model}" for each in lost.itertuples()) or "none",
+        "farthest": f"{worst.distance:.2f}",
+        "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
+        "quiet_gap": f"{real[~real.check].gap.max():.3f}",
+        "false_alarms": f"{mixed.check.sum() + mixed.monitor.sum()} of {2 * len(mixed)}",
+    }
 
 
 def filled(text: str, folder: Path = RESULTS) -> str:
-    """A page with its tables made again, each of which stands between two marks."""
+    """A page with its tables and figures made again, each of which stands between two marks."""
+    known = figures(folder)
+    text = FIGURE.sub(lambda found: f"<!-- {found[1]} -->{known[found[1]]}<!-- / -->", text)
     return MARKS.sub(lambda found: f"{found[1]}{TABLES[found[2]](folder)}\n<!-- end of table -->", text)
 
 

@@ -57,7 +57,8 @@ def main() -> None:
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
-    names = options.pages or sorted(path.relative_to(options.site).as_posix() for path in options.site.rglob("*.html"))
+    built = sorted(path.relative_to(options.site).as_posix() for path in options.site.rglob("*.html"))
+    names = options.pages or [name for name in built if name != "404.html"]  # which is for servers, not for disks
     views, wrong = 0, []
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with sync_playwright() as playwright:
