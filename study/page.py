@@ -1,4 +1,4 @@
-"""Tables, figures and single numbers of the pages that quote the study, from the committed CSV files: python study/page.py."""
+"""What pages quote of the study, tables, single numbers and figures, from the committed CSV files: python study/page.py."""
 
 import re
 from collections.abc import Callable, Sequence
