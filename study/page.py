@@ -1,4 +1,4 @@
-"""What pages quote of the study, tables, single numbers and figures, from the committed CSV files: python study/page.py."""
+"""What pages quote of the study: tables, numbers and figures, from the committed CSV files. python study/page.py."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -223,10 +223,10 @@ def sources(folder: Path) -> str:
 
 
 def times(folder: Path) -> str:
-    used = read(folder, "time").groupby("part", sort=False).seconds.agg(["sum", "size"])
-    lines = [[f"`{part}`", f"{each['size']:.0f}", f"{each['sum'] / 60:.1f}"] for part, each in used.iterrows()]
-    total = ["all", str(int(used["size"].sum())), f"{used['sum'].sum() / 60:.1f}"]
-    return markdown(["part", "units", "minutes of processor time"], [*lines, total])
+    used = read(folder, "time").groupby("part", sort=False)[["units", "seconds"]].sum()
+    used.loc["all"] = used.sum()
+    lines = [[f"`{part}`", f"{each.units:,.0f}", f"{each.seconds / 60:.1f}"] for part, each in used.iterrows()]
+    return markdown(["part", "units", "minutes of processor time"], lines)
 
 
 def summary(folder: Path) -> str:

@@ -20,56 +20,58 @@ CLUSTER_DRAWS = 16  # of each model: samples of whole groups
 CLUSTERS = 800  # drawn each time
 
 
-def means(figures: list[dict[str, float]]) -> dict[str, float]:
-    """The mean of each figure over the splits."""
-    return {key: float(np.mean([each[key] for each in figures])) for key in figures[0]} if figures else {}
-
-
-def peers_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
+def peers_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Line]:
     """Rows split at random: the raw score and the calibrators of other packages."""
-    splits = [scored(real, model, split, cache) for split in range(SPLITS)]
+    rows = scored(real, model, int(split), cache)
     for method in ("raw score", *PEERS):
-        if method in SLOW and splits[0].n > SLOW_ROWS:
-            continue
-        figures = [found for rows in splits if (found := peer(method, rows))]
-        common = {"set": real.name, "model": model, "method": method, "rows": splits[0].n}
-        yield {**common, "failed": SPLITS - len(figures), **means(figures)}
+        if method not in SLOW or rows.n <= SLOW_ROWS:
+            figures = peer(method, rows)
+            common = {"set": real.name, "model": model, "method": method, "rows": rows.n}
+            yield {**common, "failed": int(not figures), **figures}
 
 
-def rows_part(real: RealSet, model: str, cache: Path) -> Iterator[Line]:
+def rows_part(real: RealSet, model: str, split: str, cache: Path) -> Iterator[Line]:
     """Rows split at random: calibrant, and whether its promises hold.
 
     *Known population*: all rows that did not train the model are the population, and rows drawn from it with
     replacement calibrate. So the rows are independent draws, as the promise assumes, and the truth is known exactly.
     *New rows*: the promise of a fit on the calibration rows is tested by the test rows.
     """
+    rows = scored(real, model, int(split), cache)
+    known, new = (rows.scores[: rows.n], rows.y[: rows.n]), (rows.scores[rows.n :], rows.y[rows.n :])
     for method, make in OURS.items():
-        figures, broken = [], 0
-        for split in range(SPLITS):
-            rows = scored(real, model, split, cache)
-            known, new = (rows.scores[: rows.n], rows.y[: rows.n]), (rows.scores[rows.n :], rows.y[rows.n :])
-            fitted = make().fit(*known)
-            promise = fitted.guarantee_
-            figures.append(
-                {
-                    **measure(fitted.predict(new[0]), new[1]),
-                    "regions": len(promise.counts),
-                    "epsilon": promise.epsilon,
-                    "average_epsilon": promise.average_epsilon,
-                    "width": float(np.diff(fitted.predict_interval(new[0])).mean()),
-                    "vacuous": SPLITS * promise.is_vacuous,
-                    "refuted": SPLITS * (proved_distance(fitted, *new) > 0),
-                    "tied": promise.statement.cutting > 0,
-                }
-            )
-            rng = generator(real.name, model, "draws", split)
-            for _ in range(DRAWS):
-                drawn = rng.integers(0, len(rows.y), rows.n)
-                again = make().fit(rows.scores[drawn], rows.y[drawn])
-                broken += is_broken(again, rows.scores, rows.y)
-        judged = {"splits": SPLITS, "draws": SPLITS * DRAWS, "broken": broken}
-        common = {"set": real.name, "model": model, "method": method, "rows": rows.n, "positive": rows.y.mean()}
-        yield {**common, **means(figures), **judged}
+        fitted = make().fit(*known)
+        promise, broken = fitted.guarantee_, 0
+        rng = generator(real.name, model, "draws", int(split))
+        for _ in range(DRAWS):
+            drawn = rng.integers(0, len(rows.y), rows.n)
+            again = make().fit(rows.scores[drawn], rows.y[drawn])
+            broken += is_broken(again, rows.scores, rows.y)
+        yield {
+            **{"set": real.name, "model": model, "method": method, "rows": rows.n, "positive": rows.y.mean()},
+            **measure(fitted.predict(new[0]), new[1]),
+            "regions": len(promise.counts),
+            "epsilon": promise.epsilon,
+            "average_epsilon": promise.average_epsilon,
+            "width": float(np.diff(fitted.predict_interval(new[0])).mean()),
+            "vacuous": int(promise.is_vacuous),
+            "refuted": int(proved_distance(fitted, *new) > 0),
+            "tied": promise.statement.cutting > 0,
+            "splits": 1,
+            "draws": DRAWS,
+            "broken": broken,
+        }
+
+
+COUNTED = ("failed", "vacuous", "refuted", "splits", "draws", "broken")
+
+
+def over_splits(lines: pd.DataFrame) -> pd.DataFrame:
+    """One line for each set, model and method: what is counted is added, the mean is taken of the rest."""
+    keys = ["set", "model", "method"]
+    how = {column: "sum" if column in COUNTED else "mean" for column in lines if column not in keys}
+    table = lines.groupby(keys, sort=False).agg(how).reset_index()
+    return table.assign(rows=table.rows.astype(int))
 
 
 def moments(real: RealSet, by: str, table: pd.DataFrame) -> np.ndarray:
@@ -188,8 +190,9 @@ def units(parts: list[str], sets: tuple[RealSet, ...] = SETS) -> list[Unit]:
     todo: dict[str, list[Unit]] = {part: [] for part in PARTS}
     for real in sets:
         for model in real.models:
-            todo["rows"].append(("rows", real.name, (model,)))
-            todo["peers"].append(("peers", real.name, (model,)))
+            for split in map(str, range(SPLITS)):
+                todo["rows"].append(("rows", real.name, (model, split)))
+                todo["peers"].append(("peers", real.name, (model, split)))
         for by in ("time", "site"):
             if getattr(real, by):
                 models = (*ORDER_MODELS, *(name for name in real.more if name == "predicted_probability"))

@@ -1,7 +1,7 @@
 """Run the study: python study/run.py [rows] [peers] [order] [clusters].
 
-Results are kept in the cache, one file for each part, set and model, so that a run can be stopped and resumed. When
-all units of a part are done, its table is written to docs/study, and the figures and the page are made again. Two
+Results are kept in the cache, one file for each part, set, model and split, so that a run can be stopped and resumed.
+When all units of a part are done, its table is written to docs/study, and the figures and the page are made again. Two
 processes run at a time, each with one thread.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from page import RESULTS, write_page
-from parts import PARTS, Unit, units
+from parts import PARTS, Unit, over_splits, units
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from sets import BY_NAME, SEED, SETS, RealSet
 from tables import CACHE, LICENCES
@@ -68,12 +68,12 @@ def write_tables(parts: Sequence[str], sets: Sequence[RealSet], cache: Path, fol
     for part in parts:
         kept = {unit: json.loads(result_path(unit, cache).read_text()) for unit in units([part], tuple(sets))}
         table = pd.DataFrame([line for found in kept.values() for line in found["lines"]])
+        table = over_splits(table) if part in ("rows", "peers") else table
         table.to_csv(folder / f"{part}.csv", index=False, float_format="%.6g")
-        times += [
-            {"part": part, "set": unit[1], "unit": ", ".join(unit[2]), "seconds": round(found["seconds"], 1)}
-            for unit, found in kept.items()
-        ]
-    pd.DataFrame(times).to_csv(folder / "time.csv", index=False)
+        times += [{"part": part, "set": unit[1], "seconds": found["seconds"]} for unit, found in kept.items()]
+    spent = pd.DataFrame(times).groupby(["part", "set"], sort=False).seconds.agg(["size", "sum"]).reset_index()
+    spent.columns = ["part", "set", "units", "seconds"]
+    spent.to_csv(folder / "time.csv", index=False, float_format="%.1f")
     known = pd.DataFrame(
         {
             "set": [real.name for real in sets],

@@ -59,14 +59,23 @@ def test_rows_come_in_order_of_time_or_first_from_the_main_site():
 
 
 def test_parts_run_on_data_of_scikit_learn(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "SPLITS", 1)
     monkeypatch.setattr(parts, "DRAWS", 2)
-    ours = list(parts.rows_part(BY_NAME["tumours"], "logistic", tmp_path))
+    ours = list(parts.rows_part(BY_NAME["tumours"], "logistic", "0", tmp_path))
     assert [line["draws"] for line in ours] == [2, 2]
     assert all(0 < line["epsilon"] < 0.5 and line["auc"] > 0.9 for line in ours)
-    peers = {line["method"]: line for line in parts.peers_part(BY_NAME["tumours"], "logistic", tmp_path)}
+    peers = {line["method"]: line for line in parts.peers_part(BY_NAME["tumours"], "logistic", "0", tmp_path)}
     assert peers["scikit-learn sigmoid"]["failed"] == 0
     assert peers["raw score"]["auc"] == pytest.approx(ours[0]["auc"], abs=0.02)
+
+
+def test_splits_are_counted_or_averaged():
+    lines = [
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "brier": 0.1, "failed": 0},
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "failed": 1},
+        {"set": "a", "model": "b", "method": "c", "rows": 9, "brier": 0.3, "failed": 0},
+    ]
+    (both,) = parts.over_splits(pd.DataFrame(lines)).to_dict("records")
+    assert (both["rows"], both["failed"], both["brier"]) == (9, 1, pytest.approx(0.2))
 
 
 @pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
