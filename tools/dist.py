@@ -54,14 +54,19 @@ def main() -> None:
 
 def oldest_and_newest() -> list[str]:
     """The first and the last of the supported Pythons that run here."""
-    there = [name for name in SUPPORTED if runs(name)] or [sys.executable]
+    there = [python for name in SUPPORTED if (python := found(name))] or [sys.executable]
     return list(dict.fromkeys([there[0], there[-1]]))
 
 
-def runs(python: str) -> bool:
-    """Whether there is such a Python: what is on the path may be a stand-in for one that is not installed."""
-    command = [python, "-c", "import ensurepip, venv"]
-    return shutil.which(python) is not None and subprocess.run(command, capture_output=True).returncode == 0
+def found(name: str) -> str | None:
+    """Such a Python that runs, on the path or among those of pyenv; the path may hold a stand-in for one of them."""
+    installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"*/bin/{name}"))
+    return next((str(python) for python in (shutil.which(name), *installed) if python and runs(python)), None)
+
+
+def runs(python: str | Path) -> bool:
+    """Whether this Python starts, and can make environments."""
+    return subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True).returncode == 0
 
 
 def try_wheel(python: str, wheel: Path, sdist: Path, folder: Path) -> None:
