@@ -186,8 +186,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
-        generator = generator_of(self.random_state, rows.scores, rows.codes) if self.randomized else None
-        self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False), generator)
+        self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
+        if self.randomized:
+            self._generator = generator_of(self.random_state, rows.scores, rows.codes)
         return self
 
     def __getstate__(self) -> Any:
@@ -201,17 +202,10 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             off = scores.astype(np.float64) - center
         return -off if code else off
 
-    def _set_ranks(
-        self,
-        oddness: tuple[FloatArray, FloatArray],
-        classes: Classes,
-        facts: RowFacts,
-        generator: np.random.Generator | None = None,
-    ) -> None:
-        self._oddness, self._generator = oddness, generator
-        self._positive_index = classes.positive_index
-        self.classes_ = classes.labels
-        self.n_features_in_ = 1
+    def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
+        self._oddness = oddness
+        self._generator: np.random.Generator | None = None
+        self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
         sizes, both = (oddness[0].size, oddness[1].size), (classes.negative, classes.positive)
         self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts.skipped)
 

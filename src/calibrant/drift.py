@@ -180,15 +180,10 @@ class DriftMonitor(Locked):
             For ``unit="block"``: which block each row belongs to, such as its day. All rows of a block must be in one
             batch. Blocks are taken in the order of their first rows.
         """
-        known = self._classes
-        rows = read_rows(
-            scores,
-            y,
-            classes=classes_of(y, known),
-            pos_label=known.positive,
-            segments=segments,
-            partition=self.partition,
-        ).collect()
+        known, partition = classes_of(y, self._classes), self.partition
+        label = self._classes.positive
+        data = read_rows(scores, y, classes=known, pos_label=label, segments=segments, partition=partition)
+        rows = data.collect()
         regions = self.partition.membership(rows.prepared)
         if self.unit == "block":
             return self._take_blocks(regions, rows.codes, blocks)
@@ -289,9 +284,8 @@ class DriftMonitor(Locked):
             if last is not None and not isinstance(last, str):
                 raise InvalidTypeError("last_block", "be text or null", got=shown(last))
             if any(history.n > monitor._n_units for history in monitor._histories):
-                raise InvalidValueError(
-                    "n_blocks", "be at least the number of blocks of each region", got=f"{monitor._n_units:,}"
-                )
+                rule = "be at least the number of blocks of each region"
+                raise InvalidValueError("n_blocks", rule, got=f"{monitor._n_units:,}")
             monitor._last_block = last
         return monitor
 
@@ -351,10 +345,11 @@ class _History:
         history.n = read_count(state, "n")
         history.moments = read_counts(state["moments"], "moments")
         if not np.array_equal(history.moments, _candidates(0, history.n)):
-            raise InvalidValueError(
-                "moments", f"be the candidate moments of {history.n:,} labels", got=shown(state["moments"])
-            )
-        history._read_sums(state)
+            rule = f"be the candidate moments of {history.n:,} labels"
+            raise InvalidValueError("moments", rule, got=shown(state["moments"]))
+        read = read_counts if cls.dtype is np.int64 else read_numbers
+        history.k = read([state["k"]], "k").item()
+        history.positives = read(state["positives"], "positives", size=history.moments.size)
         # between two moments there are no more positives than labels
         rows = np.diff(history.moments, prepend=0, append=history.n)
         hits = np.diff(history.positives, prepend=0, append=history.k)
@@ -363,10 +358,6 @@ class _History:
             raise InvalidValueError("positives", rule, got=shown(state["positives"]))
         history._read_evidence(state)
         return history
-
-    def _read_sums(self, state: Mapping[str, Any]) -> None:
-        self.k = read_count(state, "k")
-        self.positives = read_counts(state["positives"], "positives", size=self.moments.size)
 
     def _read_evidence(self, state: Mapping[str, Any]) -> None:
         # the evidence now is a lower limit; two to the power of the number of labels is the largest e-value there is
@@ -410,20 +401,12 @@ class _BlockHistory(_History):
         self.largest = max(0.0, float(np.log(max(self.best.min(), 1.0))))
 
     def to_dict(self) -> dict[str, Any]:
-        state = super().to_dict()
-        del state["largest"]
+        state = {name: value for name, value in super().to_dict().items() if name in self.keys}
         return {**state, "capital": self.capital.ravel().tolist(), "best": self.best.tolist()}
 
-    def _read_sums(self, state: Mapping[str, Any]) -> None:
-        self.k = Number(f"a number from 0 to {self.n:,}", 0.0, self.n).check("k", state["k"])
-        self.positives = read_numbers(state["positives"], "positives", size=self.moments.size, low=0.0, high=self.n)
-
     def _read_evidence(self, state: Mapping[str, Any]) -> None:
-        limits = {"low": 0.0, "high": _MOST_CAPITAL}
-        self.capital = read_numbers(state["capital"], "capital", size=self.capital.size, **limits).reshape(
-            self.capital.shape
-        )
-        self.best = read_numbers(state["best"], "best", size=self.best.size, **limits)
+        for name, kept in (("capital", self.capital), ("best", self.best)):
+            kept.flat = read_numbers(state[name], name, size=kept.size, low=0.0, high=_MOST_CAPITAL)
         self._find_largest()
 
 

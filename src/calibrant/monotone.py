@@ -1,7 +1,7 @@
 """The rate at one score, under one assumption: that it does not fall as the score rises."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, astuple, dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from calibrant.metrics.units import check_alone
 from calibrant.rows import ScoredData, read_rows
 
 _SCHEMA = "calibrant.monotone/1"
+_SIDES = ("lower_knots", "lower", "upper_knots", "upper")
 _ASSUMED = (
     "the rate does not fall as the score rises",
     "labels are independent given the scores",
@@ -194,11 +195,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         self._check_parameters()
         rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
         check_alone(rows)
-        values, inverse, counts = np.unique(
-            np.asarray(rows.scores, dtype=np.float64), return_inverse=True, return_counts=True
-        )
-        positives = np.bincount(inverse, rows.codes).astype(np.int64)
-        self._learn(values, values, counts.astype(np.int64), positives, rows.known)
+        values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
+        counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
+        self._learn(values, values, counts, positives, rows.known)
         if self.is_refuted_:
             warn_caller(f"the rate falls somewhere as the score rises, so that no band holds: {self.refutation_}")
         return self
@@ -291,7 +290,6 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted band as plain JSON values; `from_dict` reads it back."""
         check_is_fitted(self)
-        steps, refutation = self._steps, self.refutation_
         return {
             "schema": _SCHEMA,
             "confidence_level": float(self.confidence_level),
@@ -299,25 +297,19 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             "positive_index": self._positive_index,
             "rows": self.n_rows_,
             "runs": self.n_runs_,
-            "lower_knots": steps.lower_knots.tolist(),
-            "lower": steps.lower.tolist(),
-            "upper_knots": steps.upper_knots.tolist(),
-            "upper": steps.upper.tolist(),
-            "refutation": None
-            if refutation is None
-            else [getattr(refutation, name) for name in Refutation.__dataclass_fields__],
+            **{name: getattr(self._steps, name).tolist() for name in _SIDES},
+            "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
-        sides = ("lower_knots", "lower", "upper_knots", "upper")
-        keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *sides)
+        keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *_SIDES)
         check_schema(state, _SCHEMA, keys)
         band = cls(confidence_level=state["confidence_level"])
         band._check_parameters()
         arrays = []
-        for name in sides:
+        for name in _SIDES:
             ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)
             found = read_numbers(state[name], name, low=ends[0], high=ends[1])
             if (np.diff(found) <= 0.0).any():

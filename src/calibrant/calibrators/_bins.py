@@ -107,8 +107,15 @@ class CutParameters(BinParameters):
 
     def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
         """Check what `fit` was given."""
-        threads, known = rules.thread_count(self.n_jobs), {"classes": self.classes, "pos_label": self.pos_label}
-        return read_rows(scores, y, partition=self.partition, threads=threads, **known, **beside)
+        return read_rows(
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            partition=self.partition,
+            threads=rules.thread_count(self.n_jobs),
+            **beside,
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -105,11 +105,12 @@ def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = Tr
 
     `fixed` tells that bins are, and `known` that segments are.
     """
-    if not fixed and settings.split is None:
+    split = settings.split
+    if not fixed and split is None:
         rule = ("be ", Setting("split", "auto"), ", or a fraction or number of groups, where rows have groups")
         raise InvalidValueError("split", rule, got="None")
-    if not fixed and not isinstance(settings.split, str):
-        return settings.split if isinstance(settings.split, float) else min(int(settings.split), max(n_groups - 1, 1))
+    if not fixed and split is not None and not isinstance(split, str):
+        return split if isinstance(split, float) else min(int(split), max(n_groups - 1, 1))
     if fixed and known and settings.max_group_size is not None:
         return 0
     if n_groups < 2:

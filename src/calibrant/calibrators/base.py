@@ -93,8 +93,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             return
         found, seen = Reach.of(scores), Reach(*self.score_range_seen_)
         if found.low < low or found.high > high:
-            said = f"scores go {found}, but the calibrator was fitted on scores {seen}"
-            warn_caller(f"{said}: check that both are of one scale")
+            fitted = f"the calibrator was fitted on scores {seen}"
+            warn_caller(f"scores go {found}, but {fitted}: check that both are of one scale")
 
     @in_own_library
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
@@ -148,8 +148,9 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         """Read back what `to_dict` wrote; of `ScoreCalibrator`, a calibrator of any type of this package."""
         check_schema(state, _SCHEMA, ("type", "parameters", "classes", "positive_index", "state"))
         kind = cls if state["type"] == _type_name(cls) else _own_type(state["type"])
-        if kind is None or not issubclass(kind, cls) or _is_abstract(kind):
-            raise InvalidValueError("type of the calibrator", f"be {_article(cls)}", got=shown(state["type"]))
+        if kind is None or not issubclass(kind, cls) or getattr(kind._state, "__isabstractmethod__", False):
+            known = "a known calibrator" if cls is ScoreCalibrator else repr(cls.__name__)
+            raise InvalidValueError("type of the calibrator", f"be {known}", got=shown(state["type"]))
         calibrator = _made(kind, state["parameters"])
         classes = read_classes(state["classes"], state["positive_index"])
         pos_label = calibrator.get_params(deep=False).get("pos_label")
@@ -185,14 +186,6 @@ def _type_name(kind: type[ScoreCalibrator]) -> str:
     return kind.__name__ if _own_type(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _is_abstract(kind: type) -> bool:
-    return any(getattr(getattr(kind, part, None), "__isabstractmethod__", False) for part in dir(kind))
-
-
-def _article(kind: type) -> str:
-    return "a known calibrator" if kind is ScoreCalibrator else f"{kind.__name__!r}"
-
-
 def _description(calibrator: ScoreCalibrator) -> dict[str, Any]:
     """The type and the parameters, as plain JSON values."""
     parameters = {k: v for k, v in calibrator.get_params(deep=False).items() if k not in _NOT_SAVED}
@@ -215,8 +208,7 @@ def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
     """A calibrator with saved parameters; its own rules check their values."""
     check_state(parameters)
     known = [name for name in kind._get_param_names() if name not in _NOT_SAVED]
-    unknown = [name for name in parameters if name not in known]
-    if unknown:
+    if unknown := [name for name in parameters if name not in known]:
         raise InvalidValueError(f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0]))
     earlier = {name: value for name, value in _EARLIER.items() if name in known}
     return kind(**{**earlier, **{name: _revived(value) for name, value in parameters.items()}})

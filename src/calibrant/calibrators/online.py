@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array
 from calibrant._labels import Classes
 from calibrant._lock import Locked
-from calibrant._params import OPEN_UNIT, Integer, Threads, thread_count
+from calibrant._params import OPEN_UNIT, Integer, Threads
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import Value
@@ -148,7 +149,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Self:
         """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()
-        stream = begun or Stream.start(self)
+        stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
         if isinstance(scores, ScoredData) and stream.partition is not None and stream.sequence.order_free:
@@ -201,7 +202,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         if stream.partition is None:
             used = stream.warm_up(rows.scores, self.n_bins, self.warmup)
             prepared, codes = rows.scores[used:], codes[used:]
-        stream.count(prepared, codes, thread_count(self.n_jobs))
+        stream.count(prepared, codes, self._threads)
         return rows.known
 
     def _known(self) -> Classes:
@@ -309,10 +310,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return hasattr(self, "_stream")
 
     def _fitted_stream(self) -> Stream:
-        if not self.__sklearn_is_fitted__():
-            from sklearn.exceptions import NotFittedError
-
-            raise NotFittedError("this OnlineCalibrator is not fitted yet: call fit or partial_fit first")
+        check_is_fitted(self)
         return self._stream
 
     def _check_parameters(self) -> None:

@@ -71,6 +71,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
         warn_if_weak(self, self.guarantee_)
 
+    @property
+    def _threads(self) -> int:
+        return thread_count(self.n_jobs)
+
     def _look_up(
         self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
     ) -> NDArray[Any]:
@@ -82,7 +86,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
             scores,
             segments,
             positive_column=self._positive_index,
-            threads=thread_count(self.n_jobs),
+            threads=self._threads,
             familiar=familiar_limits(self.score_range_seen_),
             check=self._warn_of_other_scale,
         )
@@ -151,5 +155,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return data.columns.only("segment")
 
     def _state(self) -> dict[str, Any]:
-        parts = {"partition": self.partition_, "tally": self.tally_, "weighted": self._weighted, "groups": self._design}
-        return {**{name: part.to_dict() for name, part in parts.items() if part is not None}, **self._facts.to_dict()}
+        weighted = {} if self._weighted is None else {"weighted": self._weighted.to_dict()}
+        groups = {} if self._design is None else {"groups": self._design.to_dict()}
+        regions = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
+        return {**regions, **weighted, **groups, **self._facts.to_dict()}

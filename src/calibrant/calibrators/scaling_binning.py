@@ -11,7 +11,7 @@ from sklearn.base import clone
 from calibrant._input import as_scores
 from calibrant._labels import CODED, Classes
 from calibrant._numbers import counted
-from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, check_state, thread_count
+from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, check_state
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import BinParameters, Bins, UnlikeParameters, Value
@@ -146,8 +146,14 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
         if sample_weight is not None:
             rule = ("be None where rows are split by ", Setting("split"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
-        beside = {"importance_weight": importance_weight, "groups": groups}
-        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, **beside).collect()
+        rows = read_rows(
+            scores,
+            y,
+            classes=self.classes,
+            pos_label=self.pos_label,
+            importance_weight=importance_weight,
+            groups=groups,
+        ).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
             got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
@@ -159,7 +165,7 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
         weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
         base.fit(to_fit.scores, to_fit.codes, **weighted)
         base.score_range_seen_ = None  # the range of all rows is kept instead
-        mapped = replace(to_count, scores=base.predict(to_count.scores), known=CODED, threads=thread_count(self.n_jobs))
+        mapped = replace(to_count, scores=base.predict(to_count.scores), known=CODED, threads=self._threads)
         binned = self._binning()._fit_rows(mapped)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
@@ -185,7 +191,7 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
         checked = as_scores(scores, positive_column=self._positive_index)
         self._warn_of_other_scale(checked)
         mapped = self.base_.predict(checked)
-        return look_up(partition or self.partition_, table, mapped, segments, threads=thread_count(self.n_jobs))
+        return np.asarray(look_up(partition or self.partition_, table, mapped, segments, threads=self._threads))
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""

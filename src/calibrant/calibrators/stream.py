@@ -39,7 +39,7 @@ class Stream:
     before streams had an identity has an empty one.
     """
 
-    def __init__(self, settings: StreamParameters) -> None:
+    def __init__(self, settings: StreamParameters, partition: Partition | None) -> None:
         self.confidence_level, self._runs = float(settings.confidence_level), bool(settings.running)
         self._kind = get_sequence(settings.sequence)
         self.partition: Partition | None = None
@@ -50,14 +50,8 @@ class Stream:
         self.contradicts = False
         self.identity = uuid4().hex
         self.merged: dict[str, Tally] = {}
-
-    @classmethod
-    def start(cls, settings: StreamParameters) -> "Stream":
-        """Begin a stream, over the given partition or with a start-up window."""
-        stream = cls(settings)
-        if settings.partition is not None:
-            stream.set_partition(settings.partition)
-        return stream
+        if partition is not None:
+            self.set_partition(partition)
 
     def check_unchanged(self, settings: StreamParameters) -> None:
         """Raise where the guarantee would not be the one that the stream began with."""
@@ -165,25 +159,22 @@ class Stream:
     def from_dict(cls, state: Mapping[str, Any], settings: StreamParameters) -> "Stream":
         """Read back what `to_dict` wrote."""
         check_state(state, ("partition", "window", "sequence", "uncounted", "running", "contradicts"))
-        stream = cls(settings)
         partition = None if state["partition"] is None else Partition.from_dict(state["partition"])
         n_regions = 1 if partition is None else partition.n_regions
-        most = stream.sequence.most_regions
+        most = get_sequence(settings.sequence).most_regions
         if most is not None and n_regions > most:
             raise InvalidValueError("gamblers", f"belong to at most {most:,} regions", got=f"{n_regions:,}")
-        if partition is not None:
-            stream.set_partition(partition)
+        stream = cls(settings, partition)
         stream.window = read_numbers(state["window"], "window", size=None if partition is None else 0)
         stream.sequence.restore(state["sequence"])
         stream.uncounted = read_count(state, "uncounted")
         running = state["running"]
-        if stream.running is None:
-            if running is not None:
-                raise InvalidValueError("running", "be null for a stream without running limits", got=shown(running))
-        elif not isinstance(running, list | tuple) or len(running) != 2:
-            raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
-        else:
-            stream.running = Interval(*read_limits(running[0], running[1], n_regions))
+        if (running is None) != (stream.running is None):
+            raise InvalidValueError("running", "be null, unless limits never widen", got=shown(running))
+        if running is not None:
+            if not isinstance(running, list | tuple) or len(running) != 2:
+                raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
+            stream.running = Interval(*read_limits(*running, n_regions))
         stream.contradicts = read_flag(state, "contradicts")
         stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
         return stream
