@@ -295,28 +295,24 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
 
     def _fit_pair(self, task: Task, X_target: Any) -> tuple[Any, Any]:
         """One model and one calibrator."""
-        training, rows, scores = None, task.everything, None
+        training, rows = None, task.everything
         folds = [] if self._is_frozen() else self._folds(task)
-        if not folds:
-            estimator = self.estimator
-        elif len(folds) == 1:
+        if len(folds) == 1:
             training, rows = folds[0]
-            estimator = self._fit_estimator(task, training)
-        else:
+            estimator, scores = self._fit_and_score(task, training, rows)
+        elif folds:
             rows, scores = self._out_of_fold_scores(task, folds)
             estimator = self._fit_estimator(task, task.everything)
-        if scores is None:
-            scores = self._scores(estimator, taken(task.X, rows), task.classes)
-        params = task.for_calibrator(rows)
-        if X_target is not None:
-            wanted = self._fit_arguments()
-            if "X_target" in wanted:
-                # weights learned from rows that are not calibrated on do not depend on those that are
-                source = None if training is None else taken(task.X, training)
-                params |= {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
-            if "target_scores" in wanted:
-                params["target_scores"] = self._scores(estimator, X_target, task.classes)
-        calibrator = self._new_calibrator(task.classes).fit(scores, task.labels[rows], **params)
+        else:
+            estimator, scores = self.estimator, self._scores(self.estimator, task.X, task.classes)
+        params, wanted = {}, set() if X_target is None else self._fit_arguments()
+        if "X_target" in wanted:
+            # weights learned from rows that are not calibrated on do not depend on those that are
+            source = None if training is None else taken(task.X, training)
+            params = {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
+        if "target_scores" in wanted:
+            params["target_scores"] = self._scores(estimator, X_target, task.classes)
+        calibrator = self._fit_calibrator(task, rows, scores, **params)
         crossed, ignored = len(folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
         if (crossed or ignored) and isinstance(calibrator.guarantee_, Guarantee):
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
@@ -326,38 +322,40 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
         models, calibrators = [], []
         for training, rows in self._folds(task):
-            models.append(self._fit_estimator(task, training))
-            scores = self._scores(models[-1], taken(task.X, rows), task.classes)
-            params = task.for_calibrator(rows)
-            calibrators.append(self._new_calibrator(task.classes).fit(scores, task.labels[rows], **params))
+            model, scores = self._fit_and_score(task, training, rows)
+            models.append(model)
+            calibrators.append(self._fit_calibrator(task, rows, scores))
         return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
-    def _fit_estimator(self, task: Task, rows: IndexArray) -> Any:
-        return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.for_model(rows))
+    def _out_of_fold_scores(self, task: Task, folds: list[Fold]) -> tuple[IndexArray, FloatArray]:
+        """The rows that calibrate, in order, and their scores by models that were not trained on them."""
+        scores = np.concatenate([self._fit_and_score(task, *fold)[1] for fold in folds])
+        rows = np.concatenate([rows for _, rows in folds])
+        order = np.argsort(rows)
+        return rows[order], scores[order]
 
-    def _new_calibrator(self, classes: NDArray[Any]) -> Any:
+    def _fit_and_score(self, task: Task, training: IndexArray, rows: IndexArray) -> tuple[Any, FloatArray]:
+        """A model fitted on some rows, and its scores of others."""
+        model = self._fit_estimator(task, training)
+        return model, self._scores(model, taken(task.X, rows), task.classes)
+
+    def _fit_estimator(self, task: Task, rows: IndexArray) -> Any:
+        return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows))
+
+    def _fit_calibrator(self, task: Task, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
         calibrator = clone(self._calibrator())
-        positive = classes[1:].tolist()[0]
-        if calibrator.pos_label not in (None, positive):
-            rule = f"be None or {positive!r}, the class of high scores"
+        classes = tuple(task.classes.tolist())
+        if calibrator.pos_label not in (None, classes[1]):
+            rule = f"be None or {classes[1]!r}, the class of high scores"
             raise InvalidValueError("pos_label of the calibrator", rule, got=shown(calibrator.pos_label))
-        return calibrator.set_params(classes=tuple(classes.tolist()), pos_label=positive)
+        calibrator.set_params(classes=classes, pos_label=classes[1])
+        return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)
 
     def _scores(self, estimator: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
         return scores_of(estimator, X, classes, self.response_method)
 
     def _folds(self, task: Task) -> list[Fold]:
         return [held_out(task, self.calibration_size)] if self.cv is None else parts(task, self.cv)
-
-    def _out_of_fold_scores(self, task: Task, folds: list[Fold]) -> tuple[IndexArray, FloatArray]:
-        """The rows that calibrate, in order, and their scores by models that were not trained on them."""
-        scores = [
-            self._scores(self._fit_estimator(task, training), taken(task.X, rows), task.classes)
-            for training, rows in folds
-        ]
-        every = np.concatenate([rows for _, rows in folds])
-        order = np.argsort(every)
-        return every[order], np.concatenate(scores)[order]
 
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:

@@ -32,13 +32,9 @@ class Task:
         """All rows."""
         return np.arange(len(self.labels))
 
-    def for_model(self, rows: IndexArray) -> dict[str, Any]:
-        """The further arguments of the model's `fit`, for some of the rows."""
-        return some(self.to_model, len(self.labels), rows)
-
-    def for_calibrator(self, rows: IndexArray) -> dict[str, Any]:
-        """The further arguments of the calibrator's `fit`, for some of the rows."""
-        return some(self.to_calibrator, len(self.labels), rows)
+    def part(self, params: Mapping[str, Any], rows: IndexArray) -> dict[str, Any]:
+        """Arguments of `fit` for some of the rows."""
+        return some(params, len(self.labels), rows)
 
 
 def binary_labels(given: Any) -> NDArray[Any]:
