@@ -187,8 +187,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
         self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
-        if self.randomized:
-            self._generator = generator_of(self.random_state, rows.scores, rows.codes)
+        drawn = generator_of(self.random_state, rows.scores, rows.codes) if self.randomized else None
+        self._generator: np.random.Generator | None = drawn
         return self
 
     def __getstate__(self) -> Any:
@@ -204,7 +204,6 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
         self._oddness = oddness
-        self._generator: np.random.Generator | None = None
         self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
         sizes, both = (oddness[0].size, oddness[1].size), (classes.negative, classes.positive)
         self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts.skipped)
@@ -309,6 +308,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             rule = ("be the same for both classes where ", Setting("conditional", "marginal"))
             raise InvalidValueError("oddness", rule, got=shown(saved))
         sets._set_ranks((negative, positive), classes, RowFacts.from_dict(state))
+        sets._generator = None
         return sets
 
 

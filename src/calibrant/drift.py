@@ -406,7 +406,8 @@ class _BlockHistory(_History):
 
     def _read_evidence(self, state: Mapping[str, Any]) -> None:
         for name, kept in (("capital", self.capital), ("best", self.best)):
-            kept.flat = read_numbers(state[name], name, size=kept.size, low=0.0, high=_MOST_CAPITAL)
+            numbers = read_numbers(state[name], name, size=kept.size, low=0.0, high=_MOST_CAPITAL)
+            kept[...] = numbers.reshape(kept.shape)
         self._find_largest()
 
 

@@ -105,8 +105,7 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
     """
 
     base: Annotated[
-        ScoreCalibrator | None,
-        Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()")),
+        ScoreCalibrator | None, Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()"))
     ] = None
     _: KW_ONLY
     n_bins: Bins = "auto"

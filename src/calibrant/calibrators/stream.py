@@ -174,7 +174,7 @@ class Stream:
         if running is not None:
             if not isinstance(running, list | tuple) or len(running) != 2:
                 raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
-            stream.running = Interval(*read_limits(*running, n_regions))
+            stream.running = Interval(*read_limits(running[0], running[1], n_regions))
         stream.contradicts = read_flag(state, "contradicts")
         stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
         return stream

@@ -125,8 +125,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         | Having(("__call__",), "a function from rows to scores"),
     ]
     calibrator: Annotated[
-        Any,
-        Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")),
+        Any, Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()"))
     ] = None
     _: KW_ONLY
     cv: Annotated[

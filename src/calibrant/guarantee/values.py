@@ -17,11 +17,7 @@ VALUES = ("jeffreys", "mean", "midpoint", "monotone")
 
 
 def region_values(
-    value: str,
-    partition: Partition,
-    tally: Tally,
-    limits: Interval,
-    rows: tuple[FloatArray, FloatArray] | None = None,
+    value: str, partition: Partition, tally: Tally, limits: Interval, rows: tuple[FloatArray, FloatArray] | None = None
 ) -> FloatArray:
     """Return the predicted value of each region, of N rows with k positives; for weighted rows see `effective_rows`.
 

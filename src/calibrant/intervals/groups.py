@@ -431,7 +431,8 @@ def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: flo
     while going.any():
         angles = [np.minimum((start[:, None] + np.arange(_AT_ONCE)) * step[:, None], np.pi / 2) for start in place]
         shares = [np.square(np.sin(angle)) for angle in angles]
-        lost = game.hedged(np.concatenate([shares[0], 1.0 - shares[1]], axis=1), side, goal, going.any(axis=0))
+        rates = np.concatenate([shares[0], 1.0 - shares[1]], axis=1)
+        lost = game.hedged(rates, side, goal, going[0] | going[1])
         for number, found in enumerate((lost[:, :_AT_ONCE], lost[:, _AT_ONCE:])):
             count = np.where(found.all(axis=1), _AT_ONCE, np.argmin(found, axis=1))
             moved = going[number] & (count > 0)

@@ -54,8 +54,7 @@ class LogisticRatio(DensityRatio):
     """
 
     classifier: Annotated[
-        Any,
-        Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")),
+        Any, Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()"))
     ] = None
 
     def _rows(self, X: Any, name: str) -> Any:

@@ -134,12 +134,7 @@ class Gamblers:
 
     @classmethod
     def from_dict(
-        cls,
-        state: Mapping[str, Any],
-        n: int,
-        k: float,
-        grid: FloatArray = _GRID,
-        largest_bet: float = _LARGEST_BET,
+        cls, state: Mapping[str, Any], n: int, k: float, grid: FloatArray = _GRID, largest_bet: float = _LARGEST_BET
     ) -> "Gamblers":
         """The gamblers that `to_dict` described."""
         check_state(state, ("squares", "low", "high", "too_low", "too_high"))

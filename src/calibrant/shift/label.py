@@ -194,12 +194,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         return 1.0 - (alpha if known else alpha * (1.0 - _PRIOR_SHARE))
 
     def _set(
-        self,
-        partition: Partition,
-        tally: Tally,
-        priors: tuple[Prior, Prior] | None,
-        classes: Classes,
-        facts: RowFacts,
+        self, partition: Partition, tally: Tally, priors: tuple[Prior, Prior] | None, classes: Classes, facts: RowFacts
     ) -> None:
         """Move values and limits of the bins, and set everything that was learned at once."""
         method = get_method(self.interval)
