@@ -38,3 +38,21 @@ class ScoreMap(Protocol):
 
     def fit(self, scores: Any, y: Any, /) -> Any: ...
     def predict(self, scores: Any, /) -> Any: ...
+
+
+class Table(Protocol):
+    """Rows of features: an array, a list, a frame of pandas, polars or pyarrow, or a sparse matrix."""
+
+    def __len__(self) -> int: ...
+
+
+class Model(Protocol):
+    """A classifier, or a fitted model that predicts scores."""
+
+    def predict(self, X: Any, /) -> Any: ...
+
+
+class Splitter(Protocol):
+    """A cross-validation splitter of scikit-learn."""
+
+    def split(self, X: Any, y: Any, groups: Any, /) -> Any: ...

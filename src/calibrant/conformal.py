@@ -58,7 +58,7 @@ class ConformalGuarantee:
 
     kind: str
     counts: tuple[int, int]
-    classes: tuple[Any, Any]
+    classes: tuple[Hashable, Hashable]
     randomized: bool
     n_skipped: int = 0
 

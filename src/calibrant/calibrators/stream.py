@@ -10,7 +10,7 @@ import numpy as np
 from calibrant._params import Choice, ConfidenceLevel, Flag, Instance, Optional, check_state
 from calibrant._state import read_count, read_flag, read_limits, read_numbers
 from calibrant._text import shown
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval
 from calibrant.partition import Partition, ScorePartition
@@ -77,7 +77,7 @@ class Stream:
             self.window = np.empty(0)
         return used
 
-    def count(self, prepared: Any, codes: Any, threads: int) -> None:
+    def count(self, prepared: Any, codes: CodeArray, threads: int) -> None:
         """Count a batch that the partition has prepared."""
         if self.partition is None or len(codes) == 0:
             return

@@ -1,7 +1,7 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Self
 
@@ -27,7 +27,7 @@ from calibrant._params import (
     as_generator,
 )
 from calibrant._text import Setting, Text, shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Model, ScoreMap, Splitter, Table
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
@@ -119,17 +119,19 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
     """
 
     estimator: Annotated[
-        Any,
+        Model | Callable[[Any], ArrayLike],
         Having(("fit",), "a classifier, such as LogisticRegression()")
         | Having(("predict",), "a fitted model with predict")
         | Having(("__call__",), "a function from rows to scores"),
     ]
     calibrator: Annotated[
-        Any, Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()"))
+        ScoreMap | None,
+        Optional(Having(("predict_proba", "get_params"), "a calibrator of scores, such as BinningCalibrator()")),
     ] = None
     _: KW_ONLY
     cv: Annotated[
-        Any, Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits"))
+        int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None,
+        Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")),
     ] = None
     calibration_size: Annotated[float, FRACTION_OR_COUNT] = 0.25
     holdout: Annotated[str, Choice(("random", "last"))] = "random"
@@ -154,10 +156,10 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
 
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike,
         *,
-        X_target: Any = None,
+        X_target: Table | None = None,
         calibration_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
@@ -237,7 +239,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
         return self.cv is not None and isinstance(self.calibrator, VennAbersCalibrator)
 
-    def _task(self, X: Any, y: ArrayLike, params: dict[str, Any]) -> Task:
+    def _task(self, X: Table, y: ArrayLike, params: dict[str, Any]) -> Task:
         """Check the arguments of `fit`; rows of weight zero are left out."""
         if y is None:
             raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
@@ -292,7 +294,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         to_calibrator = {name: value for name, value in params.items() if name in names}
         return {name: value for name, value in params.items() if name not in names}, to_calibrator
 
-    def _fit_pair(self, task: Task, X_target: Any) -> tuple[Any, Any]:
+    def _fit_pair(self, task: Task, X_target: Table | None) -> tuple[Any, Any]:
         """One model and one calibrator."""
         training, rows = None, task.everything
         folds = [] if self._is_frozen() else self._folds(task)
@@ -362,7 +364,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 
-    def _calibrated(self, method: str, X: Any, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
+    def _calibrated(self, method: str, X: Table, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
         check_is_fitted(self)
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
             advice = "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one feature"
@@ -372,36 +374,36 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             options["segments"] = segments
         return np.asarray(getattr(self.calibrator_, method)(self._scores(self.estimator_, X, self.classes_), **options))
 
-    def predict_proba(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_proba(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
         return self._calibrated("predict_proba", X, segments)
 
-    def predict(self, X: Any, *, segments: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: Table, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
         chosen = self._calibrated("predict_proba", X, segments).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_interval(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return what the calibrator's `predict_interval` gives for `classes_[1]`, shape (n, 2)."""
         return self._calibrated("predict_interval", X, segments)
 
     @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_rate_interval(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_rate_interval(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
         return self._calibrated("predict_rate_interval", X, segments)
 
     @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_set(self, X: Any, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
+    def predict_set(self, X: Table, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
     @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
     @framed
-    def predict_multiprobability(self, X: Any, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_multiprobability(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
         return self._calibrated("predict_multiprobability", X, segments)
 

@@ -1,6 +1,6 @@
 """Class-wise calibration: every class against the rest, all within one error budget."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -32,7 +32,7 @@ class ClassWiseGuarantee:
     """
 
     confidence_level: float
-    guarantees: Mapping[Any, Guarantee]
+    guarantees: Mapping[Hashable, Guarantee]
 
     @property
     def epsilon(self) -> float:

@@ -27,7 +27,12 @@ class Basis:
 
     @classmethod
     def of(
-        cls, source: FloatArray, target: FloatArray, centers: Any, standardize: bool, generator: np.random.Generator
+        cls,
+        source: FloatArray,
+        target: FloatArray,
+        centers: int | ArrayLike,
+        standardize: bool,
+        generator: np.random.Generator,
     ) -> Self:
         """Take `centers` target rows at random, or the given centres; `standardize` divides columns by their spread."""
         if np.ndim(centers) == 0:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, in_all
 from calibrant._params import CheckedParameters
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, Table
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 
 BATCH_ROWS = 2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
@@ -202,18 +202,18 @@ def as_matrix(values: ArrayLike, name: str, *, least: int) -> FloatArray:
     return matrix
 
 
-def row_count(X: Any) -> int:
+def row_count(X: Table) -> int:
     """How many rows an array, a frame or a sparse matrix has."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def column_names(X: Any) -> list[str] | None:
+def column_names(X: object) -> list[str] | None:
     """Names of a frame's columns; None for what has none, or only numbers."""
     names = [] if isinstance(X, np.ndarray) else list(getattr(X, "columns", []))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def check_same_names(X_source: Any, X_target: Any) -> list[str] | None:
+def check_same_names(X_source: object, X_target: object) -> list[str] | None:
     """Raise for frames of the two populations whose columns differ, in name or in order; return the names."""
     source, target = column_names(X_source), column_names(X_target)
     if source is not None and target is not None and source != target:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._optional import pandas
 from calibrant._params import Having, Optional
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, Model
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import DensityRatio, RatioDiagnostics, as_matrix, row_count, share_outside
 
@@ -54,7 +54,8 @@ class LogisticRatio(DensityRatio):
     """
 
     classifier: Annotated[
-        Any, Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()"))
+        Model | None,
+        Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")),
     ] = None
 
     def _rows(self, X: Any, name: str) -> Any:

@@ -11,7 +11,7 @@ from calibrant._input import as_weights, check_rows
 from calibrant._labels import Classes, name_classes
 from calibrant._params import Choice, Having, Number, Optional, error_budget
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, Table
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
 from calibrant.calibrators._weighted import UNBOUNDED, at_most, checked_bound, shuffled, weights_of
 from calibrant.calibrators.regions import RegionCalibrator
@@ -132,9 +132,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         y: ArrayLike | None = None,
         *,
         importance_weight: ArrayLike | None = None,
-        X: Any = None,
-        X_target: Any = None,
-        X_source: Any = None,
+        X: Table | None = None,
+        X_target: Table | None = None,
+        X_source: Table | None = None,
         relative_mass: Masses = None,
         target_scores: ArrayLike | None = None,
         source_scores: ArrayLike | None = None,
@@ -194,7 +194,12 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         return self
 
     def _find_weights(
-        self, n_rows: int, importance_weight: ArrayLike | None, X: Any, X_source: Any, X_target: Any
+        self,
+        n_rows: int,
+        importance_weight: ArrayLike | None,
+        X: Table | None,
+        X_source: Table | None,
+        X_target: Table | None,
     ) -> Weights:
         """Take the weights as given, or estimate them; raise for those that break what was said of them."""
         ratio, name = None, "importance_weight"

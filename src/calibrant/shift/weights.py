@@ -11,7 +11,7 @@ from calibrant._input import as_weights
 from calibrant._params import check_state
 from calibrant._state import read_flag, read_limits, read_numbers
 from calibrant._text import Setting, shown
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, Table
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import check_tally
 from calibrant.intervals import Interval
@@ -93,7 +93,7 @@ class ShiftResult:
 
 
 def estimated_weights(
-    n_rows: int, ratio: DensityRatio | None, X: Any, X_source: Any, X_target: Any
+    n_rows: int, ratio: DensityRatio | None, X: Table | None, X_source: Table | None, X_target: Table | None
 ) -> tuple[DensityRatio, FloatArray]:
     """Fit the ratio, and return it with the weights that it gives the rows of X."""
     if ratio is None:
