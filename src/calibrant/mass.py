@@ -47,7 +47,7 @@ def budgets(alpha: float) -> tuple[float, float]:
 
 
 def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
-    """Return limits of which none is exceeded, with probability at least 1 - alpha.
+    """Return limits that all hold, with probability at least 1 - alpha.
 
     Because the limits hold at once, regions may be left out of a statement after looking at the data: the sum of
     their limits and the limit on what lies outside bounds what was left out.

@@ -337,10 +337,10 @@ def _runs(n_cells: int) -> tuple[IntArray, IntArray]:
 
 
 def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArray, FloatArray]:
-    """Knots and values of the largest limit of all runs that end at or before a score; `worst` says nothing."""
+    """Knots and values of the largest limit of all runs that end at or before a score; `worst` if there is none."""
     order = np.lexsort([limits, ends])
     best = np.maximum.accumulate(limits[order])
-    # of several runs with one end the last has the best limit; a knot that improves nothing is none
+    # of several runs with the same end, the last has the best limit; keep knots where the limit improves
     final = np.append(np.diff(ends[order]) != 0.0, True)
     knots, best = ends[order][final], best[final]
     rises = np.diff(best, prepend=worst) > 0.0

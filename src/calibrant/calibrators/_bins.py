@@ -34,11 +34,11 @@ from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
 EXACT = "clopper-pearson"
-"""The default interval, in whose place rows with weights or groups have that of "betting"."""
+"""The default interval. Rows with weights or groups have the interval of "betting" instead."""
 
-_LARGEST_SHARE = 2 / 17  # of the rows that are drawn so
-_DRAWN_ROWS = 16  # of a segment that is just large enough to be kept, where rows are drawn to choose segments
-_MOST_DRAWN = 1 << 20  # rows that are drawn so
+_LARGEST_SHARE = 2 / 17  # of the rows, to choose segments
+_DRAWN_ROWS = 16  # expected from the smallest segment that is kept, in a draw that chooses segments
+_MOST_DRAWN = 1 << 20  # rows, to choose segments
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -79,7 +79,7 @@ class CutParameters(BinParameters):
         return automatic_bins(n_rows)
 
     def _bins_for(self, n_rows: float) -> int:
-        """How many bins so many rows, or groups, have."""
+        """Return the number of bins for a number of rows, or of groups."""
         return self._automatic_bins(max(1, int(n_rows))) if self.n_bins == "auto" else int(self.n_bins)
 
     def _fixed_width(self, n_bins: int) -> ScorePartition:
@@ -179,7 +179,7 @@ def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool =
     seed = seed_of(settings.random_state)
     try:
         return _cut(data, settings, weighted, seed, can_draw=True)
-    except MovedRowsError:  # the order of these rows says nothing, so neither does it that it has changed
+    except MovedRowsError:  # rows without an order may come in another order
         must_draw = settings.split != "auto" or isinstance(settings.min_rows, int)
         if data.has_order or data.columns.id is not None or must_draw:
             raise
@@ -204,10 +204,10 @@ def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *
 
 
 def _chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> _Segments | None:
-    """Which segments have regions of their own: those that are given, or those of which enough rows are drawn.
+    """Choose the segments that have regions of their own: those given, or those with enough rows in a random draw.
 
-    The draw is one of all rows, whatever their segment. Given the drawn rows, the others are independent draws and the
-    choice is fixed. A choice by the counts of all rows would be no such choice.
+    The draw is from all rows, of any segment. Given the drawn rows, the others are independent draws and the choice is
+    fixed. That would not be true of a choice by the counts of all rows.
     """
     if data.columns.segment is None:
         return None
@@ -248,10 +248,10 @@ def _fewest(settings: CutParameters, n_rows: int) -> int:
 
 
 def kept_segments(drawn: Mapping[Any, int], fewest: float) -> frozenset[Any]:
-    """Segments of which at least `fewest` rows were drawn; "other" itself is no segment that is kept.
+    """Return the segments with at least `fewest` drawn rows; "other" is never among them.
 
-    Where the rest is too large to be left out of a promise, a twentieth of the rows, but has fewer rows, the smallest
-    of these segments join it.
+    If the remaining segments have a twentieth of the rows or more, but fewer than `fewest` rows, the smallest of these
+    segments are added to the remaining ones.
     """
     kept = sorted((rows, name) for name, rows in drawn.items() if rows >= max(fewest, 1) and name != OTHER.value)
     total, place = sum(drawn.values()), 0
@@ -300,7 +300,7 @@ def _own_quantiles(
 ) -> Binned:
     """Bins between order statistics of the rows that are counted, unless a look at a few others finds ties.
 
-    Rows are counted in the finest cells, between and at the order statistics; the counts tell which of them are tied.
+    Rows are counted in the finest cells, between and at the order statistics; the counts show which of them are tied.
 
     The rows of a look are not counted. Untied rows: bins between order statistics of the other rows, and a bin absorbs
     its left edge if that is tied nevertheless. Tied rows: bins between quantiles of these rows and of some more. Given
@@ -325,7 +325,7 @@ def _own_quantiles(
         parts = data.first_rows(seed, taken, sizes)
     ranks = {name: edge_ranks(rows - taken[name], bins[name]) for name, rows in sizes.items() if not cuts[name]}
     edges = parts.others.order_statistics(ranks) if ranks else {}
-    # how many rows of each segment there are tells of its mass, but not among the rows that chose the segments
+    # the number of rows of a segment estimates its mass, except among the rows that chose the segments
     aside = {name: rows - drawn.get(name, 0) for name, rows in taken.items()}
     cells = _joined(
         {
@@ -384,7 +384,7 @@ def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, se
 
     def cut(name: Hashable) -> ScorePartition:
         scores, n_bins = parts.drawn[name], settings._bins_for(parts.sizes[name])
-        if not len(scores):  # a segment of which no row was drawn is one bin
+        if not len(scores):  # a segment without a drawn row is one bin
             return ScorePartition(np.empty(0))
         return ScorePartition.from_other_scores(
             scores, min(n_bins, len(scores)) if settings.n_bins == "auto" else n_bins
@@ -396,7 +396,7 @@ def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, se
 
 
 def _each(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable, U]:
-    """What is made of each segment; an error names the segment."""
+    """Apply a function to each segment; an error names the segment."""
     made = {}
     for name, part in parts.items():
         try:

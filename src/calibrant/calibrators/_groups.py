@@ -103,7 +103,7 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
 def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
     """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
 
-    `fixed` tells that bins are, and `known` that segments are.
+    `fixed` says that the bins were fixed beforehand, `known` that the segments were.
     """
     split = settings.split
     if not fixed and split is None:
@@ -123,7 +123,7 @@ def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = Tr
 def groups_that_cut(n_groups: int, n_bins: int) -> int:
     """How many groups cut bins: the share of rows that would, if these were three times as many as the groups.
 
-    It does not depend on the rows that there are: given their number, groups are not independent.
+    It does not depend on the number of rows: given that number, groups are not independent.
 
     >>> [groups_that_cut(n, 10) for n in (20, 1000, 100_000)]
     [10, 128, 2761]

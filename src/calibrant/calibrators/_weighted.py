@@ -28,7 +28,7 @@ UNBOUNDED = Caveat(
 
 
 def has_weights(data: ScoredData) -> bool:
-    """Whether rows have importance weights; a row that stands for several must have none."""
+    """Whether rows have importance weights; raise if they have a `sample_weight` too."""
     weighted = data.columns.weight is not None
     if weighted and isinstance(data, MemoryRows) and data.repeats is not None:
         advice = "repeat the rows, or multiply the weights"
@@ -56,7 +56,7 @@ def at_most(bound: float) -> Text:
 class WeightedLimits:
     """Limits of the weighted rate of each region, which a tally does not tell, and the bound of the weights.
 
-    `kept` tells how many rows of each region `kept_rows` has, for a curve whose average is taken over them.
+    `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them.
     """
 
     limits: Interval

@@ -79,11 +79,11 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
     classes : pair of labels, default=None
         Both labels, needed where the data may hold one of them only.
     max_group_size : int or None, default=None
-        With `groups`: a group counts as at most so many rows in a bin. None takes the largest number of rows that a
+        With `groups`: a group counts as at most this many rows in a bin. None takes the largest number of rows that a
         group set aside has in a bin. The largest among the counted groups would not do: it misses rare giants.
     group_target : {"rows", "groups"}, default="rows"
         With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every group
-        counts the same however many rows it has.
+        counts the same, whatever its number of rows.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the look and of the split, and of the order of weighted rows. The same rows in the same order give the
         same draw wherever they are; None draws afresh.

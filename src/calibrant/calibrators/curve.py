@@ -78,7 +78,7 @@ class CurveCalibrator(ScoreCalibrator):
         sample_weight : array-like of shape (n,), optional
             Whole numbers: how many identical rows each row stands for.
         importance_weight : array-like of shape (n,), optional
-            Numbers >= 0: how much each row counts. Whole numbers count as so many identical rows.
+            Numbers >= 0: how much each row counts. A whole number counts as that many identical rows.
 
         Returns
         -------

@@ -64,7 +64,7 @@ class DistinctScores:
 
     @classmethod
     def _of_repeated(cls, scores: NDArray[Any], codes: CodeArray, repeats: IntArray | FloatArray) -> Self:
-        scores = scores.astype(np.float64) + 0.0  # rows that stand for none were left out when they were read
+        scores = scores.astype(np.float64) + 0.0  # rows with sample_weight 0 were removed when they were read
         order = np.argsort(scores, kind="stable")
         starts = _starts(scores[order])
         counts = np.add.reduceat(repeats[order], starts)

@@ -42,8 +42,8 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     - Choose the region, never the rows within it. Label rows of a region as they come, or at random. A rule that labels
       the lowest scores of each bin measures the rate of those scores, not of the bin.
     - Count labels without regard to their class. If labels of one class arrive later (a loan that defaults is known
-      before one that is repaid), the labels known by now are no random ones. Count a row when its label would be known
-      for either class.
+      before one that is repaid), the labels known by now are not a random sample. Count a row when its label would be
+      known for either class.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The columns of calibrators that are no look-up in a table of regions of the score."""
+"""The columns that a calibrator adds if it is not a table of regions of the score."""
 
 from collections.abc import Sequence
 from copy import copy

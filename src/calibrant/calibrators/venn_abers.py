@@ -20,7 +20,7 @@ from calibrant.kernels.pooling import multiprobabilities
 
 Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
 _MANY_SCORES = 100_000
-"""From so many scores it pays to build a look-up table over the steps, which lie close together where rows do."""
+"""With at least this many scores, a look-up table over the steps is faster."""
 
 VENN_KNOWN = (
     "of the two probabilities, the one that belongs to the true label is perfectly calibrated, E[Y | p_Y] = p_Y, for "

@@ -35,7 +35,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
       cannot be known beforehand;
     - the guarantee of `BinningCalibrator`. A bin taxonomy is histogram binning, so the bin's exact interval holds here
       too, with probability at least `confidence_level`, in all bins at once; epsilon is measured from the value
-      predicted here. `predict_interval` is that interval, not [p0, p1], which is no confidence interval.
+      predicted here. `predict_interval` is that interval, not [p0, p1], which is not a confidence interval.
 
     Assumed: calibration and future rows are independent draws from one distribution, and the model was not trained on
     the calibration rows. Bins cut from the counted rows leave out edge values that were seen once: their own label was

@@ -47,7 +47,7 @@ def region_limits(
         raise InvalidValueError("tally", "hold the counts at the edges that the bins absorb", got="others")
     region = bins.count_regions[bins.absorbed_cells]
     between, at_edge = rows_between(partition, tally), tally.absorbed
-    own = (_at_edges(partition)[0] >= _ENOUGH) & (not method.takes_partition)  # which knows of no such cells
+    own = (_at_edges(partition)[0] >= _ENOUGH) & (not method.takes_partition)  # it needs the edges of each cell
     cells = Tally(
         np.concatenate([between.counts, at_edge.counts[own]]),
         np.concatenate([between.positives, at_edge.positives[own]]),

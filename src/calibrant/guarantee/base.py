@@ -25,7 +25,7 @@ from calibrant.tally import Tally
 if TYPE_CHECKING:
     import pandas as pd
 
-_SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only where epsilon says nothing
+_SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
 _LITTLE = 0.25  # from this epsilon on a guarantee says little
 _SENTENCE_GAIN = 0.9  # the sentence leaves regions out only when that lowers epsilon by a tenth or more
 
@@ -178,7 +178,7 @@ class Guarantee:
 
     @property
     def average_epsilon(self) -> float:
-        """Limit on the average of the radius over the population, with as much mass in the poorest regions as can be.
+        """Limit on the average radius over the population, with as much mass as possible where the radius is largest.
 
         It holds together with everything else. Without limits on mass it is `epsilon`.
         """
@@ -303,7 +303,7 @@ class Guarantee:
 
     @property
     def caveat(self) -> str | None:
-        """Why nothing is proved, where that is so; the numbers are then what they would be without the caveat."""
+        """Why nothing is proved, or None; the numbers are those without the caveat."""
         return words(said.caveat(self.statement)) or None
 
     @property

@@ -65,7 +65,7 @@ UNWEIGHTED: Text = (
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """Why nothing is proved, and what would have to be true for the numbers to hold all the same."""
+    """Why nothing is proved, and what must be true for the numbers to hold anyway."""
 
     reason: Text
     supposition: Text = NO_DIFFERENCE
@@ -177,7 +177,7 @@ class Statement:
 
     @classmethod
     def about(cls, partition: Partition, *, split: bool = False, n_bins: int | None = None, theorem: str = "") -> Self:
-        """What a partition tells of itself; `split` says that its edges come from other rows of the same sample."""
+        """The facts that a partition knows; `split` says that its edges come from other rows of the same sample."""
         if not partition.bins_by_segment:
             return cls(theorem, edges=Edges.FUNCTION)
         layout, segments = partition.as_bins().layout, len(partition.bins_by_segment)

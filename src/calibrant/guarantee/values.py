@@ -1,6 +1,6 @@
 """The predicted value of each region."""
 
-from itertools import pairwise
+import itertools
 
 import numpy as np
 
@@ -46,19 +46,8 @@ def region_values(
     if not partition.bins_by_segment:
         rule = ("not be 'monotone' for regions without an order, such as those of ", Setting("partition"))
         raise InvalidValueError("value", rule, got="'monotone'")
-    first = partition.as_bins().layout.cells.first
-    weights = counts + 1.0
-    pieces = [slice(low, high) for low, high in pairwise(first.tolist())]
-    return np.concatenate([_rising(values[piece], weights[piece]) for piece in pieces])
+    from sklearn.isotonic import isotonic_regression
 
-
-def _rising(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """The nearest values that never fall, in weighted squares: neighbours that break the order are pooled."""
-    blocks: list[tuple[float, float, int]] = []
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        size = 1
-        while blocks and blocks[-1][0] > value:
-            other, more, length = blocks.pop()
-            value, weight, size = (value * weight + other * more) / (weight + more), weight + more, size + length
-        blocks.append((value, weight, size))
-    return np.repeat([value for value, _, _ in blocks], [size for _, _, size in blocks])
+    pieces = itertools.pairwise(partition.as_bins().layout.cells.first.tolist())
+    pooled = [isotonic_regression(values[a:b], sample_weight=counts[a:b] + 1.0) for a, b in pieces]
+    return np.concatenate(pooled)

@@ -28,7 +28,7 @@ _POINTS, _CENTRES = np.geomspace(0.02, 4.0, 160), np.geomspace(0.01, 1.0, 60)  #
 _FOR_SHARE = 0.1  # of the level of a distance: for the limit on how much of their bound weights reach in the mean
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
 _BEGIN = 0.05  # of alpha: for limits by bets that do not depend on the rate, from which hedged bets go on
-_PER_WIDTH = 40.0  # steps of the grid are so many to 1 / sqrt(rows), if a group has `_MOST_ROWS` at most
+_PER_WIDTH = 40.0  # steps of the grid for each 1 / sqrt(rows), if no group has more than `_MOST_ROWS`
 _MOST_ROWS = 10
 _AT_ONCE = 32  # rates of the grid that are bet against together
 _TURNS = np.argsort([*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)])  # the blocks grow, and then shrink
@@ -42,13 +42,13 @@ class GroupDesign:
     Attributes
     ----------
     max_size : int
-        M: a group counts as at most so many rows in a region. Fixed before the counted groups were seen.
+        M: a group counts as at most this many rows in a region. Fixed before the counted groups were seen.
     target : {"rows", "groups"}
         Whether every row or every group counts the same.
     aside : int
         Groups that were set aside, and are not counted.
     unproved : tuple of int
-        Regions of which nothing is proved, because no group that was set aside showed that there are such.
+        Regions for which nothing is proved: no group that was set aside has rows in their segment.
     """
 
     max_size: int
@@ -86,7 +86,7 @@ class GroupSums:
     rate : float array
         Share of positives of each of its groups.
     block : int array
-        Block of its groups, in whose order they are bet on.
+        Block of its groups. Bets are made in the order of the blocks.
     number : int array
         Groups.
     row_weight : float array
@@ -150,7 +150,7 @@ class GroupSums:
 
     @property
     def design_effect(self) -> float:
-        """How many times larger variances are than those of as many independent rows; NaN where none can be told.
+        """How many times larger variances are than those of as many independent rows; NaN if there are none.
 
         Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N rows that count as
         much as these.
@@ -161,13 +161,13 @@ class GroupSums:
 
     @property
     def telling(self) -> tuple[FloatArray, FloatArray]:
-        """As many independent rows as would tell each region's rate as precisely, and the positives among them."""
+        """The number of independent rows that would give each rate the same precision, and of positives among them."""
         total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
         rows, variances = self._rows, self._variances
         alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
         told = np.divide(total**2 * rates * (1.0 - rates), variances, out=alike.copy(), where=variances > 0.0)
-        told = np.minimum(told, alike)  # at most the rows that there are
-        return told, told * rates
+        effective = np.minimum(told, alike)  # at most the number of rows
+        return effective, effective * rates
 
 
 def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
@@ -190,10 +190,10 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     Notes
     -----
     Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
-    depend on each other does not matter, nor does it matter if sizes tell something about labels. The groups with rows
+    depend on each other does not matter, and sizes may depend on labels. The groups with rows
     in a region are independent draws, in any order that does not depend on their rows. Bets are made on 48 blocks of
-    groups one after another. A block has the same bet for all of its groups, so that equal ones are counted and not
-    told apart: the work grows with the table and not with the rows. Which block a group falls into is decided by a
+    groups one after another. A block has the same bet for all of its groups, so that equal groups are one entry:
+    the work grows with the table, not with the rows. Which block a group falls into is decided by a
     hash of its label, and not by its place in a sorted table: with N = 100 groups and a rate of 0.05, bets in the order
     that one fixed hash gives to sorted groups miss with probability 0.26 at alpha = 0.1.
 
@@ -278,7 +278,7 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
 
     for any a and k: 1 / K >= 2 / k - K / k^2. The smallest s over fixed grids of a and k rises with q, for which
     Chernoff's limit is taken at a tenth of the level. What is left is the difference between rows that count the same
-    and rows that count by their weight, at most their distance in total variation, which the table tells.
+    and rows that count by their weight, at most their distance in total variation, which the table gives.
     """
     sums = GroupSums.of(tally, design)
     n_groups, total = sums.n_groups, sums.sums(sums.weight)

@@ -10,7 +10,7 @@ _MOST_EXACT = 2_000  # rows: beyond, the closed form is within 0.3 % of the exac
 
 
 def kolmogorov_distance(counts: IntArray, alpha: float, shares: FloatArray | None = None) -> FloatArray:
-    """Return limits on the Kolmogorov distance of each region, of which none is exceeded with probability 1 - alpha.
+    """Return limits on the Kolmogorov distance of each region; all of them hold with probability 1 - alpha.
 
     Given the counts, the rows of different regions are independent, so each region gets 1 - (1 - alpha)^(1 / R), or
     1 - (1 - alpha)^w with `shares` w that were fixed before the rows were seen, and add up to at most 1. The

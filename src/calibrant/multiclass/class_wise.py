@@ -160,7 +160,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         guarantees = {}
         for calibrator, label in zip(calibrators, classes.tolist(), strict=True):
             guarantees[label] = calibrator.guarantee_ = replace(calibrator.guarantee_, positive_label=label)
-            calibrator.score_range_seen_ = None  # one column alone does not tell the scale
+            calibrator.score_range_seen_ = None  # one column alone does not show the scale
         self.calibrators_ = calibrators
         self.guarantee_ = ClassWiseGuarantee(float(self.confidence_level), guarantees)
         self._set_classes(classes)

@@ -208,7 +208,7 @@ def row_count(X: Table) -> int:
 
 
 def column_names(X: object) -> list[str] | None:
-    """Names of a frame's columns; None for what has none, or only numbers."""
+    """Return the names of a frame's columns, or None if it has no names that are text."""
     names = [] if isinstance(X, np.ndarray) else list(getattr(X, "columns", []))
     return names if names and all(isinstance(name, str) for name in names) else None
 

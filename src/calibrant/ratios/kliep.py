@@ -10,7 +10,7 @@ from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
 from calibrant.ratios._gaussian import Basis, GaussianRatio, batches
 
-_GAP = 1e-4  # of the mean log-likelihood: far below what any number of rows tells apart
+_GAP = 1e-4  # of the mean log-likelihood: too small to matter for any number of rows
 _MOST_STEPS = 5000
 
 

@@ -127,7 +127,7 @@ class HalfWidthSequence(Sequence):
     """
 
     order_free = False
-    why_not_mergeable = "its width depends on how well each label was foretold by those before it, so on their order"
+    why_not_mergeable = "its width depends on how well earlier labels predict each label, so on their order"
 
     def __init__(self, n_regions: int, alpha: float) -> None:
         super().__init__(n_regions, alpha)
@@ -178,7 +178,7 @@ def squared_surprises(labels: CodeArray, n_before: int, k_before: int) -> FloatA
 
 
 def by_region(regions: IndexArray, codes: CodeArray) -> Iterator[tuple[int, CodeArray]]:
-    """Yield each region with its labels, in the order in which they came; -1 is no region."""
+    """Yield each region with its labels, in the order in which they came; -1 means no region."""
     order = np.argsort(regions, kind="stable")
     ordered = regions[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=-2))

@@ -373,6 +373,6 @@ def _remarks(evidence: Evidence, ratio: DensityRatio | None, remark: str | None)
         remarks.append(
             f"{n_weightless} of {evidence.tally.n_regions} regions have no weight: the interval there is [0, 1]"
         )
-    if ratio is not None and hasattr(ratio, "diagnostics_"):  # a ratio of the user may have none
+    if ratio is not None and hasattr(ratio, "diagnostics_"):  # a ratio written by the user may not have them
         remarks.append(str(ratio.diagnostics_))
     return tuple(remarks)

@@ -103,7 +103,7 @@ class ShiftMethod:
         Whether weights that are a multiple of the density ratio do as well: true of methods that divide by the sum of
         the weights.
     remark : callable
-        ``remark(evidence, alpha)`` says in words why the method says nothing on this evidence, or None.
+        ``remark(evidence, alpha)`` returns a text that explains why the interval is [0, 1] on this evidence, or None.
     """
 
     name: str
@@ -143,7 +143,7 @@ def weighted_rates(tally: Tally) -> FloatArray:
 
 
 def effective_rows(tally: Tally) -> tuple[FloatArray, FloatArray]:
-    """Rows and positives of each region; of weighted rows, as many as would tell the weighted rate as precisely.
+    """Rows and positives of each region; of weighted rows, the number with the same precision for the weighted rate.
 
     These are (sum of w)^2 / (sum of w^2) rows (Kish 1965), and their share of positives is the weighted rate.
 
