@@ -3,7 +3,7 @@
 Textbook numpy is quantile, searchsorted and bincount. All ways run in one process and take turns. The columns give
 nanoseconds a row and, in brackets, how many times faster than the textbook that is. `fit` checks the scores, finds the
 edges of 15 quantile bins and counts with every edge as a cell of its own; `tally` counts with given edges; `predict`
-looks up, to a new array or into one that is there already.
+looks up, to a new array.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def textbook_tally(scores: Array, labels: Array, edges: Array) -> object:
     return np.bincount(cells, minlength=size), np.bincount(cells, weights=labels, minlength=size)
 
 
-def textbook_predict(scores: Array, edges: Array, table: Array, out: Array | None = None) -> object:
-    return np.take(table, np.searchsorted(edges, scores, side="right"), out=out, mode="clip")
+def textbook_predict(scores: Array, edges: Array, table: Array) -> object:
+    return np.take(table, np.searchsorted(edges, scores, side="right"), mode="clip")
 
 
 def fit(scores: Array, labels: Array, n_bins: int, **options: Any) -> object:
@@ -75,20 +75,17 @@ def tasks(scores: Array, labels: Array, variants: dict[str, dict[str, Any]]) -> 
     """For each task, the ways to do it: the textbook's and each variant's."""
     few, many = edges_of(scores, 15), edges_of(scores, 100)
     table = np.linspace(0.0, 1.0, few.shape[0] + 1)
-    out = np.zeros(scores.shape[0])
     result: dict[str, dict[str, Way]] = {
         "fit, 15": {"textbook": partial(textbook_fit, scores, labels, 15)},
         "tally, 15": {"textbook": partial(textbook_tally, scores, labels, few)},
         "tally, 100": {"textbook": partial(textbook_tally, scores, labels, many)},
         "predict, 15": {"textbook": partial(textbook_predict, scores, few, table)},
-        "predict into, 15": {"textbook": partial(textbook_predict, scores, few, table, out)},
     }
     for name, options in variants.items():
         result["fit, 15"][name] = partial(fit, scores, labels, 15, **options)
         result["tally, 15"][name] = partial(kernels.count, scores, labels, few, **options)
         result["tally, 100"][name] = partial(kernels.count, scores, labels, many, **options)
         result["predict, 15"][name] = partial(kernels.look_up, scores, few, table, **options)
-        result["predict into, 15"][name] = partial(kernels.look_up, scores, few, table, out=out, **options)
     return result
 
 

@@ -71,9 +71,6 @@ def check_cells(scores: Any, labels: Any, cuts: Any, **options: Any) -> None:
     np.testing.assert_array_equal(positives, np.bincount(cells[labels.astype(bool)], minlength=size))
     table = np.cos(np.arange(3.0 * size)).reshape(size, 3)
     np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, 0], **options), table[cells, 0])
-    out = np.empty(scores.shape)
-    assert kernels.look_up(scores, cuts, table[:, 1], out=out, **options) is out
-    np.testing.assert_array_equal(out, table[cells, 1])
     np.testing.assert_array_equal(kernels.look_up(scores, cuts, table[:, :2], **options), table[cells, :2])
 
 
@@ -98,7 +95,7 @@ def test_cells_equal_searchsorted(implementation: str, data: st.DataObject) -> N
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
             patch.setattr(kernels, "PLAIN_ROWS", 0)
-            patch.setattr(_numpy, "FEW_CUTS", 0)
+            patch.setattr(kernels, "PLAIN_ROWS_A_CUT", 0)
         check_cells(scores, generator.random(rows) < 0.4, cuts, implementation=implementation)
 
 
@@ -187,7 +184,6 @@ def test_scores_are_checked_as_they_are_looked_up(implementation: str, dtype: An
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("kind", [_grid.POSITIVE_BITS, _grid.LINEAR])
 def test_every_kind_of_key(implementation: str, kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_numpy, "FEW_CUTS", 0)
     generator = np.random.default_rng(8)
     scores = np.concatenate((generator.normal(0.5, 0.3, 9_000), generator.choice(EXTREMES, 1_000)))
     for cuts in (np.array([0.0, DENORMAL, 0.3, 0.9]), doubled(np.linspace(0.1, 0.9, 9)), np.array([0.5])):
@@ -333,16 +329,16 @@ def test_numba_is_used_from_its_threshold_on(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.broad
 def test_nothing_is_compiled_again_for_other_input() -> None:
-    from calibrant.kernels import _loops
+    from calibrant.kernels import _numba
 
     scores = np.random.default_rng(15).random(40_000)
     cuts = np.linspace(0.1, 0.9, 9)
     kernels.look_up(scores, cuts, np.zeros(10), implementation="numba")
-    compiled = len(_loops.look_up.signatures)
+    compiled = len(_numba._look_up.signatures)
     frozen = scores.copy()
     frozen.flags.writeable = False
     frozen_table = np.zeros(10)
     frozen_table.flags.writeable = False
     for other in (frozen, scores[::2], scores.astype(np.float32)[::2]):
         kernels.look_up(other, cuts, frozen_table, implementation="numba")
-    assert len(_loops.look_up.signatures) == compiled
+    assert len(_numba._look_up.signatures) == compiled

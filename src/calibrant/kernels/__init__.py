@@ -48,8 +48,6 @@ Implementation: TypeAlias = Literal["numpy", "numba"] | None
 # Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the first time, to compile),
 # once in a process; after that a fit takes 4 to 13 ns a row less.
 NUMBA_ROWS = 10_000_000
-# The same for a pass over batches by threads, which all wait for numba to load, and share what it saves.
-PASS_ROWS = 10 * NUMBA_ROWS
 PLAIN_ROWS = 8_000  # below so many rows building a look-up table takes longer than a binary search for each row
 PLAIN_ROWS_A_CUT = 20  # the same for many cuts, whose table takes longer to build: so many rows for each of them
 
@@ -75,18 +73,14 @@ def _compiled(rows: int, implementation: Implementation) -> Any:
     return _numba
 
 
-def _prepare(
-    scores: NDArray[Any], cuts: FloatArray, implementation: Implementation, pass_rows: int = 0
-) -> tuple[Any, Grid | None]:
-    """The module to use and the keys for it; without keys, it compares or searches."""
+def _prepare(scores: NDArray[Any], cuts: FloatArray, implementation: Implementation) -> tuple[Any, Grid | None]:
+    """The module to use and the keys for it; without keys, it searches."""
     rows = scores.shape[0]
-    compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
-    few = rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]) or cuts.shape[0] <= _numpy.FEW_CUTS
-    if compiled is not None:
-        grid = build(cuts, scores, compiled.GOOD_SHARE)
-        if compiled.fits(grid, cuts.shape[0] + 1):
-            return compiled, grid
-    return _numpy, None if few else build(cuts, scores)
+    compiled = _compiled(rows, implementation)
+    if compiled is None and rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]):
+        return _numpy, None
+    grid = build(cuts, scores)
+    return (compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy), grid
 
 
 def assign(
@@ -129,7 +123,6 @@ def count(
     labels: NDArray[np.uint8] | NDArray[np.bool_],
     cuts: FloatArray,
     *,
-    pass_rows: int = 0,
     threads: int = 1,
     implementation: Implementation = None,
 ) -> tuple[IntArray, IntArray]:
@@ -142,8 +135,6 @@ def count(
         0 or 1.
     cuts : array of shape (m,)
         Strictly increasing.
-    pass_rows : int, optional
-        Rows of the whole pass that this batch is part of, where they are known to be many.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -164,7 +155,7 @@ def count(
     codes = labels.view(np.uint8)
     if cuts.shape[0] == 0:
         return np.array([rows], np.int64), np.array([np.count_nonzero(codes)], np.int64)
-    module, grid = _prepare(scores, cuts, implementation, pass_rows)
+    module, grid = _prepare(scores, cuts, implementation)
     parts = over_threads(rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid))
     total, positives = parts[0]
     for more, more_positives in parts[1:]:
@@ -178,7 +169,6 @@ def look_up(
     cuts: FloatArray,
     table: FloatArray,
     *,
-    out: FloatArray | None = None,
     limits: Limits | None = None,
     threads: int = 1,
     implementation: Implementation = None,
@@ -192,8 +182,6 @@ def look_up(
         Strictly increasing.
     table : array of shape (m + 1,) or (m + 1, k)
         One entry, or one row, for each cell.
-    out : array of shape (n,) or (n, k), optional
-        Where to write: contiguous float64. Memory that is in use already is twice as fast to write to.
     limits : (float, float), optional
         For scores that are not checked yet: raise `OutsideLimitsError` unless all are finite and within these limits.
     threads : int
@@ -214,15 +202,13 @@ def look_up(
     """
     rows = scores.shape[0]
     table = np.ascontiguousarray(table, dtype=np.float64)
-    if out is None:
-        out = np.empty((rows, *table.shape[1:]))
+    out = np.empty((rows, *table.shape[1:]))
     if cuts.shape[0] == 0:
         for start, stop, _ in _chunks.chunks(scores, limits=limits):
             out[start:stop] = table[0]
         return out
     module, grid = _prepare(scores, cuts, implementation)
-    result = out
-    over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, result[part], limits))
+    over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, out[part], limits))
     return out
 
 

@@ -83,11 +83,11 @@ class Grid:
         return result
 
 
-def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE) -> Grid | None:
+def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
     """Choose the keys for these cuts that leave the fewest of these scores to be compared; None where none helps.
 
     The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds of keys are tried
-    fastest first, until fewer rows than `good_share` are left.
+    fastest first, until few rows are left.
     """
     cuts = cuts + 0.0
     stride = max(1, scores.shape[0] // SAMPLE_ROWS)
@@ -104,7 +104,7 @@ def build(cuts: FloatArray, scores: NDArray[Any], good_share: float = GOOD_SHARE
             # Where every score ties with a cut, all grids share alike: then take the one whose keys hold fewer cuts.
             if best is None or (share, grid.depth) < (best.share, best.depth):
                 best = replace(grid, share=share)
-            if share <= good_share:
+            if share <= GOOD_SHARE:
                 return best
         # Ties with a cut stay ties on any grid: a finer one helps only where keys hold several distinct cuts.
         if best is not None and best.depth <= 2:

@@ -1,44 +1,144 @@
-"""The per-row work compiled: what prepares arrays for the loops of `_loops`. Importing this imports numba.
+"""The per-row work compiled: serial loops, without the interpreter's lock. Importing this imports numba.
 
-Every array that comes from outside enters as a contiguous read-only view, in pieces where it has to be copied, so that
-nothing is compiled again for writable or strided input.
+The loops take contiguous scores of float64 or float32, in blocks that stay in the cache, and the numbers of a grid. A
+score's key tells how many cuts lie below its key; the one or two cuts that share the key are compared, without a branch
+that the processor would have to foresee. Every array that comes from outside enters as a contiguous read-only view, so
+that nothing is compiled again for writable or strided input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.kernels import _loops
-from calibrant.kernels._chunks import Limits, chunks
-from calibrant.kernels._grid import POSITIVE_BITS, Grid
-from calibrant.kernels._loops import LANES
-from calibrant.kernels._numpy import code_type
+from calibrant.kernels._chunks import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
+from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, Grid
 
-# rows at a time where something has to be checked, converted or copied out: a call costs 5 microseconds
-CHUNK_ROWS = 1 << 17
-# rows at a time otherwise: enough that a call costs nothing, few enough that their counts fit 32 bits
+BLOCK = 1024  # rows whose keys are computed together, which the compiler turns into vector instructions
+LANES = 2  # histograms filled in turn: equal scores in a row would otherwise wait for each other's store
+ONE = np.uint64(1)
+FINITE = (-float(np.finfo(np.float64).max), float(np.finfo(np.float64).max))
+# rows at a time where nothing is copied: enough that a call costs nothing, few enough that their counts fit 32 bits
 LARGEST_PIECE = 1 << 20
-GOOD_SHARE = 1 / 96  # for `build`: a branch that is foreseen wrongly costs more here than a slower key
-# with more rows than this to be compared, comparing all is faster than a branch that cannot be foreseen
-COMPARED_SHARE = 1 / 32
 
 _KINDS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
+def _compiled(function: Callable[..., Any]) -> Any:
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        # Where no folder can be written to there is no cache, and each process compiles for itself.
+        return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+@_compiled
+def _load(scores: Any, start: Any, numbers: Any, limits: Any, block: Any, keys: Any) -> Any:
+    """A block of scores as doubles, and their keys; return how many there are, and whether all are in the limits."""
+    kind, shift, offset, low, high, scale, top = numbers
+    part = scores[start : start + BLOCK]
+    rows, inside = part.shape[0], True
+    for row in range(rows):
+        block[row] = part[row]
+        inside &= (limits[0] <= part[row]) & (part[row] <= limits[1])
+    if kind == POSITIVE_BITS:
+        # Without the mask the compiler has to guard against shifts of 64 bits and more.
+        bits, shift = block.view(np.int64), shift & 63
+        for row in range(rows):
+            keys[row] = min(max((bits[row] >> shift) - offset, 0), top)
+    else:
+        last = np.int32(top)
+        for row in range(rows):
+            clipped = min(max(block[row], low), high)
+            keys[row] = min(np.int32(((clipped - low) * scale + MAGIC) - MAGIC), last)
+    return np.uint64(rows), inside
+
+
+@_compiled
+def _count(scores: Any, labels: Any, numbers: Any, first: Any, padded: Any, totals: Any) -> None:
+    """Add up, for each cell and label, the rows."""
+    n_codes = np.uint64(totals.shape[0] // LANES)
+    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    for start in range(0, scores.shape[0], BLOCK):
+        rows, _ = _load(scores, start, numbers, FINITE, block, keys)
+        part = labels[start : start + BLOCK]
+        for row in range(rows):
+            score, cell = block[row], np.uint64(first[np.uint64(keys[row])])
+            cell += np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])
+            keys[row] = np.uint64(2) * cell + np.uint64(part[row])
+        for row in range(rows):
+            totals[(row & np.uint64(LANES - 1)) * n_codes + np.uint64(keys[row])] += 1
+
+
+@_compiled
+def _look_up(scores: Any, values: Any, numbers: Any, first: Any, padded: Any, alone: Any, limits: Any, out: Any) -> Any:
+    """Value of each score's cell; stop and return False at a score outside the limits. `alone`: no two cuts share."""
+    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    for start in range(0, scores.shape[0], BLOCK):
+        rows, inside = _load(scores, start, numbers, limits, block, keys)
+        if not inside:
+            return False
+        part = out[start : start + BLOCK]
+        if alone:
+            for row in range(rows):
+                cell = np.uint64(first[np.uint64(keys[row])])
+                part[row] = values[cell + np.uint64(block[row] >= padded[cell])]
+        else:
+            for row in range(rows):
+                score, cell = block[row], np.uint64(first[np.uint64(keys[row])])
+                part[row] = values[cell + np.uint64(score >= padded[cell]) + np.uint64(score >= padded[cell + ONE])]
+    return True
+
+
+@_compiled
+def _histogram(scores: Any, numbers: Any, totals: Any) -> None:
+    """Add up the rows of each key."""
+    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    for start in range(0, scores.shape[0], BLOCK):
+        rows, _ = _load(scores, start, numbers, FINITE, block, keys)
+        for row in range(rows):
+            totals[np.uint64(keys[row])] += np.uint32(1)
+
+
+@_compiled
+def _extract(scores: Any, numbers: Any, marks: Any, kept: Any, found: Any) -> Any:
+    """Copy out the scores whose key is marked, with their marks, and return how many."""
+    keys, block = np.empty(BLOCK, np.uint32), np.empty(BLOCK)
+    places = np.empty(BLOCK + 1, np.uint32)
+    filled = np.uint64(0)
+    for start in range(0, scores.shape[0], BLOCK):
+        rows, _ = _load(scores, start, numbers, FINITE, block, keys)
+        n_places = np.uint64(0)
+        for row in range(rows):
+            places[n_places] = row
+            n_places += np.uint64(marks[np.uint64(keys[row])] != 0)
+        for place in range(n_places):
+            chosen = np.uint64(places[place])
+            kept[filled] = block[chosen]
+            found[filled] = marks[np.uint64(keys[chosen])]
+            filled += ONE
+    return filled
+
+
 def fits(grid: Grid | None, names: int) -> bool:
     """Whether the compiled kernels can work with this grid and so many names of cells."""
-    return grid is not None and names < 0xFFFF
+    return grid is not None and grid.depth <= 2 and names < 0xFFFF
 
 
-def _parameters(grid: Grid) -> tuple[Any, ...]:
-    if grid.kind == POSITIVE_BITS:
-        return grid.shift, grid.offset
-    return grid.low, grid.high, grid.scale
+def _numbers(grid: Grid) -> tuple[Any, ...]:
+    return grid.kind, grid.shift, grid.offset, grid.low, grid.high, grid.scale, grid.size - 1
+
+
+def _pieces(scores: NDArray[Any], *others: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Pieces of the scores: large ones where nothing has to be converted or copied."""
+    direct = all(array.flags.c_contiguous for array in (scores, *others))
+    for start, stop, piece in chunks(scores, LARGEST_PIECE if direct else CHUNK_ROWS, kinds=_KINDS):
+        yield slice(start, stop), _read_only(piece)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -47,52 +147,30 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _pieces(
-    scores: NDArray[Any], *others: NDArray[Any], limits: Limits | None = None
-) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Pieces of the scores: large ones where nothing has to be checked, converted or copied."""
-    direct = limits is None and all(array.flags.c_contiguous for array in (scores, *others))
-    for start, stop, piece in chunks(scores, LARGEST_PIECE if direct else CHUNK_ROWS, limits, _KINDS):
-        yield slice(start, stop), _read_only(piece)
-
-
-def _tables(grid: Grid) -> tuple[Any, ...]:
-    # A table of bytes leaves the first-level cache to the rows.
-    kind = code_type(grid.cuts.shape[0])
-    table = grid.first.astype(kind)
-    comparing = grid.depth <= 2 and grid.share > COMPARED_SHARE
-    if not comparing:
-        table[grid.shared] = np.iinfo(kind).max
-    first = np.append(grid.first, grid.cuts.shape[0]).astype(np.int64)
-    return _parameters(grid), table, first, grid.padded, comparing
-
-
 def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid, out: IndexArray) -> None:
     """Write the cell of each score to `out`."""
-    cells = np.arange(cuts.shape[0] + 1)
-    tables = _tables(grid)
-    for part, piece in _pieces(scores):
-        _loops.look_up(piece, cells, *tables, out[part])
+    look_up_into(scores, cuts, grid, np.arange(cuts.shape[0] + 1), out, None)
 
 
 def look_up_into(
-    scores: NDArray[Any], cuts: FloatArray, grid: Grid, table: FloatArray, out: FloatArray, limits: Limits | None
+    scores: NDArray[Any], cuts: FloatArray, grid: Grid, table: NDArray[Any], out: NDArray[Any], limits: Limits | None
 ) -> None:
     """Write the table's entry for each score to `out`."""
-    tables = _tables(grid)
-    values = table.copy()
-    for part, piece in _pieces(scores, limits=limits):
-        _loops.look_up(piece, values, *tables, out[part])
+    low, high = limits or FINITE
+    ends = (max(low, FINITE[0]), min(high, FINITE[1]))  # no infinity is taken
+    first, values = grid.first.astype(np.uint16), table.copy()
+    for part, piece in _pieces(scores):
+        if not _look_up(piece, values, _numbers(grid), first, grid.padded, grid.depth == 1, ends, out[part]):
+            raise OutsideLimitsError
 
 
 def count(scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid) -> tuple[IntArray, IntArray]:
     """Rows and positives in each cell."""
     n_cells = cuts.shape[0] + 1
-    *tables, comparing = _tables(grid)
-    loop = _loops.count_compared if comparing else _loops.count
+    first = grid.first.astype(np.uint16)
     totals = np.zeros(LANES * 2 * n_cells, np.int64)
     for part, piece in _pieces(scores, labels):
-        loop(piece, _read_only(np.ascontiguousarray(labels[part])), *tables, totals)
+        _count(piece, _read_only(np.ascontiguousarray(labels[part])), _numbers(grid), first, grid.padded, totals)
     result = totals.reshape(LANES, n_cells, 2).sum(axis=0)
     return result.sum(axis=1), result[:, 1].copy()
 
@@ -102,20 +180,19 @@ def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
     totals = np.zeros(grid.size, np.int64)
     for _, piece in _pieces(scores):
         part = np.zeros(grid.size, np.uint32)
-        _loops.histogram(piece, _parameters(grid), part)
+        _histogram(piece, _numbers(grid), part)
         totals += part
     return totals
 
 
 def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
-    small = marks.astype(np.uint8) if int(marks.max()) < 0xFF else marks
     most = min(scores.shape[0], LARGEST_PIECE) + 1  # the loop also writes one row that is not kept
     kept, found = np.empty(most), np.empty(most, np.uint16)
     values: list[FloatArray] = []
     codes: list[NDArray[Any]] = []
     for _, piece in _pieces(scores):
-        rows = int(_loops.extract(piece, _parameters(grid), small, kept, found))
+        rows = int(_extract(piece, _numbers(grid), marks, kept, found))
         values.append(kept[:rows].copy())
         codes.append(found[:rows].copy())
     return np.concatenate(values), np.concatenate(codes)

@@ -8,148 +8,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, chunks
 from calibrant.kernels._grid import Grid
 
-# up to so many codes two rows are counted as one number, and the table of pairs still fits the first-level cache
-PAIR_CODES = 64
-DENSE = 8  # with more than one row in so many to be compared, comparing all of them is faster than picking those out
-FEW_CUTS = 6  # up to so many cuts, comparing with each is faster than keys
+SHARE_COMPARED = 1 / 8  # with more rows than this to be compared, a table of values saves nothing
 
 
-def code_type(largest: int) -> type[np.unsignedinteger[Any]]:
-    """Smallest unsigned type that holds codes up to `largest` and one more value, which marks rows to be compared."""
-    if largest < 0xFF:
-        return np.uint8
-    return np.uint16 if largest < 0xFFFF else np.uint32
-
-
-class Coder:
-    """Finds the cells of chunks of scores.
-
-    Parameters
-    ----------
-    cuts : strictly increasing
-    grid : the keys of the cuts, or None to do without
-    rows : the longest chunk to come
-    largest : the largest number that its buffer of cells has to hold
-    """
-
-    def __init__(self, cuts: FloatArray, grid: Grid | None, rows: int, largest: int) -> None:
-        kind = code_type(largest)
-        self._cuts = cuts
-        self._grid = grid
-        self._mark = np.iinfo(kind).max
-        self._codes = np.empty(rows, kind)
-        self._marked = np.empty(rows, np.bool_)
-        if grid is not None:
-            self._first = grid.first.astype(kind)
-            self._table = np.where(grid.shared, self._mark, self._first).astype(kind)
-            self._references = [grid.padded[grid.first + nth] for nth in range(min(grid.depth, 2))]
-            self._keys = np.empty(rows, np.intp)
-            self._work = np.empty(rows)
-
-    def cells(self, scores: FloatArray) -> NDArray[Any]:
-        """Cells of the scores, in a buffer that the next call overwrites."""
-        rows = scores.shape[0]
-        codes, marked = self._codes[:rows], self._marked[:rows]
-        if self._grid is None:
-            return self._without_keys(scores, codes, marked)
-        keys = self._grid.keys(scores, self._keys[:rows], self._work[:rows])
-        self._table.take(keys, out=codes, mode="clip")
-        np.equal(codes, self._mark, out=marked)
-        if self._grid.depth <= 2 and DENSE * np.count_nonzero(marked) > rows:
-            self._first.take(keys, out=codes, mode="clip")
-            for reference in self._references:
-                values = reference.take(keys, out=self._work[:rows], mode="clip")
-                np.add(codes, np.greater_equal(scores, values, out=marked), out=codes)
-            return codes
-        hits = marked.nonzero()[0]
-        if hits.shape[0]:
-            codes[hits] = self._grid.resolve(scores[hits], keys[hits])
-        return codes
-
-    def _without_keys(self, scores: FloatArray, codes: NDArray[Any], marked: BoolArray) -> NDArray[Any]:
-        if self._cuts.shape[0] > FEW_CUTS:
-            codes[:] = self._cuts.searchsorted(scores, side="right")
-            return codes
-        codes[:] = 0
-        for cut in self._cuts:
-            np.add(codes, np.greater_equal(scores, cut, out=marked), out=codes)
-        return codes
-
-
-class Histogram:
-    """Counts codes, chunk by chunk."""
-
-    def __init__(self, n_codes: int, rows: int) -> None:
-        self._n_codes = n_codes
-        self._pairs = np.zeros(n_codes * n_codes, np.int64) if n_codes <= PAIR_CODES else None
-        self._single = np.zeros(n_codes, np.int64)
-        self._buffer = np.empty(rows // 2, np.uint16)
-
-    def add(self, codes: NDArray[Any]) -> None:
-        """Count these codes."""
-        if self._pairs is None:
-            self._single += np.bincount(codes, minlength=self._n_codes)
-            return
-        half = codes.shape[0] // 2
-        buffer = np.multiply(codes[:half], self._n_codes, out=self._buffer[:half], dtype=np.uint16)
-        np.add(buffer, codes[half : 2 * half], out=buffer)
-        self._pairs += np.bincount(buffer, minlength=self._pairs.shape[0])
-        if codes.shape[0] % 2:
-            self._single[int(codes[-1])] += 1
-
-    def result(self) -> IntArray:
-        """Count of each code so far."""
-        if self._pairs is None:
-            return self._single
-        square = self._pairs.reshape(self._n_codes, self._n_codes)
-        result: IntArray = self._single + square.sum(axis=0) + square.sum(axis=1)
-        return result
-
-
-def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, out: IndexArray) -> None:
-    """Write the cell of each score to `out`."""
-    coder = Coder(cuts, grid, min(scores.shape[0], CHUNK_ROWS), cuts.shape[0])
-    for start, stop, piece in chunks(scores):
-        out[start:stop] = coder.cells(piece)
-
-
-def count(
-    scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid | None
-) -> tuple[IntArray, IntArray]:
-    """Rows and positives in each cell."""
-    n_codes = 2 * (cuts.shape[0] + 1)
-    rows = min(scores.shape[0], CHUNK_ROWS)
-    coder = Coder(cuts, grid, rows, n_codes - 1)
-    totals = Histogram(n_codes, rows)
-    for start, stop, piece in chunks(scores):
-        codes = coder.cells(piece)
-        np.add(codes, codes, out=codes)
-        totals.add(np.add(codes, labels[start:stop], out=codes))
-    table = totals.result().reshape(-1, 2)
-    return table.sum(axis=1), table[:, 1].copy()
-
-
-def look_up_into(
-    scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray, limits: Limits | None
-) -> None:
-    """Write the table's row for each score to `out`."""
-    if grid is None or DENSE * grid.share > 1 or np.isnan(table).any():
-        coder = Coder(cuts, grid, min(scores.shape[0], CHUNK_ROWS), cuts.shape[0])
-        for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
-            table.take(coder.cells(piece), axis=0, out=out[start:stop], mode="clip")
+def _cells(
+    scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, limits: Limits | None = None
+) -> Iterator[tuple[slice, IndexArray]]:
+    """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
+    if grid is None:
+        for start, stop, piece in chunks(scores, limits=limits):
+            yield slice(start, stop), cuts.searchsorted(piece, side="right")
         return
-    # From key to value in one step; NaN marks what has to be compared.
-    values = table[grid.first]
-    values[grid.shared] = np.nan
+    mark = (
+        2 * cuts.shape[0] + 2
+    )  # no cell, nor a cell and label as one number: small numbers leave the cache to the rows
+    table = np.where(grid.shared, mark, grid.first).astype(np.min_scalar_type(mark))
+    buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), table.dtype)
     for rows, piece, keys in _keyed(scores, grid, limits):
-        part = values.take(keys, axis=0, out=out[rows], mode="clip")
-        hits = np.isnan(part if part.ndim == 1 else part[:, 0]).nonzero()[0]
+        cells = table.take(keys, out=buffer[: piece.shape[0]], mode="clip")
+        hits = np.flatnonzero(cells == mark)
         if hits.shape[0]:
-            part[hits] = table[grid.resolve(piece[hits], keys[hits])]
+            cells[hits] = grid.resolve(piece[hits], keys[hits])
+        yield rows, cells
 
 
 def _keyed(
@@ -160,6 +44,42 @@ def _keyed(
     keys, work = np.empty(rows, np.intp), np.empty(rows)
     for start, stop, piece in chunks(scores, CHUNK_ROWS, limits):
         yield slice(start, stop), piece, grid.keys(piece, keys[: stop - start], work[: stop - start])
+
+
+def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, out: IndexArray) -> None:
+    """Write the cell of each score to `out`."""
+    for rows, cells in _cells(scores, cuts, grid):
+        out[rows] = cells
+
+
+def count(
+    scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid | None
+) -> tuple[IntArray, IntArray]:
+    """Rows and positives in each cell."""
+    totals = np.zeros(2 * (cuts.shape[0] + 1), np.int64)
+    for rows, cells in _cells(scores, cuts, grid):
+        np.add(cells, cells, out=cells)
+        totals += np.bincount(np.add(cells, labels[rows], out=cells), minlength=totals.shape[0])
+    table = totals.reshape(-1, 2)
+    return table.sum(axis=1), table[:, 1].copy()
+
+
+def look_up_into(
+    scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray, limits: Limits | None
+) -> None:
+    """Write the table's row for each score to `out`."""
+    if grid is None or grid.share > SHARE_COMPARED or np.isnan(table).any():
+        for rows, cells in _cells(scores, cuts, grid, limits):
+            table.take(cells, axis=0, out=out[rows], mode="clip")
+        return
+    # From key to value in one step; NaN marks what has to be compared.
+    values = table[grid.first]
+    values[grid.shared] = np.nan
+    for rows, piece, keys in _keyed(scores, grid, limits):
+        part = values.take(keys, axis=0, out=out[rows], mode="clip")
+        hits = np.isnan(part if part.ndim == 1 else part[:, 0]).nonzero()[0]
+        if hits.shape[0]:
+            part[hits] = table[grid.resolve(piece[hits], keys[hits])]
 
 
 def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:

@@ -148,12 +148,9 @@ class ScorePartition(Bins):
         """Region in which each score counts; -1 for an edge value that counts in none."""
         return self.count_regions[kernels.assign(prepared, self.count_cuts, threads=threads)]
 
-    def count(
-        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
-    ) -> tuple[IntArray, IntArray, int]:
+    def count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
-        rows, positives = kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads)
-        return self.gather(rows, positives)
+        return self.gather(*kernels.count(prepared, codes, self.count_cuts, threads=threads))
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each score's entry (or row) of a table with one entry (or row) per region."""

@@ -172,10 +172,6 @@ class ScoredData(ABC):
         """How many rows there are, skipped ones included, where that is known without reading them."""
         return None
 
-    def _many_rows(self) -> int:
-        """How many rows a pass has, where that is known for nothing; else 0."""
-        return 0
-
     def sizes(self) -> dict[Any, int]:
         """Rows of each segment, sorted by segment; without segments, of the one segment None."""
         no_pass = self.columns.segment is None and self.columns.pending is None
@@ -341,7 +337,7 @@ class ScoredData(ABC):
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
         counted = self._countable(partition, weighted)
-        return self.fold(Count(self.columns, counted, draw, weighted, self._many_rows()))
+        return self.fold(Count(self.columns, counted, draw, weighted))
 
     def _countable(self, partition: Partition, weighted: bool) -> Bins:
         """Refuse a partition that these data cannot be counted over."""
