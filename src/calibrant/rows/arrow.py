@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -98,43 +98,27 @@ class ArrowData(ScoredData):
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, in threads that each take the next part."""
-        names = work.columns.to_read
-        before = self._rows_before(work)
-        waiting, lock, stop = iter(self._parts), Lock(), Event()
+        names, before, stop = work.columns.to_read, self._rows_before(work), Event()
+        with (
+            watched(self._progress, self.known_rows(), "reading") as advance,
+            ThreadPoolExecutor(self._threads) as pool,
+        ):
 
-        def take() -> Part | None:
-            with lock:
-                return None if stop.is_set() else next(waiting, None)
-
-        with watched(self._progress, self.known_rows(), "reading") as advance:
-
-            def worker() -> Result:
+            def result_of(part: Part) -> Result:
                 total = work.nothing()
-                try:
-                    while (part := take()) is not None:
-                        for batch, place in part.batches(names):
-                            if stop.is_set():
-                                return total
-                            seen = self.looked_at(batch, work.columns, place)
-                            total = total + work(seen, replace(place, before=before[place.part]))
-                            advance(batch.num_rows)
-                except BaseException:
-                    stop.set()  # one failure, or Ctrl-C, ends all
-                    raise
+                for batch, place in part.batches(names):
+                    if stop.is_set():
+                        break
+                    seen = self.looked_at(batch, work.columns, place)
+                    total = total + work(seen, replace(place, before=before[place.part]))
+                    advance(batch.num_rows)
                 return total
 
-            if self._threads == 1 or len(self._parts) == 1:
-                return worker()
-            with ThreadPoolExecutor(self._threads) as pool:
-                futures = [pool.submit(worker) for _ in range(min(self._threads, len(self._parts)))]
-                try:
-                    results = [future.result() for future in futures]
-                finally:
-                    stop.set()
-        total = work.nothing()
-        for result in results:
-            total = total + result
-        return total
+            alone = self._threads == 1 or len(self._parts) == 1
+            try:
+                return sum((map if alone else pool.map)(result_of, self._parts), work.nothing())
+            finally:
+                stop.set()  # a failure, or Ctrl-C, ends the work of all threads
 
     def apply(self, added: AddColumns) -> Any:
         """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as they are read."""
@@ -184,11 +168,7 @@ def table_parts(table: Any) -> list[Part]:
     """A table in memory as parts that threads can share."""
     chunks = table.to_batches(max_chunksize=4 * BATCH_ROWS)
     first = [0, *accumulate(chunk.num_rows for chunk in chunks)]
-    return [_chunk_part(chunk, row) for chunk, row in zip(chunks, first, strict=False)]
-
-
-def _chunk_part(chunk: Any, row: int) -> Part:
-    return Part(lambda names: [chunk], first_row=row)
+    return [Part(lambda names, chunk=chunk: [chunk], first_row=row) for chunk, row in zip(chunks, first, strict=False)]
 
 
 def stream_part(reader: Any) -> Part:
@@ -199,12 +179,9 @@ def stream_part(reader: Any) -> Part:
         try:
             return left.pop()
         except IndexError:
-            raise InvalidValueError(
-                "the data",
-                "be readable more than once here, to cut bins and then to count",
-                got="a stream that has been read",
-                advice="give a table or files, or a partition, which takes one pass",
-            ) from None
+            rule, got = "be readable more than once here, to cut bins and then to count", "a stream that has been read"
+            advice = "give a table or files, or a partition, which takes one pass"
+            raise InvalidValueError("the data", rule, got=got, advice=advice) from None
 
     return Part(read)
 
@@ -227,13 +204,13 @@ def from_arrow(source: Any, columns: Columns, *, threads: int, progress: Progres
 
 def from_dataset(dataset: Any, columns: Columns, *, threads: int, progress: Progress) -> ArrowData:
     """A `pyarrow.dataset.Dataset`, one part for each of its fragments."""
-    fragments = list(dataset.get_fragments())
+    settings = {"schema": dataset.schema, "batch_size": BATCH_ROWS, "use_threads": False}
 
     def part(number: int, fragment: Any) -> Part:
-        settings = {"schema": dataset.schema, "batch_size": BATCH_ROWS, "use_threads": False}
         name = str(getattr(fragment, "path", ""))
         return Part(lambda names: fragment.to_batches(columns=names, **settings), number, name=name)
 
+    fragments = list(dataset.get_fragments())
     rows = [fragment.count_rows() for fragment in fragments]
     parts = [part(*pair) for pair in enumerate(fragments)]
     return ArrowData(parts, dataset.schema, columns, part_rows=rows, threads=threads, progress=progress)

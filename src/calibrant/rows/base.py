@@ -1,8 +1,7 @@
-"""The protocol of scored rows: what a source can do with them, and how calibration is made of it.
+"""The protocol of scored rows, which every source of rows implements.
 
-A source carries batches to one function and adds up the results; that is all it must do. The split, the order
-statistics and the tally are written once, here. Rows in memory and on a device keep the same protocol, and answer some
-of its questions by their own kernels.
+A source passes batches to a function and adds the results. The split, the order statistics and the tally are written
+once, here. Rows in memory and on a device implement the same protocol, some of it by their own kernels.
 
 The walk of `fit`, told for each source:
 
@@ -27,7 +26,7 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition, ScorePartition
-from calibrant.partition.bins import OTHER, Bins
+from calibrant.partition.bins import OTHER
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, Result, Work, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """Scores of the drawn rows by segment; rows of each segment in all; and the data without the drawn rows."""
+    """Scores of the drawn rows of each segment, the number of rows of each segment, and the data without drawn rows."""
 
     drawn: Mapping[Any, FloatArray]
     sizes: Mapping[Any, int]
@@ -69,12 +68,12 @@ class Split:
 class ScoredData(ABC):
     """Scores and labels wherever they are: arrays, files, a table of a database, a frame, a cluster, a device.
 
-    Made by `calibrant.scored`. What is not in memory holds no rows; every method reads them anew, where they are.
+    Made by `calibrant.scored`. Data outside memory hold no rows; every method reads them again, where they are.
     """
 
     columns: Columns
     has_order = True
-    """Whether the rows have positions. Where they have none, a draw without ids goes by partition."""
+    """Whether the rows have positions. If not, a draw without ids goes by partition."""
 
     _progress: Progress = None
     _classes: ArrayLike | None = None
@@ -94,13 +93,13 @@ class ScoredData(ABC):
         return f"{type(self).__name__}({', '.join([*named, *skips])})"
 
     def facts(self, *, drawn: bool) -> RowFacts:
-        """What a guarantee has to say of how the rows were read; `drawn` tells that some of them only cut bins."""
+        """Return what a guarantee says about how the rows were read; `drawn`: some of them only cut bins."""
         without_id = "position" if self.has_order else "partition"
         drawn_by = "id" if self.columns.id is not None else without_id
         return RowFacts(drawn_by if drawn else None, self.skipped_rows())
 
     def skipped_rows(self) -> int:
-        """How many rows are skipped because their label is missing: with `scored(..., skip_missing=True)` only."""
+        """Return how many rows are skipped because their label is missing; 0 unless `skip_missing=True`."""
         return 0 if self.columns.pending is None else self.fold(CountSegments(self.columns)).skipped
 
     def names_in(self, source: Any) -> list[str]:
@@ -112,11 +111,11 @@ class ScoredData(ABC):
         return self.names_in(self._source)
 
     def first_names(self) -> list[str]:
-        """The columns that are read for a look at the first rows."""
+        """Return the columns that are read to look at the first rows."""
         return self.names()
 
     def first_batches(self, names: list[str], rows: int) -> list[Any]:
-        """Batches of these columns that hold at least so many rows, where there are so many."""
+        """Return batches of these columns with at least `rows` rows in all, or all batches."""
         found, left = [], rows
         with closing(self.batches(names)) as batches:
             for batch, _ in batches:
@@ -127,11 +126,11 @@ class ScoredData(ABC):
         return found
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
-        """Record batches of these columns, each with its place. A source has these, or a `fold` of its own."""
+        """Yield record batches of these columns, with their places. A source implements this, or its own `fold`."""
         raise NotImplementedError
 
     def fold(self, work: Work[Result]) -> Result:
-        """Do `work` on every batch, each row once, and add up the results."""
+        """Do `work` on every batch, each row once, and add the results."""
         total = work.nothing()
         with (
             watched(self._progress, None, "reading") as advance,
@@ -144,18 +143,18 @@ class ScoredData(ABC):
 
     @abstractmethod
     def apply(self, added: AddColumns) -> Any:
-        """Add columns to the data, lazily where the engine is lazy: a frame or relation of the same engine."""
+        """Return the data with columns added, as a frame or relation of the same engine; lazy if the engine is."""
 
     def with_columns(self, columns: Columns) -> Self:
-        """The same data, with other columns in the parts."""
+        """Return the same data with other columns."""
         return self._changed(columns=columns)
 
     def with_classes(self, classes: ArrayLike | None = None, pos_label: Hashable = None) -> "ScoredData":
-        """The same data, with the classes that are given, and which of them is positive."""
+        """Return the same data with these classes and this positive class."""
         return self._changed(_classes=classes, _pos_label=pos_label)
 
     def without_groups(self) -> "ScoredData":
-        """The same rows, counted without a look at their groups; they are still drawn by group."""
+        """Return the same rows, drawn by group but counted without groups."""
         return self if self.columns.group is None else self._changed(_counts_groups=False)
 
     def _changed(self, **values: Any) -> Self:
@@ -165,15 +164,15 @@ class ScoredData(ABC):
         return other
 
     def pooled(self, kept: frozenset[Any]) -> "ScoredData":
-        """The same rows, with all segments that are not kept as one, `OTHER`."""
+        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`."""
         return self.with_columns(replace(self.columns, kept=kept))
 
     def known_rows(self) -> int | None:
-        """How many rows there are, skipped ones included, where that is known without reading them."""
+        """Return the number of rows, skipped ones included, if it is known without reading them, else None."""
         return None
 
     def sizes(self) -> dict[Any, int]:
-        """Rows of each segment, sorted by segment; without segments, of the one segment None."""
+        """Return the number of rows of each segment, sorted by segment; without segments, of the segment None."""
         no_pass = self.columns.segment is None and self.columns.pending is None
         known = self.known_rows() if no_pass else None
         if known is not None:
@@ -187,26 +186,26 @@ class ScoredData(ABC):
         return {name: found.rows[name] for name in _sorted_segments(found.rows, self.columns)}
 
     def split(self, split: float, random_state: Seed) -> Split:
-        """Draw a random part of the rows, chosen by position or id: a fraction, or an exact number of rows."""
+        """Draw a random part of the rows, by position or id: a fraction, or an exact number of rows."""
         return self.split_by(self.draw(split, random_state))
 
     def draw(self, split: float, random_state: Seed) -> Draw:
-        """The draw of a fraction, which keeps each row with that probability, or of an exact number of rows."""
+        """Return the draw of a fraction, which keeps each row with that probability, or of an exact number of rows."""
         seed = seed_of(random_state)
         if isinstance(split, float | np.floating):
             return Draw.of_share(seed, float(split))
         return Draw(seed, self.hash_limit(seed, int(split)))
 
     def hash_limit(self, seed: int, rows: int) -> int:
-        """The limit of the draw of exactly so many rows."""
+        """Return the limit that draws exactly `rows` rows."""
         return self.fold(FindSmallest(self.columns, seed, rows)).limit
 
     def split_by(self, draw: Draw) -> Split:
-        """The drawn rows, and the others. Neither score nor label is looked at to choose them."""
+        """Return the drawn rows and the others; the choice does not depend on scores or labels."""
         return self._split(self.sample(draw), draw)
 
     def first_rows(self, seed: int, most: Mapping[Any, int], sizes: Mapping[Any, int]) -> Split:
-        """Draw exactly so many rows of each segment: those with the smallest hashes, so that fewer are among more."""
+        """Draw exactly `most` rows of each segment, those with the smallest hashes; they contain any smaller draw."""
         limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
         return self._split(*self.sample(Draw(seed, limits=limits)).first(seed, most))
 
@@ -214,26 +213,26 @@ class ScoredData(ABC):
         return Split(taken.scores(), self._checked_sizes(taken.sizes), self._without(draw, taken.seal))
 
     def _without(self, draw: Draw, seal: Seal) -> "ScoredData":
-        """The data without the drawn rows, which are those of the seal."""
+        """Return the data without the drawn rows, which have this seal."""
         return self._changed(_left_out=(draw, seal))
 
     def sample(self, draw: Draw) -> Taken:
-        """The drawn rows, without their labels, so that a cut cannot depend on one."""
+        """Return the drawn rows without labels, so that edges cannot depend on labels."""
         taken = self.fold(TakeRows(self.columns.only("segment", "id", "group"), draw))
         if self.columns.id is not None:
             check_ids(taken.ids, self.columns.id)
         return taken
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
-        """Bring the rows into memory, in their order; with a draw, a random part of them.
+        """Return the rows in memory, in order; with a draw, only the drawn rows.
 
-        With an id the order is that of a hash of the ids, so that it is the same however the rows are stored.
-        More rows than `limit` raise an error, so that no machine runs out of memory by surprise. The result takes the
-        place of these data in every `fit`.
+        With an id, rows are sorted by a hash of the ids, so that the order does not depend on how they are stored.
+        More rows than `limit` raise an error. Every `fit` takes the result in place of these data.
         """
         from calibrant.rows.memory import MemoryRows
 
-        self._check_has_labels()
+        if self.columns.label is None:
+            raise missing_column("label")
         taken = self.fold(TakeRows(self.columns, draw, limit))
         batches = taken.in_order()
         if draw is not None and self.columns.id is not None:
@@ -258,14 +257,14 @@ class ScoredData(ABC):
         return rows if self.columns.id is None else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
 
     def values(self, most: int) -> dict[Any, Values]:
-        """The distinct scores of all rows (None) and of each segment, where they are at most so many."""
+        """Return the distinct scores of all rows (None) and of each segment, unless they are more than `most`."""
         seen = self.fold(FindValues(self.columns, most))
         seen.faults.check()
         whole = [None] if None in seen.values else []
         return {name: seen.values[name] for name in [*whole, *_sorted_segments(seen.values, self.columns)]}
 
     def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
-        """Scores of the given ranks of each segment, exactly: two passes, a third for tens of millions of doubles."""
+        """Return the scores of these ranks in each segment, exactly, in two passes; more for billions of rows."""
         found: dict[Any, FloatArray] = {name: np.empty(0) for name, wanted in ranks.items() if not wanted.size}
         runs = {name: everything() for name in ranks if name not in found}
         draw = None if self._left_out is None else self._left_out[0]
@@ -283,11 +282,11 @@ class ScoredData(ABC):
         return found
 
     def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
-        """Count over a partition, without rows that were drawn to cut it; and tell the classes that were found."""
+        """Return the tally over a partition, without rows that were drawn to cut it, and the classes."""
         return self.tally_and_reach(partition, weighted=weighted)[:2]
 
     def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
-        """The tally, the classes, and the smallest and the largest score that were counted."""
+        """Return the tally, the classes, and the range of the counted scores."""
         if partition.has_absorbed:
             bins = partition.as_bins()
             cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted)
@@ -296,16 +295,14 @@ class ScoredData(ABC):
         counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()
         if seal is not None and counted.left_out != seal:
-            raise MovedRowsError(
-                "the data",
-                "give the same rows each time they are read, so that rows which cut the bins are not counted",
-                got=f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others",
-                advice="name an id column, scored(..., id=...), or write the data to a file",
-            )
+            rule = "give the same rows each time they are read, so that rows which cut the bins are not counted"
+            got = f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others"
+            advice = "name an id column, scored(..., id=...), or write the data to a file"
+            raise MovedRowsError("the data", rule, got=got, advice=advice)
         try:
             tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
         except UnexpectedLabelsError:
-            if draw is not None:  # the error tells how many of all rows have a label
+            if draw is not None:  # the error should report the labels of all rows
                 settle(self.count(partition), partition, self._classes, self._pos_label, weighted=False)
             raise
         if self.columns.group is not None and self._counts_groups:
@@ -315,11 +312,11 @@ class ScoredData(ABC):
     def group_counts(
         self, partition: Partition, positive: Any, *, draw: Draw | None = None, aside: bool = False
     ) -> GroupCounts:
-        """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
+        """Count groups by their rows and positives in each region: groups not drawn or, with `aside`, drawn ones."""
         return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, draw, aside))
 
     def exchange(self, work: CountGroups) -> GroupCounts:
-        """Bring the rows of each group together: in one pass, or in several, each for some of the groups."""
+        """Bring the rows of each group together, in one pass, or in several passes over some of the groups each."""
         passes = 1
         while True:
             try:
@@ -331,27 +328,16 @@ class ScoredData(ABC):
                 passes *= 4
 
     def n_groups(self) -> int:
-        """How many groups there are, where rows have groups."""
+        """Return the number of groups, if rows have groups."""
         return self.group_counts(ScorePartition(np.empty(0)), None).n_groups
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""
-        counted = self._countable(partition, weighted)
-        return self.fold(Count(self.columns, counted, draw, weighted))
-
-    def _countable(self, partition: Partition, weighted: bool) -> Bins:
-        """Refuse a partition that these data cannot be counted over."""
         bins = partition.as_bins()
-        self._check_has_labels()
-        if bins.has_segments and self.columns.segment is None:
-            raise missing_column("segment")
-        if weighted and self.columns.weight is None:
-            raise missing_column("weight")
-        return bins
-
-    def _check_has_labels(self) -> None:
-        if self.columns.label is None:
-            raise missing_column("label")
+        for role, is_needed in (("label", True), ("segment", bins.has_segments), ("weight", weighted)):
+            if is_needed and getattr(self.columns, role) is None:
+                raise missing_column(role)
+        return self.fold(Count(self.columns, bins, draw, weighted))
 
 
 def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
@@ -359,15 +345,14 @@ def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:
     try:
         return sorted(known, key=lambda name: (name is OTHER, name))
     except TypeError:
-        kinds = sorted({type(name).__name__ for name in known})
-        got = ", ".join(kinds)
+        got = ", ".join(sorted({type(name).__name__ for name in known}))
         raise InvalidTypeError("segment", "hold one kind of entry", got=got, column=columns.segment) from None
 
 
 def settle(
     counted: Counted, partition: Partition, classes: ArrayLike | None, pos_label: Hashable, weighted: bool
 ) -> tuple[Tally, Classes]:
-    """Name the two classes among the kinds of label that were seen, and make the tally."""
+    """Return the tally, and the two classes among the labels that were seen."""
     seen = {kind: sums for kind, sums in counted.kinds.items() if sums.uncounted or sums.counts.any()}
     try:
         rows = {kind: sums.rows for kind, sums in seen.items()}

@@ -1,4 +1,4 @@
-"""A batch of Arrow data as plain arrays, checked once, faulty rows told and set aside; and the work done on batches."""
+"""Batches of Arrow data as plain arrays, checked once; faulty rows are reported and left out. And work on batches."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ _VIEWS = {"string_view": "large_string", "binary_view": "large_binary"}
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column of the data plays which part; rows where the column `pending` has no entry are skipped.
+    """The names of the columns that are read; rows where the column `pending` has no entry are skipped.
 
-    Rows are drawn by their group where there is one, else by their id, else by their position. Segments that are not
-    among `kept` are read as one, `OTHER`; None keeps all.
+    Rows are drawn by group if there is one, else by id, else by position. Segments that are not in `kept` are read as
+    one, `OTHER`; None keeps all.
     """
 
     score: str
@@ -43,27 +43,27 @@ class Columns:
 
     @property
     def named(self) -> dict[str, str]:
-        """The parts that are played, and by which column."""
+        """From each role to the name of its column."""
         pairs = ((part.name, getattr(self, part.name)) for part in fields(self) if part.name not in _NO_PARTS)
         return {part: name for part, name in pairs if name is not None}
 
     @property
     def to_read(self) -> list[str]:
         """The columns that must be read, each once."""
-        return list(dict.fromkeys([*self.named.values(), *([] if self.pending is None else [self.pending])]))
+        return list(dict.fromkeys(name for name in (*self.named.values(), self.pending) if name is not None))
 
     @property
     def keyed(self) -> bool:
-        """Whether a column tells which rows are drawn, wherever they are."""
+        """Whether rows are drawn by the entries of a column, not by position."""
         return self.id is not None or self.group is not None
 
     def only(self, *parts: str) -> "Columns":
-        """Leave out all parts but the score and these; the same rows are skipped."""
-        chosen = {part: getattr(self, part) for part in parts if part != "score"}
+        """Keep the score and these roles; the same rows are skipped."""
+        chosen = {part: getattr(self, part) for part in parts}
         return Columns(self.score, **chosen, pending=self.pending, kept=self.kept)
 
     def check(self, names: Sequence[str]) -> None:
-        """Refuse columns that the data do not have, with the nearest name that they do have."""
+        """Raise an error for columns that the data do not have, with the nearest name."""
         if self.group is not None and (other := {self.score: "score", self.label: "label"}.get(self.group)):
             rule = f"be another column than that of the {other}"
             raise InvalidValueError("group", rule, got="the same", column=self.group)
@@ -75,7 +75,7 @@ class Columns:
 
 
 def check_name(part: str, name: str, names: Sequence[str]) -> None:
-    """Refuse a column that the data do not have once, with the nearest name that they do have."""
+    """Raise an error unless the data have one column of this name."""
     count = list(names).count(name)
     if count > 1:
         raise InvalidValueError(part, "be there once", got=f"{count} columns of that name", column=name)
@@ -111,27 +111,27 @@ class Coded:
         return Coded(names, number[self.number])
 
     def rows(self) -> dict[Any, int]:
-        """How many rows have each entry, of entries that any row has."""
+        """Count the rows of each entry; entries without rows are left out."""
         counts = np.bincount(self.number, minlength=len(self.names)).tolist()
         return {name: rows for name, rows in zip(self.names, counts, strict=True) if rows}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchRows:
-    """The rows of a batch that can be used: finite scores, and what else was asked for."""
+    """The usable rows of a batch: finite scores, and what else was asked for."""
 
     scores: NDArray[Any]
     labels: Coded | None = None
     segments: Coded | None = None
     weights: FloatArray | None = None
-    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # filled where they were asked for
-    origin: IndexArray | None = None  # which rows of the batch these are; None is all of them, in order
-    skipped: int = 0  # rows of the batch that were skipped because their label is missing
+    keys: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))  # empty unless asked for
+    origin: IndexArray | None = None  # positions of these rows in the batch; None if these are all of its rows
+    skipped: int = 0  # rows of the batch without a label
 
     def __len__(self) -> int:
         return len(self.scores)
 
-    def take(self, index: Any) -> Self:
+    def take(self, index: IndexArray) -> Self:
         """The rows at `index`."""
         return replace(
             self,
@@ -140,30 +140,28 @@ class BatchRows:
             segments=None if self.segments is None else self.segments.take(index),
             weights=None if self.weights is None else self.weights[index],
             keys=self.keys[index] if self.keys.size else self.keys,
-            origin=(np.arange(len(self)) if self.origin is None else self.origin)[index],
+            origin=index if self.origin is None else self.origin[index],
         )
 
     def in_batch(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Of all rows of the batch, whether each is one of those chosen from these."""
-        if self.origin is None or not chosen.any():
-            return chosen
-        whole = np.zeros(int(self.origin[-1]) + 1, dtype=bool)
-        whole[self.origin[chosen]] = True
+        """Return a mask of rows of the batch, from a mask of these rows."""
+        whole = np.zeros(len(self) if self.origin is None else int(self.origin.max(initial=-1)) + 1, dtype=bool)
+        whole[slice(None) if self.origin is None else self.origin] = chosen
         return whole
 
     def first(self, chosen: NDArray[np.bool_], place: Place) -> Place | None:
-        """Where the first of the chosen rows is; None where none is chosen."""
-        row = int(chosen.argmax()) if len(chosen) else 0
-        if not len(chosen) or not chosen[row]:
+        """Return the place of the first chosen row, or None."""
+        if not chosen.any():
             return None
+        row = int(chosen.argmax())
         return place.after(row if self.origin is None else int(self.origin[row]))
 
     def drawn_by(self, draw: Draw) -> NDArray[np.bool_]:
-        """Whether each row is drawn."""
-        return draw.chosen(self.keys) if draw.limits is None else draw.chosen_of(self.by_segment(), self.keys)
+        """Return whether each row is drawn."""
+        return draw.chosen(self.keys, self.by_segment()) if draw.limits else draw.chosen(self.keys)
 
     def by_segment(self) -> list[tuple[Any, Any]]:
-        """Each segment's name and rows; None and all rows where there are no segments."""
+        """Return each segment's name and rows; None and all rows if there are no segments."""
         if self.segments is None:
             return [(None, slice(None))]
         names = self.segments.names
@@ -171,7 +169,7 @@ class BatchRows:
 
 
 def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
-    """The rows of each group, in their order, given the number of each row's group."""
+    """Return the rows of each group, in order, given the number of each row's group."""
     # numpy sorts short integers by their digits, not by comparing them
     order = np.argsort(number.astype(np.uint16) if n_groups <= 2**16 else number, kind="stable")
     ends = np.cumsum(np.bincount(number, minlength=n_groups)).tolist()
@@ -179,7 +177,7 @@ def grouped(number: IndexArray | CodeArray, n_groups: int) -> list[IndexArray]:
 
 
 def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False) -> tuple[BatchRows, Faults]:
-    """Read what `columns` names from a record batch; with `keys`, a key for each row too."""
+    """Read the columns of a record batch; with `keys`, also make a key for each row."""
     read = {part: plain_column(batch.column(name)) for part, name in columns.named.items()}
     scores, unfit = _scores(read["score"], columns.score)
     for part, column in read.items():
@@ -198,7 +196,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
         wrong = rows if skipped is None else rows & ~skipped
         faults += Faults.of(fault, wrong, place)
         bad = wrong if bad is None else bad | wrong
-    if bad is not None:  # faulty rows are left out of what is read on; the faults themselves end the work
+    if bad is not None:  # faulty rows are left out; the caller raises the faults
         good = np.flatnonzero(~bad)
         read = {part: column.take(good) for part, column in read.items()}
         scores, weights = scores[good], None if weights is None else weights[good]
@@ -222,7 +220,7 @@ def read_batch(batch: Any, columns: Columns, place: Place, *, keys: bool = False
 
 
 def plain_column(column: Any) -> Any:
-    """A column whose nulls are all told by `null_count`, and whose type is one that Arrow can take rows of."""
+    """Return the column with a type whose rows Arrow can take and whose `null_count` counts all nulls."""
     if isinstance(column, pa.ExtensionArray):
         return plain_column(column.storage)
     if str(column.type) in _VIEWS:
@@ -240,7 +238,7 @@ def plain_column(column: Any) -> Any:
 
 
 def _nans(column: Any) -> NDArray[np.bool_] | None:
-    """Where a column of labels or segments holds NaN, which is no kind of anything; None where it does nowhere."""
+    """Return a mask of NaN entries, or None if there are none."""
     if not pa.types.is_floating(column.type):
         return None
     values = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
@@ -251,7 +249,7 @@ def _nans(column: Any) -> NDArray[np.bool_] | None:
 
 
 def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
-    """A numeric column as float64 or float32, with NaN for null."""
+    """Return a numeric column as float64 or float32, with NaN for null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return numbers(column.dictionary_decode(), name, part)
@@ -277,7 +275,7 @@ def _nulls(column: Any) -> NDArray[np.bool_]:
 
 
 def absent_rows(column: Any) -> NDArray[np.bool_] | None:
-    """Where a label is missing: null or NaN; None where it is missing nowhere."""
+    """Return a mask of missing labels, null or NaN, or None if there are none."""
     nans = _nans(column)
     if column.null_count == 0:
         return nans
@@ -285,7 +283,7 @@ def absent_rows(column: Any) -> NDArray[np.bool_] | None:
 
 
 def _scores(column: Any, name: str) -> tuple[NDArray[Any], list[tuple[Fault, NDArray[np.bool_]]]]:
-    """The scores, and which of them break which rule."""
+    """Return the scores, and for each rule a mask of the rows that break it."""
     scores = numbers(column, name, "score")
     if kernels.first_nonfinite(scores) < 0:
         return scores, []
@@ -314,11 +312,11 @@ def _labels(column: Any, name: str) -> Coded:
 
 
 def _encoded(column: Any, role: str, name: str) -> Coded:
-    """The distinct entries of a column without nulls, and the number of each row's entry among them."""
+    """Return the distinct entries of a column without nulls, and the number of each row's entry among them."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     number = np.asarray(encoded.indices.to_numpy(zero_copy_only=False)).astype(np.intp)
     rows = np.bincount(number, minlength=len(encoded.dictionary))
-    used = np.flatnonzero(rows)  # a dictionary from elsewhere may hold entries that no row has, or repeat itself
+    used = np.flatnonzero(rows)  # a dictionary may have entries without rows, and equal entries
     kinds = [plain_number(entry) for entry in encoded.dictionary.take(used).to_pylist()]
     names = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
     plain = str | int | float | bytes if role == "label" else str | int | float

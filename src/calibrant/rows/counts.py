@@ -89,8 +89,9 @@ class Count(Work[Counted]):
         left_out = Seal()
         if self.draw is not None:
             drawn = rows.drawn_by(self.draw)
-            left_out = Seal.of(rows.scores[drawn], rows.keys[drawn])
-            rows = rows.take(np.flatnonzero(~drawn))
+            index = np.flatnonzero(drawn)
+            left_out = Seal.of(rows.scores[index], rows.keys[index])
+            rows = replace(rows, keys=rows.keys[:0]).take(np.flatnonzero(~drawn))
         rows, outside = self._inside(rows, place)
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
         return Counted(kinds, left_out, faults + outside, Reach.of(rows.scores))

@@ -99,7 +99,7 @@ class DeviceData(ScoredData):
 
     def _drawn(self, draw: Draw) -> Any:
         """Positions of the drawn rows, on the device."""
-        limit = draw.limit if draw.limits is None else draw.limits.get(None, 0)
+        limit = draw.limits.get(None, draw.limit)
         return device.drawn(self._source[self.columns.score], draw.key, limit)
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:

@@ -29,6 +29,7 @@ _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
 _INVERSE = pow(_BASE, -1, 2**64)
 _DAY = 86_400
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_TEXTS = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")  # how names of Arrow's types begin
 _CHUNK = 1 << 15  # rows whose hashes stay in the processor's cache
 _TEXT_ROWS = 1 << 14  # of which a table of powers, 8 bytes for every byte of text, is held at a time
 
@@ -43,13 +44,13 @@ class Draw:
         Any whole number; only its last 64 bits count.
     limit : int
         From 0, which draws nothing, to 2**64, which draws everything.
-    limits : mapping from segment to int, optional
-        A limit for each segment, in place of `limit`; 0 for any other segment.
+    limits : mapping from segment to int
+        Limits of single segments; `limit` is that of all others.
     """
 
     seed: int
     limit: int = 0
-    limits: Mapping[Hashable, int] | None = None
+    limits: Mapping[Hashable, int] = field(default_factory=dict)
 
     @classmethod
     def of_share(cls, seed: int, share: float) -> Self:
@@ -69,26 +70,21 @@ class Draw:
         """The number of each row that is compared with the limit."""
         return mixed(keys + np.uint64(self.key))
 
-    def chosen(self, keys: Keys) -> NDArray[np.bool_]:
-        """Whether each row is drawn."""
+    def chosen(self, keys: Keys, parts: Iterable[tuple[Hashable, Any]] = ((None, slice(None)),)) -> NDArray[np.bool_]:
+        """Return whether each row is drawn; `parts` are pairs of a segment's name and its rows."""
         drawn = np.ones(len(keys), dtype=bool)
-        if self.limit < _ALL:
-            for start in range(0, len(keys), _CHUNK):
-                part = slice(start, start + _CHUNK)
-                np.less(self.hashes(keys[part]), np.uint64(self.limit), out=drawn[part])
+        for name, rows in parts:
+            limit = self.limits.get(name, self.limit)
+            if limit < _ALL:
+                drawn[rows] = self._below(keys[rows], limit)
         return drawn
 
-    def chosen_of(self, parts: Iterable[tuple[Hashable, Any]], keys: Keys) -> NDArray[np.bool_]:
-        """Whether each row is drawn, where each segment has a limit; `parts` are names of segments and their rows."""
-        if self.limits is None:
-            return self.chosen(keys)
-        if set(self.limits) <= {None}:
-            return Draw(self.seed, self.limits.get(None, 0)).chosen(keys)
-        limit, every = np.zeros(len(keys), dtype=np.uint64), np.zeros(len(keys), dtype=bool)
-        for name, rows in parts:
-            wanted = self.limits.get(name, 0)
-            limit[rows], every[rows] = min(wanted, _ALL - 1), wanted >= _ALL
-        return np.asarray((self.hashes(keys) < limit) | every)
+    def _below(self, keys: Keys, limit: int) -> NDArray[np.bool_]:
+        below = np.empty(len(keys), dtype=bool)
+        for start in range(0, len(keys), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            np.less(self.hashes(keys[part]), np.uint64(limit), out=below[part])
+        return below
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,52 +107,44 @@ class SmallestHashes:
 
 
 def smallest(hashes: Keys, most: int) -> Keys:
-    """The `most` smallest numbers, in no particular order."""
+    """Return the `most` smallest numbers, in no particular order."""
     return hashes if hashes.size <= most else np.partition(hashes, most - 1)[:most]
 
 
 def enough(most: int, n_rows: int) -> int:
-    """A limit below which at least `most` of `n_rows` rows fall, but with a probability of 1e-20, and not many more."""
-    return (
-        0
-        if most == 0
-        else _ALL
-        if most >= n_rows
-        else min(_ALL, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
-    )
+    """Return a limit that draws at least `most` of `n_rows` rows, except with probability 1e-20, and not many more."""
+    if most in (0, n_rows) or most > n_rows:
+        return _ALL if most else 0
+    return min(_ALL, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
 
 
 def random_places(keys: Keys, seed: int) -> NDArray[np.intp]:
-    """For each row the place of its key among the distinct keys, in a random order that depends on the keys alone."""
+    """Return the place of each row's key in a random order of the distinct keys, which depends on the keys alone."""
     return np.unique(Draw(seed).hashes(keys), return_inverse=True)[1]
 
 
 def folds_of(keys: Keys, seed: int, n_folds: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """All rows but those of a fold, and those of the fold: rows with equal keys are in one fold."""
+    """Return training rows and test rows of each fold; rows with equal keys are in the same fold."""
     fold = random_places(keys, seed) % n_folds
     return [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_folds)]
 
 
 def repeated(keys: Keys) -> Keys:
-    """The keys that are there more than once, one entry for each further time."""
+    """Return the keys that occur more than once, without their first occurrence."""
     ordered = np.sort(keys)
     return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def check_ids(keys: Iterable[Keys], column: str) -> None:
-    """Refuse ids that several rows share.
+    """Raise an error if several rows share an id.
 
-    Equal ids are drawn together. Of 200 customers with many rows each, a draw takes all rows of some customers: the
-    other rows are then those of other customers, not a random part of the rows.
+    Rows with equal ids are drawn together. If customers have many rows each, the rows that are not drawn are those of
+    other customers, not a random part of the rows.
     """
     if repeated(np.concatenate([np.empty(0, dtype=np.uint64), *keys])).size:
-        raise InvalidValueError(
-            "id",
-            "be different in every row, because rows with equal ids are drawn together",
-            got="an id that several rows share",
-            advice="name a column that is unique per row; rows of one customer, say, belong together: use groups",
-            column=column,
-        )
+        rule = "be different in every row, because rows with equal ids are drawn together"
+        advice = "name a column that is unique per row; if rows belong together, such as a customer's, use groups"
+        raise InvalidValueError("id", rule, got="an id that several rows share", advice=advice, column=column)
 
 
 def seed_of(random_state: Seed) -> int:
@@ -177,7 +165,7 @@ def partition_start(partition: int) -> int:
 
 
 def key_kind(kind: Any) -> str | None:
-    """What keys are made of, for an Arrow type: entries of different kinds never have equal keys; None: no entries."""
+    """Return what keys of an Arrow type are made of: "numbers", "dates" or "text"; None for a column of nulls."""
     if pa.types.is_dictionary(kind):
         return key_kind(kind.value_type)
     if pa.types.is_null(kind):
@@ -196,15 +184,14 @@ def id_keys(ids: Any, name: str, role: str = "id") -> Keys:
     kind = ids.type
     if pa.types.is_dictionary(kind):
         return np.asarray(id_keys(ids.dictionary, name, role)[ids.indices.to_numpy()])
-    if pa.types.is_decimal(kind):  # how DuckDB gives whole numbers of 128 bits
-        return _whole_keys(ids, name, role)
-    if role == "group" and (pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+    can_be_whole = role == "group" and (pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+    if can_be_whole or pa.types.is_decimal(kind):  # DuckDB gives whole numbers of 128 bits as decimals
         return _whole_keys(ids, name, role)
     if pa.types.is_integer(kind):
-        return np.asarray(ids.to_numpy()).astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view("u8")
+        return value_keys(np.asarray(ids.to_numpy()))
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return _time_keys(ids)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or _is_bytes(kind):
+    if str(kind).startswith(_TEXTS):
         texts = ids.cast(pa.large_binary())
         parts = [_text_keys(texts.slice(start, _TEXT_ROWS)) for start in range(0, len(texts), _TEXT_ROWS)]
         return np.concatenate([np.empty(0, np.uint64), *parts])
@@ -236,10 +223,6 @@ def _instant_keys(counts: NDArray[np.int64], unit_name: str) -> Keys:
     return np.where(nanoseconds == 0, seconds.view(np.uint64), mixed(mixed(seconds.view(np.uint64)) + nanoseconds))
 
 
-def _is_bytes(kind: Any) -> bool:
-    return str(kind) in {"string_view", "binary_view", "large_binary"} or str(kind).startswith("fixed_size_binary")
-
-
 def _text_keys(texts: Any) -> Keys:
     """Keys of an Arrow array of bytes."""
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -266,10 +249,9 @@ def value_keys(values: NDArray[Any]) -> Keys:
     if values.dtype.kind in "biu":
         return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64).view(np.uint64)
     if values.dtype.kind == "M":
-        seconds = values.astype("datetime64[s]")
-        if (seconds == values).all():
-            return seconds.astype(np.int64).view(np.uint64)
-        return _instant_keys(values.astype("datetime64[ns]").astype(np.int64), "ns")
+        unit = np.datetime_data(values.dtype)[0]
+        known = unit if unit in _UNITS else "s"
+        return _instant_keys(values.astype(f"datetime64[{known}]").astype(np.int64), known)
     keys = [np.empty(0, np.uint64)]
     for start in range(0, len(values), _TEXT_ROWS):
         parts = [text if isinstance(text, bytes) else str(text).encode() for text in values[start : start + _TEXT_ROWS]]

@@ -130,9 +130,8 @@ class MemoryRows(ScoredData):
     def in_segments(self, names: Sequence[Any], segment: IndexArray) -> Self:
         """The rows with their segments."""
         if segment.shape != self.codes.shape:
-            raise InvalidValueError(
-                "segments", f"have one entry per score, {len(self)}", got=f"{segment.shape[0]} entries"
-            )
+            got = f"{segment.shape[0]} entries"
+            raise InvalidValueError("segments", f"have one entry per score, {len(self)}", got=got)
         return replace(self, segment=segment, segment_names=tuple(names))
 
     def pooled(self, kept: frozenset[Any]) -> Self:
@@ -187,21 +186,17 @@ class MemoryRows(ScoredData):
     def chosen(self, draw: Draw) -> BoolArray:
         """Which rows are drawn; with groups, whole groups."""
         if self.groups is not None:
-            return np.asarray(Draw(draw.seed, draw.limit).chosen(self.groups.keys)[self.groups.codes])
+            return np.asarray(draw.chosen(self.groups.keys)[self.groups.codes])
         keys = position_keys(0, len(self))
-        if draw.limits is None or self.segment is None:
-            return draw.chosen_of([(None, slice(None))], keys)
-        return draw.chosen_of(self._by_segment(np.arange(len(self))).items(), keys)
+        if not draw.limits or self.segment is None:
+            return draw.chosen(keys)
+        return draw.chosen(keys, self._by_segment(np.arange(len(self))).items())
 
     def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels."""
         if self.repeats is not None:
-            raise InvalidValueError(
-                "sample_weight",
-                ("be None where ", Setting("split"), " is used"),
-                got="weights",
-                advice="repeat the rows instead",
-            )
+            rule = ("be None where ", Setting("split"), " is used")
+            raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
         index = np.flatnonzero(self.chosen(draw))
         segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
         rows = BatchRows(self.scores[index], segments=segments, keys=index.astype(np.uint64))
@@ -245,16 +240,12 @@ class MemoryRows(ScoredData):
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 if (low, high) != (-np.inf, np.inf):
                     check_in_range(self.scores, low, high)
-        weights = self.weights if weighted else None
-        tally = Tally._of(
-            partition,
-            self.prepared,
-            self.codes,
-            weights=weights,
-            repeats=self.repeats,
-            groups=None if self.groups is None else (self.groups.codes, self.groups.keys),
-            threads=self.threads,
-        )
+        rows = {
+            "weights": self.weights if weighted else None,
+            "repeats": self.repeats,
+            "groups": None if self.groups is None else (self.groups.codes, self.groups.keys),
+        }
+        tally = Tally._of(partition, self.prepared, self.codes, threads=self.threads, **rows)
         if not partition.bins_by_segment:
             return tally, self.known, Reach()
         return tally, self.known, self.reach or Reach.of(self.scores)

@@ -165,19 +165,15 @@ def everything() -> tuple[Run, ...]:
 def refine(
     runs: tuple[Run, ...], seen: Mapping[int, tuple[Keys, IntArray]], ranks: IntArray
 ) -> tuple[tuple[Run, ...], FloatArray | None]:
-    """From counts to shorter runs that hold the ranks; or, when every run's cells are single keys, to the values."""
+    """Return shorter runs that hold the ranks or, once every cell is a single key, the scores of these ranks."""
     wanted: dict[int, tuple[int, int, int]] = {}
     places = []
     totals = {number: runs[number].before + np.cumsum(counts) for number, (_, counts) in seen.items()}
     for rank in ranks.tolist():
         number = max((n for n, run in enumerate(runs) if run.before < rank and n in seen), default=-1)
         if number < 0 or rank > totals[number][-1]:
-            raise MovedRowsError(
-                "the data",
-                "give the same rows each time they are read",
-                got="other rows the second time",
-                advice="write them to a file or a table",
-            )
+            rule, got = "give the same rows each time they are read", "other rows the second time"
+            raise MovedRowsError("the data", rule, got=got, advice="write them to a file or a table")
         run, (cells, counts), total = runs[number], seen[number], totals[number]
         at = int(np.searchsorted(total, rank))
         before, rows = int(total[at]) - int(counts[at]), int(counts[at])
@@ -188,9 +184,8 @@ def refine(
         return (), from_ordered_bits(np.array(places, dtype=np.uint64))
     few = sum(rows for _, _, rows in wanted.values()) <= _FEW
     step = 64 if few else max(8, (_CELLS // len(wanted)).bit_length() - 1)
-    shorter = []
-    for start in sorted(wanted):
-        bits, before, _ = wanted[start]
-        taken = min(bits, step)
-        shorter.append(Run(start, bits - taken, 1 << taken, before))
+    shorter = [
+        Run(start, max(bits - step, 0), 1 << min(bits, step), before)
+        for start, (bits, before, _) in sorted(wanted.items())
+    ]
     return tuple(shorter), None

@@ -1,4 +1,4 @@
-"""How many rows there are, rows brought into memory (a random part that only cuts bins, or all), and their values."""
+"""Work that counts the rows of segments, takes rows into memory (a random part or all), and finds distinct scores."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ COLLECT_LIMIT = 100_000_000
 """Rows that are brought into memory at most: about 2 GB of scores and labels."""
 
 _MOST_SEGMENTS = 100_000
-_GLANCE = 1 << 14  # rows that are looked at first: they mostly tell already that the values are many
+_GLANCE = 1 << 14  # rows that are looked at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,8 @@ class Sizes:
         total = Counter(self.rows)
         total.update(other.rows)
         if len(total) > _MOST_SEGMENTS:
-            raise InvalidValueError(
-                "segment",
-                f"have at most {_MOST_SEGMENTS:,} different entries",
-                got="more",
-                advice="name a column of groups, not of ids",
-            )
+            rule, advice = f"have at most {_MOST_SEGMENTS:,} different entries", "name a column of groups, not of ids"
+            raise InvalidValueError("segment", rule, got="more", advice=advice)
         return Sizes(total, self.faults + other.faults, self.skipped + other.skipped)
 
 
@@ -103,12 +99,9 @@ class Taken:
         sizes, repeated = self.sizes + other.sizes, self.repeated + other.repeated
         both = Taken(self.limit, self.batches + other.batches, sizes, repeated)
         if sum(len(rows) for _, rows in both.batches) > self.limit:
-            raise InvalidValueError(
-                "the data",
-                f"have at most {self.limit:,} rows where all of them must be in memory",
-                got="more",
-                advice="use BinningCalibrator, which counts rows where they are; or scored(...).collect(limit=...)",
-            )
+            rule = f"have at most {self.limit:,} rows where all of them must be in memory"
+            advice = "use BinningCalibrator, which counts rows where they are; or scored(...).collect(limit=...)"
+            raise InvalidValueError("the data", rule, got="more", advice=advice)
         return both
 
     def in_order(self) -> list[BatchRows]:
@@ -160,8 +153,7 @@ class TakeRows(Work[Taken]):
 
     def __call__(self, batch: Any, place: Place) -> Taken:
         """Keep those of one batch."""
-        wants_keys = self.draw is not None or self.columns.group is not None or self.columns.id is not None
-        rows, faults = read_batch(batch, self.columns, place, keys=wants_keys)
+        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None or self.columns.keyed)
         sizes = Sizes.of(rows, faults)
         shared = () if self.columns.id is None else (repeated(rows.keys)[:1],)
         if self.draw is not None:
@@ -210,13 +202,6 @@ class Values:
     rows: int
     distinct: FloatArray | None
 
-    def joined(self, other: "Values", most: int) -> "Values":
-        """The values of both."""
-        rows = self.rows + other.rows
-        if self.distinct is None or other.distinct is None:
-            return Values(rows, None)
-        return Values(rows, _few(np.concatenate([self.distinct, other.distinct]), most))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenValues:
@@ -229,7 +214,10 @@ class SeenValues:
     def __add__(self, other: "SeenValues") -> "SeenValues":
         values = dict(self.values)
         for name, more in other.values.items():
-            values[name] = values[name].joined(more, self.most) if name in values else more
+            mine = values.get(name, Values(0, np.empty(0)))
+            many = mine.distinct is None or more.distinct is None
+            both = None if many else _few(np.concatenate([mine.distinct, more.distinct]), self.most)
+            values[name] = Values(mine.rows + more.rows, both)
         return SeenValues(self.most, values, self.faults + other.faults)
 
 
@@ -244,17 +232,12 @@ class FindValues(Work[SeenValues]):
         """Find those of one batch."""
         rows, faults = read_batch(batch, self.columns, place)
         outside = (rows.scores < 0.0) | (rows.scores > 1.0)
-        faults += Faults.of(
-            Fault("score", self.columns.score, "be probabilities in [0, 1]"), rows.in_batch(outside), place
-        )
-        groups = [(None, slice(None)), *(rows.by_segment() if rows.segments is not None else [])]
-        values = {name: self._values(rows.scores[index].astype(np.float64)) for name, index in groups}
-        return SeenValues(self.most, {name: found for name, found in values.items() if found.rows}, faults)
-
-    def _values(self, scores: FloatArray) -> Values:
-        if _few(scores[:_GLANCE], self.most) is None:
-            return Values(len(scores), None)
-        return Values(len(scores), _few(scores, self.most))
+        fault = Fault("score", self.columns.score, "be probabilities in [0, 1]")
+        faults += Faults.of(fault, rows.in_batch(outside), place)
+        parts = dict(rows.by_segment()) | {None: slice(None)}
+        scores = {name: rows.scores[index].astype(np.float64) for name, index in parts.items()}
+        values = {name: Values(len(part), _few(part, self.most)) for name, part in scores.items() if len(part)}
+        return SeenValues(self.most, values, faults)
 
     def nothing(self) -> SeenValues:
         """No rows."""
@@ -262,5 +245,9 @@ class FindValues(Work[SeenValues]):
 
 
 def _few(scores: FloatArray, most: int) -> FloatArray | None:
-    values = np.unique(scores + 0.0)
-    return values if values.size <= most else None
+    """Return the distinct scores, or None if they are more than `most`, as the first rows mostly show already."""
+    for part in (scores[:_GLANCE], scores):
+        values = np.unique(part + 0.0)
+        if values.size > most:
+            return None
+    return values
