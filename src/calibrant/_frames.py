@@ -33,7 +33,7 @@ class FrameOutput:
         Parameters
         ----------
         predict : {"default", "input"}, optional
-            "default": numpy arrays, whatever was given. "input": pandas in, pandas out, with the same index; Polars in,
+            "default": always numpy arrays. "input": pandas in, pandas out, with the same index; Polars in,
             Polars out; arrays for all other rows. Columns of probabilities and sets are named by the classes, those of
             intervals "lower" and "upper". None changes nothing. A clone starts with "default".
 

@@ -57,7 +57,7 @@ def as_array(values: ArrayLike | None, name: str) -> NDArray[Any]:
 
 
 def _check_sequence(values: list[Any] | tuple[Any, ...], name: str) -> None:
-    """Refuse what numpy would turn into something else without an error."""
+    """Raise an error for entries that numpy would silently convert."""
     kinds = {str if isinstance(value, str) else bytes if isinstance(value, bytes) else object for value in values}
     if len(kinds) > 1:  # numpy would turn every entry into text
         raise InvalidTypeError(name, "hold one kind of entry", got="text and other kinds mixed")
@@ -223,7 +223,7 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
 
 
 def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
-    """Refuse scores outside [low, high]."""
+    """Raise an error for scores outside [low, high]."""
     if low == -np.inf and high == np.inf:
         return
     # as doubles: numpy would round the limits to float32 to compare them with float32 scores
@@ -269,7 +269,7 @@ def check_rows(bad: BoolArray, values: NDArray[Any], name: str, rule: Text, advi
 
 
 def check_same_length(scores: Sized, y: Sized) -> None:
-    """Refuse scores and labels of different lengths."""
+    """Raise an error for scores and labels of different lengths."""
     if len(scores) != len(y):
         raise InvalidValueError("scores and y", "have the same number of rows", got=f"{len(scores)} and {len(y)}")
 

@@ -82,7 +82,7 @@ def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_la
 
 
 def name_classes(classes: ArrayLike, pos_label: Hashable) -> Classes:
-    """Return two named classes, where there are no labels to look at."""
+    """Return two named classes, without labels."""
     known = _check_classes(classes)
     return Classes(known, _positive_index(known, pos_label, score_columns=1))
 
@@ -96,7 +96,7 @@ def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
 def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Any, int]]:
     """Return the kinds seen, and how many rows have each text.
 
-    Of numbers only the smallest and largest are told; the coding finds any other.
+    Of numbers, only the smallest and the largest are returned; the coding finds others.
     """
     if labels.dtype.kind in "biuf":
         low, high = labels.min(), labels.max()
@@ -137,7 +137,7 @@ def plain_number(entry: Any) -> Any:
 
 
 def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsError:
-    """The error for more than two kinds of label; `rows` tells how many rows have each."""
+    """Return the error for more than two kinds of label; `rows` has the number of rows of each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
     advice: Text = (

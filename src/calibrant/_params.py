@@ -227,7 +227,7 @@ class Having(Rule[Any]):
 
 
 class Optional(Rule[S | None]):
-    """None, or what another rule takes. The words leave None out: someone who set the parameter does not want it."""
+    """None, or what another rule takes. The words do not mention None."""
 
     def __init__(self, rule: Rule[S]) -> None:
         self._rule = rule
@@ -316,7 +316,7 @@ _TAKEN_ELSEWHERE = {
 
 
 def _refusing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method refuse what only other calibrators take beside the rows, with advice. Its signature stays."""
+    """Let a method raise an error, with advice, for arguments that only other calibrators take; keep its signature."""
     takes = inspect.signature(method).parameters
     refused = [name for name in _TAKEN_ELSEWHERE if name not in takes]
     if not refused or any(part.kind is part.VAR_KEYWORD for part in takes.values()):

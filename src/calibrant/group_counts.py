@@ -1,4 +1,4 @@
-"""What was seen of groups, rows that belong together: how many groups have so many rows and positives in a region."""
+"""Counts of groups, rows that belong together: how many groups have each number of rows and positives in a region."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _WHOLE = "be a list of whole numbers"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts:
-    """A table: so many groups have so many rows, so many of them positive, in a region.
+    """A table of how many groups have each number of rows and of positives in a region.
 
     The entries are sorted and differ, so that any split of the data into whole groups, merged in any order, gives the
     identical table. A group with rows in several regions is part of several entries.

@@ -118,7 +118,7 @@ class Tally:
     absorbed : Tally or None
         What was seen at the edges that bins absorb; these rows count in their bins too.
     groups : GroupCounts or None
-        How many groups have so many rows and positives in a region, where rows have groups.
+        How many groups have each number of rows and positives in a region, if rows have groups.
 
     Examples
     --------
@@ -335,7 +335,7 @@ class Tally:
 
 
 def _extremes(low: FloatArray, high: FloatArray, regions: IndexArray, n_regions: int) -> tuple[FloatArray, FloatArray]:
-    """The smallest and the largest number of each region; infinities where there is none."""
+    """Return the smallest and the largest number of each region; infinities for regions without any."""
     smallest, largest = np.full(n_regions, np.inf), np.full(n_regions, -np.inf)
     np.minimum.at(smallest, regions, low)
     np.maximum.at(largest, regions, high)
@@ -343,7 +343,7 @@ def _extremes(low: FloatArray, high: FloatArray, regions: IndexArray, n_regions:
 
 
 def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
-    """Finite numbers >= 0, or None where no row was seen."""
+    """Return numbers >= 0; `absent` for None, in regions without rows."""
     if not isinstance(values, list | tuple):
         raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
     rule = Number("a finite number >= 0, or None where no row was seen", 0.0)

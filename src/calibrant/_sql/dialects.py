@@ -24,7 +24,7 @@ class Dialect:
     infinity : str
         An infinite double; `{}` is its sign.
     binary_text : str
-        Compares a text column by its characters alone, whatever its collation; `{}` is the column.
+        Compares a text column by its characters, not by its collation; `{}` is the column.
     booleans : (str, str)
         False and True.
     guard : str
@@ -93,7 +93,7 @@ def _check_readable(what: str, text: str) -> None:
 
 
 def _doubled(quote: str) -> Callable[[str], str]:
-    """Quote a name or text; the quote sign itself is doubled."""
+    """Quote a name or text; quotes inside it are doubled."""
     return lambda text: quote + text.replace(quote, 2 * quote) + quote
 
 
@@ -104,7 +104,7 @@ def _snowflake_name(name: str) -> str:
 
 
 def _escaped(quote: str) -> Callable[[str], str]:
-    """Backslash before the quote and itself; signs that are not printable, and the dollar sign, by number."""
+    """Escape quotes and backslashes; write characters that are not printable, and the dollar sign, by number."""
 
     def sign_text(sign: str) -> str:
         if sign in (quote, "\\"):
@@ -122,13 +122,13 @@ def _postgres_text(text: str) -> str:
 
 
 def _spark_text(text: str) -> str:
-    """By its bytes, unless every sign is plain: a backslash means different things under different settings."""
+    """Write a text by its bytes unless all characters are plain: the meaning of a backslash depends on settings."""
     plain = text.isprintable() and not set(text) & set("'\\$")
     return f"'{text}'" if plain else f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _fraction(double: str) -> Callable[[float], str]:
-    """Write a double as a whole number below 2**53, times or over powers of two: exact, however decimals are read."""
+    """Write a double exactly, as a whole number below 2**53 times or over powers of two."""
 
     def number(value: float) -> str:
         numerator, denominator = value.as_integer_ratio()

@@ -15,7 +15,7 @@ _MOST_COMPARISONS = 4
 
 
 def fast_bin_of(column: str, low: float, high: float, cuts: FloatArray, leaves: list[int]) -> str | None:
-    """The leaf between the cuts around a score, in Spark; None where SQL would be slower than the kernel."""
+    """Return SQL for the leaf of a score, in Spark; None if it would be slower than the kernel."""
     score = as_double(SPARK, column)
     place = places_before(score, cuts)
     if place is not None:
@@ -37,7 +37,7 @@ def places_before(score: str, cuts: FloatArray) -> str | None:
 
     The cell of a number is found by the same operations on the same doubles here and there, and they keep order. So
     the cuts in earlier cells are below the score, those in later cells above it, and only those in its own cell are
-    compared. None where too many cuts would share a cell.
+    compared. None if too many cuts would share a cell.
     """
     if cuts.size < 2:
         return None

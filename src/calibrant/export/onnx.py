@@ -152,7 +152,7 @@ def _curve(
     constant: Callable[[str, Any], str],
     looked_up: Callable[[NDArray[Any], str], str],
 ) -> str:
-    """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN where there is no region."""
+    """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN outside all regions."""
     from onnx import helper
 
     def then(operator: str, *inputs: str) -> str:

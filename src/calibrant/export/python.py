@@ -122,7 +122,7 @@ def to_python(
 
 
 def _key(segment: Segment | Rest | None) -> Segment | None:
-    """What stands for a segment in the module; no segment of its own is named like the rest."""
+    """Return the key of a segment in the module."""
     return segment.value if isinstance(segment, Rest) else segment
 
 

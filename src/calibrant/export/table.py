@@ -55,7 +55,7 @@ class Steps:
     Attributes
     ----------
     segment : str, int, float, bool, OTHER or None
-        The segment, or `OTHER` for all that are not named, in the last steps; None where there are no segments.
+        The segment, or `OTHER` for all that are not named, in the last steps; None without segments.
     low, high : float
         The smallest and the largest score that `predict` accepts, both finite.
     cuts : float array of shape (m,)
@@ -71,7 +71,7 @@ class Steps:
     regions: IntArray
 
     def runs(self, key: Sequence[Key]) -> tuple[list[float], list[int]]:
-        """Return the fewest cuts that tell regions of different `key` apart, and a region for each run between them."""
+        """Return the fewest cuts that separate regions of different `key`, and a region for each run between them."""
         keys = [key[region] if region >= 0 else None for region in self.regions.tolist()]
         changes = [place for place in range(1, len(keys)) if keys[place] != keys[place - 1]]
         return [float(self.cuts[place - 1]) for place in changes], [int(self.regions[place]) for place in (0, *changes)]
@@ -125,7 +125,7 @@ class ExportTable:
         Where predictions vary within a region: how. `calibrated` is then the value where the region begins, and
         `lower` and `upper` are added to the prediction and cut off at 0 and 1.
     numbers : int array of shape (n_regions,), or None
-        The number of the calibrator's region that each region of this table is part of; None where they are the same.
+        The number of the calibrator's region that each region of this table is part of; None if they are the same.
     named : mapping of str to str, or None
         The outputs by default, with their names, where those of a calibrator would mislead.
     """

@@ -48,8 +48,8 @@ Implementation: TypeAlias = Literal["numpy", "numba"] | None
 # Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the first time, to compile),
 # once in a process; after that a fit takes 4 to 13 ns a row less.
 NUMBA_ROWS = 10_000_000
-PLAIN_ROWS = 8_000  # below so many rows building a look-up table takes longer than a binary search for each row
-PLAIN_ROWS_A_CUT = 20  # the same for many cuts, whose table takes longer to build: so many rows for each of them
+PLAIN_ROWS = 8_000  # for fewer rows, a binary search for each is faster than building a look-up table
+PLAIN_ROWS_A_CUT = 20  # the same for each cut: a table of many cuts takes longer to build
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 # one megabyte of keys: larger pieces leave the cache, in smaller ones the calls themselves cost a tenth
 CHUNK_ROWS = 1 << 17
-THREAD_ROWS = 10_000_000  # below so many rows one thread is as good as two
+THREAD_ROWS = 10_000_000  # for fewer rows, one thread is as fast as two
 
 
 Limits: TypeAlias = tuple[float, float]

@@ -1,8 +1,8 @@
 """From a score to the few cuts it has to be compared with, by arithmetic instead of a binary search.
 
 A *key* is a whole number computed from a score by a function that never decreases. Where no cut shares a score's key,
-the key alone tells the cell; only scores that share their key with a cut are compared with it. Exactness needs nothing
-but monotonicity: if score >= cut then key(score) >= key(cut), whatever was rounded on the way.
+the key alone gives the cell; only scores that share their key with a cut are compared with it. Exactness needs nothing
+but monotonicity: if score >= cut then key(score) >= key(cut), with any rounding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Grid:
     first : for each key, how many cuts have a smaller key
     shared : for each key, whether a cut has it
     depth : the most cuts that any key has
-    share : of the rows, how many share a key with a cut, as far as a sample can tell
+    share : the share of rows that have the key of a cut, estimated from a sample
     """
 
     cuts: FloatArray
@@ -84,7 +84,7 @@ class Grid:
 
 
 def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
-    """Choose the keys for these cuts that leave the fewest of these scores to be compared; None where none helps.
+    """Choose the keys for these cuts that leave the fewest of these scores to be compared; None if no keys help.
 
     The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds of keys are tried
     fastest first, until few rows are left.
@@ -115,7 +115,7 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
 
 
 def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> Grid | None:
-    """Grid of one kind with about `size` keys from `low` to `high`; None where that kind cannot be had."""
+    """Return a grid of one kind with about `size` keys from `low` to `high`, or None if there is none."""
     return _try(np.array((low, high)), kind, size)
 
 

@@ -1,9 +1,9 @@
 """The per-row work compiled: serial loops, without the interpreter's lock. Importing this imports numba.
 
 The loops take contiguous scores of float64 or float32, in blocks that stay in the cache, and the numbers of a grid. A
-score's key tells how many cuts lie below its key; the one or two cuts that share the key are compared, without a branch
-that the processor would have to foresee. Every array that comes from outside enters as a contiguous read-only view, so
-that nothing is compiled again for writable or strided input.
+score's key gives the number of cuts with a smaller key. The one or two cuts that share the key are compared without a
+branch, which the processor would have to predict. All input arrays are contiguous read-only views, so that nothing is
+compiled again for writable or strided input.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _extract(scores: Any, numbers: Any, marks: Any, kept: Any, found: Any) -> An
 
 
 def fits(grid: Grid | None, names: int) -> bool:
-    """Whether the compiled kernels can work with this grid and so many names of cells."""
+    """Return whether the compiled kernels can work with this grid and this number of cells."""
     return grid is not None and grid.depth <= 2 and names < 0xFFFF
 
 

@@ -12,8 +12,8 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import over_threads
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, Grid, over_range
 
-SORT_ROWS = 1 << 15  # up to so many rows a sort is as fast as anything else
-SAMPLE_ROWS = 1 << 13  # that tell which cells to count in
+SORT_ROWS = 1 << 15  # for at most these rows, a sort is as fast as anything else
+SAMPLE_ROWS = 1 << 13  # from which the cells are chosen
 # how far outside its expected place in the sample a wanted score may lie before the cells no longer reach it
 STANDARD_DEVIATIONS = 3.3
 # with at most so many values in the sample the scores are taken to be discrete, and each value is counted
@@ -96,7 +96,7 @@ def _sampled(scores: NDArray[Any], wanted: IntArray) -> tuple[float, float, Floa
 
 
 def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray) -> Grid | None:
-    """Cells of which the ranks need few rows, as far as a sample can tell."""
+    """Return cells such that few rows share a cell with a wanted rank, as estimated from a sample."""
     places = np.minimum((shares * known.shape[0]).astype(np.int64), known.shape[0] - 1)
     best: Grid | None = None
     best_cost = np.inf

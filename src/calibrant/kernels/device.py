@@ -234,7 +234,7 @@ def extremes(array: DeviceArray) -> tuple[Any, Any]:
 
 
 def first(mask: DeviceArray) -> int:
-    """Index of the first True, of which there is one."""
+    """Return the index of the first True; there must be one."""
     library = _library(mask)
     with _device(mask):
         return int(library.asarray(mask, dtype=library.uint8).argmax())

@@ -30,7 +30,7 @@ class Partition(ABC):
     """A finite partition of the inputs; a value, compared by content.
 
     The theory needs nothing more than this: with labels independent and identically distributed inside each region,
-    one interval per region holds whatever the distribution (`thm:emp_bernstein`). Bins of a score are the common
+    one interval per region holds for any distribution (`thm:emp_bernstein`). Bins of a score are the common
     case; see `fixed_width`, `from_edges`, `uniform_mass`, `atoms`, `from_function`, `from_tree` and `by_segment`.
 
     Inputs go through `prepare` once, which checks them; the methods with a parameter `prepared` take what it returned.
@@ -53,7 +53,7 @@ class Partition(ABC):
 
     @property
     def bins_by_segment(self) -> Mapping[Any, "ScorePartition"]:
-        """Bins of the score in each segment, under None where there are no segments; empty for other regions."""
+        """Bins of the score in each segment (None without segments); empty for other regions."""
         return {}
 
     def as_bins(self) -> "Bins":

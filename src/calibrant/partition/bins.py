@@ -57,7 +57,7 @@ class Bins(Partition):
 
     @property
     def bins_by_segment(self) -> "Mapping[Hashable, ScorePartition]":
-        """Bins of the score in each segment; under None where there are no segments."""
+        """Bins of the score in each segment; None is the segment of bins without segments."""
         return dict(zip(self.segments, self.parts, strict=True))
 
     def as_bins(self) -> Self:
@@ -116,7 +116,7 @@ class Bins(Partition):
         return gather(rows), gather(positives), int(rows[self.count_regions < 0].sum())
 
     def cut_by_cells(self, rows: IntArray, absorbing: Mapping[Hashable, int] | None = None) -> Self:
-        """The bins whose edges are these atoms, order statistics of a sample that has so many rows in each region.
+        """Return the bins whose edges are these atoms, order statistics of a sample with `rows` rows in each region.
 
         `absorbing` says at how many ranks the edges of each segment were taken, where tied ones are absorbed. A
         segment without atoms keeps its bins.
@@ -136,7 +136,7 @@ class Bins(Partition):
 
     @cached_property
     def cells(self) -> Self:
-        """The cells in which rows are counted, as bins: an edge value that counts in no region is one of its own."""
+        """The cells in which rows are counted, as bins: an edge value that counts in no region is a cell."""
         parts = self.parts
         return self._joined([type(part)(part.edges, atoms=True) if part.cuts_own_sample else part for part in parts])
 

@@ -112,13 +112,13 @@ class FunctionPartition(Partition):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name of the content: a tree's splits, or what can be told of a function in any process."""
+        """A short name of the content: a tree's splits, or the name and constants of a function."""
         content = _function_mark(self.function) if self._content is None else self._content
         return hashlib.sha256(repr((content, self.describe())).encode()).hexdigest()[:16]
 
 
 def _function_mark(function: Any) -> tuple[str, ...]:
-    """Name and constants of a function: not all of it, but enough to tell most functions apart."""
+    """Return the name and constants of a function, which differ for most functions."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     code = getattr(function, "__code__", None)
     constants = () if code is None else (value for value in code.co_consts if not isinstance(value, type(code)))
@@ -126,7 +126,7 @@ def _function_mark(function: Any) -> tuple[str, ...]:
 
 
 def _row_count(inputs: Any) -> int | None:
-    """How many rows the inputs have; None where they do not tell."""
+    """Return the number of rows of the inputs; None if it is not known."""
     shape = getattr(inputs, "shape", None)
     if isinstance(shape, tuple) and shape:
         return int(shape[0])

@@ -32,7 +32,7 @@ class Cells:
 
     @classmethod
     def between(cls, values: FloatArray, segment: IndexArray, n_segments: int) -> Self:
-        """Cells with the distinct finite values as cuts: a cut at infinity tells no two doubles apart."""
+        """Return cells with the distinct finite values as cuts; a cut at infinity separates nothing."""
         finite = np.isfinite(values)
         values, segment = values[finite], segment[finite]
         order = np.lexsort((values, segment))

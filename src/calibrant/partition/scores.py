@@ -24,7 +24,7 @@ class ScorePartition(Bins):
     """Half-open bins between edges; an edge value may be a region of its own, or count in no region.
 
     Every region is a run of doubles [c, d): the region of a single value a is [a, next double after a). So all of the
-    work on rows is one question, how many cuts are at most the score, whatever the regions look like.
+    work on rows is one question, for all kinds of regions: how many cuts are at most the score?
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class ScorePartition(Bins):
         How many ranks, fixed beforehand, the edges were taken at, where the bin to the right of a value of several
         ranks absorbs it. A value with at least as many rows as the bin stays a region of its own.
     aside : int
-        How many rows of the segment were drawn at random before any was counted, and count nowhere.
+        Rows of the segment that were drawn at random before any was counted; they are not counted.
     atoms : bool
-        Make every edge value a region of its own, whatever the sample.
+        Make every edge value a region of its own.
     """
 
     def __init__(
@@ -314,7 +314,7 @@ def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
 
 
 def check_enough_rows(n_rows: int, n_bins: int) -> int:
-    """Return `n_bins`; refuse more bins than rows."""
+    """Return `n_bins`; raise an error for more bins than rows."""
     if n_rows == 0:
         raise InvalidValueError("the data", "have at least one row", got="none")
     if n_rows < n_bins:

@@ -75,13 +75,13 @@ class SegmentedPartition(Bins):
         if scores.shape != segment.shape:
             raise InvalidValueError("segments", f"have one entry per score, {scores.size}", got=str(segment.size))
         bad = np.flatnonzero(~self.inside(scores, segment))
-        if bad.size:  # the error tells of the range of the first such row
+        if bad.size:  # the error names the range of the first such row
             part = self.parts[segment[bad[0]]]
             check_in_range(np.where(self.inside(scores, segment), part.low, scores), part.low, part.high)
         return SegmentedScores(scores, segment)
 
     def numbers(self, segments: Iterable[Hashable]) -> IndexArray:
-        """As in `Bins`; refuses text where segments are numbers, and the reverse: all of it would be `OTHER`."""
+        """As in `Bins`; raises an error for text if segments are numbers, and the reverse: all would be `OTHER`."""
         names = list(segments)
         known, asked = (
             {isinstance(name, str) for name in some if name is not OTHER} for some in (self.segments, names)

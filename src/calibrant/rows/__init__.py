@@ -41,7 +41,7 @@ def scored(
     n_jobs: int | None = -1,
     progress: Progress = None,
 ) -> ScoredData:
-    """Say which columns of which data hold scores and labels; nothing is read yet but names.
+    """Name the data and their columns of scores and labels; only names are read at this point.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ def scored(
     segment, weight : str, optional
         Columns of segments, which get bins of their own, and of importance weights.
     id : str, optional
-        A column that is unique per row. A random split then depends on the seed and the ids alone, whatever the engine
-        and however the rows are split up or ordered.
+        A column that is unique per row. A random split then depends on the seed and the ids alone, not on the engine
+        or on the order of the rows.
     group : str, optional
-        A column that tells which rows belong together, such as a customer: whole numbers, dates or text. Groups are
+        A column that says which rows belong together, such as a customer: whole numbers, dates or text. Groups are
         then drawn and counted whole, wherever their rows are. Takes the place of `id`.
     format : {"parquet", "csv", "json", "ipc"}, optional
-        Format of files whose names do not tell it.
+        Format of the files, if their names do not show it.
     skip_missing : bool, default=False
         Skip rows whose label is missing (null or NaN), such as outcomes that are still pending. How many were skipped
-        is told by `ScoredData.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
+        is reported by `ScoredData.skipped_rows` and by a remark of the guarantee, which then assumes that, in every
         region, whether a label is missing does not depend on the label. False raises an error for such rows.
     n_jobs : int or None, default=-1
         Threads that read files; -1 is one for each core. Results never depend on it.

@@ -24,9 +24,9 @@ def empty_batch(schema: Any) -> Any:
 
 
 class AddColumns(ABC):
-    """A function of one batch, which it returns with columns added: null where the calibrator refuses the score.
+    """A function that adds columns to a batch, with null for scores that the calibrator does not accept.
 
-    Refused are scores that are missing, NaN, infinite or outside the score range, and segments not seen in fit.
+    It does not accept missing, NaN or infinite scores, scores outside the score range, and segments not seen in fit.
     """
 
     columns: Columns
@@ -51,7 +51,7 @@ class AddColumns(ABC):
         return [pa.field(name, pa.array(value).type) for name, value in zip(self.names, empty, strict=True)]
 
     def check_free(self, names: Iterable[str], *, ignore_case: bool = False) -> None:
-        """Refuse to add a column that is there already; some engines do not tell upper from lower case."""
+        """Raise an error for a column that the data have already; some engines ignore the case of names."""
         held = {name.lower() if ignore_case else name for name in names}
         taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
         if taken:

@@ -1,4 +1,4 @@
-"""Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything that speaks the Arrow C stream."""
+"""Files and Arrow data: Parquet, CSV, JSON lines, Arrow IPC, and anything with `__arrow_c_stream__`."""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from calibrant.rows.faults import Place
 from calibrant.rows.progress import Progress, watched
 
 BATCH_ROWS = 1 << 19
-"""Rows of a batch at most, so that memory is bounded whatever the data: some megabytes for each thread."""
+"""The largest number of rows in a batch, which bounds memory to some megabytes for each thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ArrowData(ScoredData):
             yield from part.batches(names)
 
     def known_rows(self) -> int | None:
-        """The rows that the files' own notes, or the table, tell."""
+        """Return the number of rows from the metadata of the files, or of the table."""
         return None if self._part_rows is None else sum(self._part_rows)
 
     def _rows_before(self, work: Work[Result]) -> list[int]:

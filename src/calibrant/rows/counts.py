@@ -15,7 +15,7 @@ from calibrant.rows.reach import Reach
 from calibrant.rows.sample import Seal
 from calibrant.tally import WeightSums
 
-_MOST_KINDS = 20  # of label, that are told apart
+_MOST_KINDS = 20  # kinds of label that are counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +125,7 @@ class Count(Work[Counted]):
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
             counts, positives, uncounted = self.partition.count(prepared, codes)
-            # rows in no region are edge values seen once: which label they have is told by a second, rare look
+            # rows in no region are edge values seen once; their labels need a second, rare look
             hits = int(np.count_nonzero(number[self.partition.membership(prepared) < 0])) if uncounted else 0
             negative = KindSums(counts - positives, uncounted - hits, first=first[0])
             return {kinds[0]: negative, kinds[1]: KindSums(positives, hits, first=first[1])}

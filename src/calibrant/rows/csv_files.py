@@ -80,14 +80,14 @@ class CsvFile:
         return header
 
     def check_text(self, schema: Any) -> None:
-        """Refuse columns in use whose text is not UTF-8, which Arrow takes for bytes."""
+        """Raise an error for columns whose text is not UTF-8, which Arrow reads as bytes."""
         for part, name in self.columns.named.items():
             if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
                 got = f"other bytes in {self.path.name!r}"
                 raise InvalidValueError(part, "be UTF-8 text", got=got, advice="save the file as UTF-8", column=name)
 
     def fault(self, names: Sequence[str] | None) -> CalibrantError | None:
-        """The first row that cannot be read; None where there is none. The file is read again, as text."""
+        """Return the error of the first row that cannot be read, or None; reads the file again, as text."""
         uneven: list[Any] = []
 
         def keep(row: Any) -> str:
@@ -138,7 +138,7 @@ def as_type(texts: Any, name: str, kind: Any, columns: Columns, place: Place) ->
 
 
 def _first_odd(texts: Any, kind: Any) -> int:
-    """The first entry that is not of the type, of which there is one: in the first half, or else in the second."""
+    """Return the index of the first entry that is not of the type; there must be one."""
     if len(texts) == 1:
         return 0
     half = len(texts) // 2
@@ -187,7 +187,7 @@ class TextData(ArrowData):
 
 
 def _header(path: Path, delimiter: str) -> list[str] | None:
-    """The fields of the first line that is not empty; None where it has no end within the limit."""
+    """Return the fields of the first line that is not empty; None if it does not end within the limit."""
     for size in _HEADER_SIZES:
         start = beginning(path, size)
         text = start.decode("utf-8-sig", "replace").lstrip("\r\n")

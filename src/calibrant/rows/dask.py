@@ -64,7 +64,7 @@ def _needed(module: str) -> Any:
 
 
 def _client(frame: Any) -> Any:
-    """The distributed client that would compute the frame; None where the threads or processes of this machine do."""
+    """Return the distributed client that would compute the frame; None if this machine would."""
     owner = getattr(_needed("dask.base").get_scheduler(collections=[frame]), "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None
 

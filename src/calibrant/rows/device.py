@@ -87,7 +87,7 @@ class DeviceData(ScoredData):
         return Taken(self._rows, ((Place(0, 0), rows),), Sizes({None: self._rows}))
 
     def hash_limit(self, seed: int, rows: int) -> int:
-        """The limit of the draw of exactly so many rows."""
+        """Return the limit that draws exactly `rows` rows."""
         if not self._draws_on_gpu():
             return super().hash_limit(seed, rows)
         draw = Draw(seed, enough(rows, self._rows))
@@ -108,7 +108,7 @@ class DeviceData(ScoredData):
         return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
     def _kinds(self) -> tuple[Any, Any] | None:
-        """The two labels of rows that can be counted on a GPU; None where the host has to count, or to report."""
+        """Return the two labels of rows that can be counted on a GPU; None if the host has to count."""
         if self.columns.label is None or not self._on_gpu():
             return None
         scores, labels = self._source[self.columns.score], self._source[self.columns.label]
@@ -121,7 +121,7 @@ class DeviceData(ScoredData):
         return None
 
     def _count_on_gpu(self, partition: Partition, draw: Draw | None) -> Counted | None:
-        """Count where the rows are; None where the host has to. Drawn rows are counted alone, and subtracted."""
+        """Count on the GPU, or return None if the host has to; drawn rows are counted separately and subtracted."""
         bins, kinds = partition.bins_by_segment.get(None), self._kinds()
         scores = self._source[self.columns.score]
         if (
@@ -159,7 +159,7 @@ class DeviceData(ScoredData):
 
 
 def on_gpu(scores: Any, y: Any) -> DeviceData | None:
-    """Scores and labels on a GPU that can be counted there; None where they have to be read on the host."""
+    """Return scores and labels that can be counted on their GPU; None if they have to be read on the host."""
     if not (device.on_gpu(scores) and device.on_gpu(y)):
         return None
     scores, y = _flat(scores), _flat(y)
@@ -208,7 +208,7 @@ def _inside(scores: Any, partition: ScorePartition) -> bool:
 
 
 def _is_plain(scores: ArrayLike) -> TypeGuard[NDArray[Any]]:
-    """Whether these are scores in numpy that no one has to convert."""
+    """Return whether these are numpy scores that need no conversion."""
     return type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype in (np.float64, np.float32)
 
 

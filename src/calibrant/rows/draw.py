@@ -21,8 +21,8 @@ from calibrant._typing import Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 DRAW_RULE = 2
-"""Number of the rule by which rows are drawn. Files that tell of a draw keep it: under rule 1, which was used before,
-each source had a draw of its own, so that such a draw cannot be repeated."""
+"""Number of the rule by which rows are drawn. Files with a draw keep it: under rule 1, used before,
+each source had its own draw, so such a draw cannot be repeated."""
 
 _ALL = 2**64
 _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
@@ -31,7 +31,7 @@ _DAY = 86_400
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _TEXTS = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")  # how names of Arrow's types begin
 _CHUNK = 1 << 15  # rows whose hashes stay in the processor's cache
-_TEXT_ROWS = 1 << 14  # of which a table of powers, 8 bytes for every byte of text, is held at a time
+_TEXT_ROWS = 1 << 14  # rows at a time: their table of powers takes 8 bytes for every byte of text
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Draw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallestHashes:
-    """The smallest hashes of some rows or groups, each once, at most so many; those of two parts of the data add.
+    """The `most` smallest distinct hashes of rows or groups; those of two parts of the data add.
 
     A draw of exactly `most` rows is the draw whose limit is just above the largest of them.
     """

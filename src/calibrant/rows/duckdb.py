@@ -33,14 +33,14 @@ class DuckDBData(ScoredData):
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
         """Batches, as DuckDB's own threads make them."""
         row = 0
-        # a connection has one open result at a time: it is closed whatever happens
+        # a connection has one open result at a time, so it is always closed
         with _reader(self._source.project(_names(names))) as reader:
             for batch in reader:
                 yield batch, Place(0, row)
                 row += batch.num_rows
 
     def apply(self, added: AddColumns) -> Any:
-        """A relation with the columns added: not run yet, the rows in their order, and no Python when it runs."""
+        """Return a relation with the columns added: not run yet, same order of rows, and no Python when it runs."""
         if not isinstance(added, LookUp):
             raise InvalidTypeError(
                 "columns",

@@ -28,7 +28,7 @@ class RowFacts:
     Attributes
     ----------
     drawn_by : str or None
-        How rows were drawn to cut the bins: by "id", "partition" or "position"; None where no row was drawn.
+        How rows were drawn to cut the bins: by "id", "partition" or "position"; None if no row was drawn.
     skipped : int
         Rows that were skipped because their label is missing.
     looked, cutting : int

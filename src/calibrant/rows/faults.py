@@ -23,7 +23,7 @@ class Place:
     name : str
         Name of the file; empty for other data.
     before : int or None
-        Rows in all parts before this one; None where the parts have no order, as on a cluster.
+        Rows in all parts before this one; None if the parts have no order, as on a cluster.
     """
 
     part: int
@@ -81,7 +81,7 @@ class Faults:
         return Faults(total)
 
     def check(self) -> None:
-        """Raise one error that tells them all, the first of them in its fields."""
+        """Raise one error that lists them all, with the first of them in its fields."""
         if not self.found:
             return
         (fault, first), *others = sorted(self.found.items(), key=lambda item: item[1][1])

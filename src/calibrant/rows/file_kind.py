@@ -1,4 +1,4 @@
-"""The formats of files: told by name or by first bytes, and what is wrong with a file that cannot be read."""
+"""The formats of files, found by name or by first bytes, and why a file cannot be read."""
 
 import io
 import json
@@ -43,7 +43,7 @@ _BINARY = ("parquet", "ipc")
 
 
 def format_of(path: Path) -> str | None:
-    """The format that a file's name tells; None where it tells none."""
+    """Return the format that a file's name shows, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
@@ -66,7 +66,7 @@ def beginning(path: Path, size: int = 4096) -> bytes:
 
 
 def sniff_bytes(start: bytes) -> str | None:
-    """The format that bytes begin like; None for those of no format that is read."""
+    """Return the format of a file that starts with these bytes, or None."""
     if start[:4] == b"PAR1":
         return "parquet"
     if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
@@ -79,7 +79,7 @@ def sniff_bytes(start: bytes) -> str | None:
 
 
 def sniff(path: Path) -> str | None:
-    """The format that a file begins like; None where it begins like none."""
+    """Return the format that the first bytes of a file show, or None."""
     return sniff_bytes(beginning(path))
 
 
@@ -95,7 +95,7 @@ def check_kind(path: Path, format: str) -> None:
 
 
 def _strange(start: bytes, format: str) -> Text | None:
-    """Why a file that begins like this is not of the format; None where nothing speaks against it."""
+    """Return why a file that starts with these bytes is not of the format, or None."""
     found, few = sniff_bytes(start), start[:64]
     if found is not None and found != format and (found in _BINARY or format in _BINARY):
         return (f"looks like {FORMATS[found]}; rename it, or give ", Setting("format", found))
@@ -121,7 +121,7 @@ def _foreign(start: bytes) -> str | None:
 
 
 def first_bad_line(path: Path, score: str) -> str | None:
-    """Why a file of JSON lines cannot be read, with the row; None where every line is well."""
+    """Return why a file of JSON lines cannot be read, with the row, or None if all lines are valid."""
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             lines = (line for line in io.TextIOWrapper(stream, encoding="utf-8", errors="replace") if line.strip())
@@ -151,11 +151,11 @@ def _not_allowed(path: Path) -> InvalidValueError:
 
 
 def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
-    """What to say of a file that Arrow could not read."""
+    """Return the error for a file that Arrow could not read."""
     if isinstance(error, PermissionError):
         return _not_allowed(path)
     reason = " ".join(str(error).split())
-    if any(sign in reason for sign in _DAMAGE):
+    if any(word in reason for word in _DAMAGE):
         reason = f"it is cut short or damaged ({reason[:160]}): get it again from where it was made"
     elif "zlib" in reason or "decompress" in reason or "inflate" in reason:
         reason = f"its compression is damaged ({reason[:160]}): get it again from where it was made"

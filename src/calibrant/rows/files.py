@@ -100,7 +100,7 @@ def from_files(
 
 
 def _check_one_kind(schema: Any, first: Any, group: str | None) -> None:
-    """Refuse groups that are numbers in one file and text in another: the same group would be two."""
+    """Raise an error for groups that are numbers in one file and text in another."""
     if group is not None:
         kinds = {key_kind(each.field(group).type) for each in (schema, first)} - {None}
         if len(kinds) > 1:
@@ -142,7 +142,7 @@ def schema_of(source: Any, format: str | None = None) -> Any:
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """What tells one content of a file from another without reading it: inode, size, and time of the last change."""
+    """Return inode, size and time of the last change, which show that a file has changed."""
     try:
         found = path.stat()
     except OSError:  # removed, or no longer allowed
@@ -159,7 +159,7 @@ Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of one format, and what `stamp_of` told of it when it was first opened."""
+    """A file of one format, with its `stamp_of` when it was first opened."""
 
     path: Path
     kind: str
@@ -169,7 +169,7 @@ class File:
     stamp: tuple[int, ...]
 
     def opened(self) -> Opened:
-        """The schema and the parts, whose errors are told in our own words."""
+        """Return the schema and the parts, whose errors are ours."""
         with self._reading(None):
             schema, parts = _OPEN[self.kind](self)
         return schema, [(self._guarded(read), rows) for read, rows in parts]
@@ -183,7 +183,7 @@ class File:
 
     @contextmanager
     def _reading(self, names: list[str] | None) -> Iterator[None]:
-        """Turn errors of Arrow into our own; refuse a file that is another than when it was first opened."""
+        """Turn errors of Arrow into ours; raise an error if the file has changed since it was first opened."""
         self._check_unchanged()
         try:
             yield

@@ -1,4 +1,4 @@
-"""A fingerprint of scored rows, the same in whatever order, parts, format and engine they come; and their range."""
+"""A fingerprint of scored rows, which does not depend on their order, format or engine; and the range of scores."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -22,8 +22,7 @@ _STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)  # digits of pi: two chains t
 class Fingerprint:
     """How many rows, and two sums over numbers that stand for them; those of two parts of the data add.
 
-    It tells rows that were changed, lost or doubled by accident. It does not protect against someone who makes two data
-    sets look alike on purpose.
+    It detects rows that were changed, lost or doubled by accident. It does not detect changes that were made to hide.
     """
 
     rows: int = 0

@@ -2,7 +2,7 @@
 
 A pass gives the rows and positives of each group in each region. Where these are too many to hold, several passes each
 take the groups of some keys; a cluster sends each key to one of its tasks instead. A group is then never split, and
-what is left of it is a row of a small table: so many rows, so many positives, seen in so many groups.
+what remains is a small table: how many groups have each number of rows and of positives.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ class GroupRows:
         return GroupRows(parts)
 
     def table(self) -> GroupCounts:
-        """What is left of whole groups: how many of them have so many rows and positives in a region."""
+        """Return how many groups have each number of rows and positives in a region."""
         pairs = _merged(self.parts)
         new = np.diff(pairs.keys, prepend=~pairs.keys[:1]) != 0
         first = np.flatnonzero(new)

@@ -26,7 +26,7 @@ from calibrant.rows.reach import Reach
 from calibrant.rows.sample import COLLECT_LIMIT, Sizes, Taken
 from calibrant.tally import Tally
 
-_FEW_ROWS = 1_000  # up to so many a sort is faster than a search for the ranks
+_FEW_ROWS = 1_000  # for at most these rows, a sort is faster than a search for the ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -179,7 +179,7 @@ class MemoryRows(ScoredData):
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
     def hash_limit(self, seed: int, rows: int) -> int:
-        """The limit of the draw of exactly so many rows; of groups, where rows have groups."""
+        """Return the limit that draws exactly `rows` rows, or groups if rows have groups."""
         keys = position_keys(0, len(self)) if self.groups is None else self.groups.present_keys
         return int(smallest(Draw(seed, 0).hashes(keys), rows).max()) + 1
 
@@ -231,11 +231,11 @@ class MemoryRows(ScoredData):
 
     @property
     def prepared(self) -> Any:
-        """The scores as a partition takes them, with the segments where there are any."""
+        """The scores as a partition takes them, with segments if there are any."""
         return self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
 
     def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
-        """Count the rows over a partition, and tell their classes and the range of their scores."""
+        """Return the tally over a partition, the classes and the range of the scores."""
         if self.partition is None:
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 if (low, high) != (-np.inf, np.inf):

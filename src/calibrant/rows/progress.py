@@ -1,4 +1,4 @@
-"""How far a long pass has come: a bar where someone watches, a callback, or nothing."""
+"""Progress of a long pass: a bar in a terminal, a callback, or nothing."""
 
 import sys
 import time

@@ -16,7 +16,7 @@ from calibrant.rows.faults import Faults, Place
 
 _SIGN = np.uint64(1 << 63)
 _CELLS = 1 << 20  # of a histogram, in all: 8 MB
-_CELLS_A_ROW = 16  # up to so many a table of all cells is filled faster than the rows are sorted
+_CELLS_A_ROW = 16  # with fewer cells a row, filling a table of all cells is faster than sorting the rows
 _FEW = 1 << 21  # values that are collected rather than counted once more: 32 MB
 
 
@@ -54,7 +54,7 @@ Counts = tuple[Keys, IntArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BitCounts:
-    """For each segment and run the rows in each cell, or the values themselves with their counts.
+    """For each segment and run, the rows in each cell, or the values and their counts.
 
     Counts that do not overlap much are kept side by side and merged when as many have come as there are, so that a long
     list is not sorted anew for every batch.

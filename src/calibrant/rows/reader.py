@@ -1,4 +1,4 @@
-"""One reader of scores and labels, whatever holds them."""
+"""One reader of scores and labels, from arrays or scored data."""
 
 from collections.abc import Hashable
 
@@ -58,7 +58,7 @@ def read_rows(
     if isinstance(scores, ScoredData):
         check_nothing_beside(y=y, **beside)
         return scores.with_classes(classes, pos_label)
-    # the regions of a function have no score, of which a column could belong to a class
+    # the inputs of a function are no scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
     codes, known = encode_labels(
         y, classes=classes, pos_label=pos_label, score_columns=column_count(scores) if of_score else 1
@@ -88,21 +88,21 @@ def read_rows(
 
 
 def check_nothing_beside(**given: object) -> None:
-    """Refuse arrays beside scored data, which hold everything."""
+    """Raise an error for arrays beside scored data."""
     for name, value in given.items():
         if value is not None:
             raise InvalidTypeError(name, "be None beside scored data", advice="name its column in scored(...) instead")
 
 
 def refuse_groups(data: ScoredData, name: str) -> None:
-    """Refuse rows with groups, for a calibrator whose promise needs independent rows."""
+    """Raise an error for rows with groups, for a calibrator that needs independent rows."""
     if data.columns.group is not None:
         advice = "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group"
         raise InvalidTypeError("groups", f"be None for {name}, whose rows must be independent", advice=advice)
 
 
 def check_no_weights(data: object, importance_weight: object, reason: str) -> None:
-    """Refuse importance weights where they have no meaning."""
+    """Raise an error for importance weights where they have no meaning."""
     column = data.columns.weight if isinstance(data, ScoredData) else None
     if importance_weight is not None or column is not None:
         rule = f"be None: {reason}"

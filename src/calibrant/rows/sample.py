@@ -23,7 +23,7 @@ _GLANCE = 1 << 14  # rows that are looked at first
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows of each segment; the only segment's name is None where there are none. Skipped rows are in no segment."""
+    """Rows of each segment, without skipped rows; data without segments have one segment, None."""
 
     rows: Mapping[Any, int] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
@@ -68,7 +68,7 @@ class CountSegments(Work[Sizes]):
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """How many rows, and a sum over them that tells whether two passes have drawn the same ones."""
+    """The number of rows, and a sum over them that shows whether two passes have drawn the same rows."""
 
     rows: int = 0
     total: int = 0
@@ -114,7 +114,7 @@ class Taken:
         return np.concatenate([np.empty(0, dtype=np.uint64), *(rows.keys for rows in self.in_order())])
 
     def scores(self) -> dict[Any, FloatArray]:
-        """The scores of each segment that there is, also of those of which no row was taken."""
+        """Return the scores of each segment, also of segments without taken rows."""
         parts: dict[Any, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
         for rows in self.in_order():
             for name, index in rows.by_segment():
@@ -122,7 +122,7 @@ class Taken:
         return {name: np.concatenate(scores) for name, scores in parts.items()}
 
     def first(self, seed: int, most: Mapping[Any, int]) -> tuple["Taken", Draw]:
-        """The rows of each segment with the smallest hashes, at most so many; and their draw."""
+        """Return the `most` rows of each segment with the smallest hashes, and their draw."""
         found = {name: SmallestHashes(rows) for name, rows in most.items()}
         for _, rows in self.batches:
             hashes = Draw(seed).hashes(rows.keys)
@@ -197,7 +197,7 @@ class FindSmallest(Work[SmallestHashes]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """How many rows there are, and the distinct scores among them; None where they are too many."""
+    """The number of rows, and their distinct scores; None if these are too many."""
 
     rows: int
     distinct: FloatArray | None

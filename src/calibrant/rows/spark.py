@@ -103,7 +103,7 @@ class SparkData(ScoredData):
         return super().count(partition, draw=draw, weighted=weighted) if counted is None else counted
 
     def _counted(self, partition: Partition) -> Counted | None:
-        """Spark's own counts; None where it cannot tell, or where rows are faulty: the kernel says which and where."""
+        """Return Spark's own counts; None if it cannot count, or if rows are faulty, which the kernel then reports."""
         region = self._region(partition, counting=True)
         label = self.columns.label
         if region is None or label is None or self._types[label] not in {*_TYPES, "double", "float"}:
@@ -130,7 +130,7 @@ class SparkData(ScoredData):
         return Counted(kinds_of, reach=reach)
 
     def _region(self, partition: Partition, *, counting: bool) -> str | None:
-        """SQL for the region of a row, null where there is none; None where SQL would be slow, or might be inexact."""
+        """Return SQL for the region of a row, or null; None if SQL would be slow, or might be inexact."""
         if self._types[self.columns.score] not in _EXACT_SCORES:
             return None
         bins, first = {}, 0
@@ -158,7 +158,7 @@ class SparkData(ScoredData):
         added.schema(pa.schema([(name, pa.null()) for name in self._source.columns]))  # none is there already
         if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
             region = self._region(added.partition, counting=False)
-            if region is not None:  # not element_at, of which Spark takes for granted that it is never null
+            if region is not None:  # not element_at, which Spark assumes is never null
                 columns = (f"get({array(table)}, {region}) AS {quoted(name)}" for name, table in added.table.items())
                 return self._source.selectExpr("*", *columns)
         kinds = needed("pyspark.sql.pandas.types", "spark", "Spark frames are read").from_arrow_schema(
@@ -181,7 +181,7 @@ def _collected(frame: Any) -> list[Any]:
             context.addJobTag(tag)  # a classic session knows only the tags of the thread that asks
         return list(frame.collect())
 
-    # In a thread of its own, for the line to Spark on which a thread waits for rows can carry no order to stop.
+    # In another thread: the connection on which a thread waits for rows cannot carry an order to stop.
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(collect)
         try:
@@ -251,7 +251,7 @@ def _folding(job: bytes, most: int, buckets: int) -> Callable[[Iterator[Any]], I
             for batch in large():
                 total = total + work(batch, Place(number, rows, before=None))
                 rows += batch.num_rows
-        except CalibrantError as error:  # as good in any attempt: it is told, not tried again
+        except CalibrantError as error:  # the same in every attempt: it is reported, not tried again
             yield _outcome(pa, rows, error)
             return
         for bucket, part in enumerate(total.split(buckets) if buckets else [total]):

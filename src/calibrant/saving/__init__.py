@@ -48,7 +48,7 @@ class Model:
     columns : mapping of str to str
         The names of the columns, as in ``{"score": "p", "label": "y"}``; may be empty.
     provenance : mapping of str to plain JSON values
-        How many rows, a fingerprint of the data, how the edges were drawn, and whatever else is worth keeping.
+        How many rows, a fingerprint of the data, how the edges were drawn, and anything else worth keeping.
     written : mapping of str to str
         What the file says of itself: its `checksum`, the release it was `created_by`, and the `sentence` for readers
         without calibrant. Only the checksum is checked; what is guaranteed is in `guarantee_`. Empty without a file.
@@ -319,7 +319,7 @@ def _check_promise(promise: Any) -> None:
 
 
 def _check_regions(calibrator: Any) -> None:
-    """Raise for more regions than limits can be computed for while someone waits."""
+    """Raise an error for more regions than limits can be computed for in about a second."""
     found, left = {"counts": 0, "parts": 0}, [calibrator]  # one count for each region, one part for each segment
     while left:
         entry = left.pop()
