@@ -184,46 +184,39 @@ class Flag(Rule[bool]):
         return bool(value)
 
 
-class Instance(Rule[Any]):
+class _Passing(Rule[Any]):
+    """An object that passes a test."""
+
+    def __init__(self, words: str, test: Callable[[Any], bool]) -> None:
+        self.words = words
+        self._test = test
+
+    def parse(self, value: Any) -> Any:
+        """Return the object."""
+        if not self._test(value):
+            raise TypeError
+        return value
+
+
+class Instance(_Passing):
     """An object of a type, or of one of several; `words` says which, with an example."""
 
     def __init__(self, kind: type | tuple[type, ...], words: str) -> None:
-        self._kind = kind
-        self.words = words
-
-    def parse(self, value: Any) -> Any:
-        """Return the object."""
-        if not isinstance(value, self._kind):
-            raise TypeError
-        return value
+        super().__init__(words, lambda value: isinstance(value, kind))
 
 
-class Names(Rule[Any]):
+class Names(_Passing):
     """A list of names, each a text or a number; `words` says of what, with an example."""
 
     def __init__(self, words: str) -> None:
-        self.words = words
-
-    def parse(self, value: Any) -> Any:
-        """Return the list."""
-        plain = str | int | float | np.generic
-        if not isinstance(value, list | tuple) or not all(isinstance(name, plain) for name in value):
-            raise TypeError
-        return value
+        super().__init__(words, _are_names)
 
 
-class Having(Rule[Any]):
+class Having(_Passing):
     """An object, not a class, that has some methods; `words` says what it is, with an example."""
 
     def __init__(self, methods: tuple[str, ...], words: str) -> None:
-        self._methods = methods
-        self.words = words
-
-    def parse(self, value: Any) -> Any:
-        """Return the object."""
-        if isinstance(value, type) or not all(hasattr(value, method) for method in self._methods):
-            raise TypeError
-        return value
+        super().__init__(words, lambda value: not isinstance(value, type) and all(hasattr(value, m) for m in methods))
 
 
 class Optional(Rule[S | None]):
@@ -239,7 +232,7 @@ class Optional(Rule[S | None]):
 
 
 class Pair(Rule[tuple[float, float]]):
-    """Two numbers that keep a rule, in increasing order where that is asked for."""
+    """Two numbers that keep a rule; if `increasing`, in increasing order and a finite width apart."""
 
     def __init__(self, words: str, rule: Number, *, increasing: bool = False) -> None:
         self.words = words
@@ -251,7 +244,7 @@ class Pair(Rule[tuple[float, float]]):
         if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes) or len(value) != 2:
             raise TypeError
         first, second = (self.rule.parse(number) for number in value)
-        if self.increasing and not first < second:
+        if self.increasing and not 0.0 < second - first < math.inf:
             raise ValueError
         return first, second
 
@@ -261,13 +254,6 @@ class ScoreRange(Pair):
 
     def __init__(self) -> None:
         super().__init__("a pair (low, high) of numbers with low < high", Number(), increasing=True)
-
-    def parse(self, value: Any) -> tuple[float, float]:
-        """Return two plain floats."""
-        low, high = super().parse(value)
-        if math.isinf(high - low):
-            raise ValueError
-        return low, high
 
 
 class RandomState(Rule[Any]):
@@ -293,6 +279,10 @@ class Jobs(Rule[int]):
         if isinstance(value, int | np.integer) and value == -1:
             return cores
         return min(Integer(1).parse(value), _THREADS_PER_CORE * cores)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str | int | float | np.generic) for name in value)
 
 
 OPEN_UNIT = Number("a number strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)

@@ -78,7 +78,7 @@ def to_onnx(
     ['calibrated', 'lower', 'upper', 'set']
     """
     needed("onnx", "onnx", "ONNX models are written")
-    from onnx import TensorProto, checker, helper, numpy_helper
+    from onnx import TensorProto, checker, helper
 
     Choice(("double", "float")).check("input_type", input_type)
     table = export_table(calibrator, coverage=coverage)
@@ -89,52 +89,34 @@ def to_onnx(
             raise InvalidValueError("outputs", rule, got=repr(name))
     number = TensorProto.DOUBLE if input_type == "double" else TensorProto.FLOAT
     inputs = [helper.make_tensor_value_info("score", number, ["n"])]
-    constants = [numpy_helper.from_array(np.array([1], dtype=np.int64), "_axis")]
-    nodes = [
-        helper.make_node("Cast", ["score"], ["_double"], to=TensorProto.DOUBLE),
-        helper.make_node("Unsqueeze", ["_double", "_axis"], ["_score"]),
-    ]
-    features = "_score"
+    graph = _Graph()
+    axis = graph.constant(np.array([1]))
+    score = graph.add("Cast", "score", to=TensorProto.DOUBLE)
+    features = graph.add("Unsqueeze", score, axis)
     if table.is_segmented:
         segments = _segment_array(table)
-        encoding = _encoding(table, segments)
         inputs.append(helper.make_tensor_value_info("segment", helper.np_dtype_to_tensor_dtype(segments.dtype), ["n"]))
-        nodes += [
-            helper.make_node("LabelEncoder", ["segment"], ["_number"], domain="ai.onnx.ml", **encoding),
-            helper.make_node("Cast", ["_number"], ["_wide"], to=TensorProto.DOUBLE),
-            helper.make_node("Unsqueeze", ["_wide", "_axis"], ["_segment"]),
-            helper.make_node("Concat", ["_score", "_segment"], ["_features"], axis=1),
-        ]
-        features = "_features"
-    nodes += [
-        helper.make_node("TreeEnsemble", [features], ["_leaf"], domain="ai.onnx.ml", **_Tree(table).attributes()),
-        helper.make_node("Squeeze", ["_leaf", "_axis"], ["_flat"]),
-        helper.make_node("Cast", ["_flat"], ["_region"], to=TensorProto.INT64),
-    ]
-
-    def constant(name: str, values: Any) -> str:
-        constants.append(numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def looked_up(values: NDArray[Any], name: str) -> str:
-        nodes.append(helper.make_node("Gather", [constant(f"{name}_table", values), "_region"], [name], axis=0))
-        return name
-
-    curve = None if table.lines is None else _curve(table, table.lines, nodes, constant, looked_up)
+        place = graph.add("LabelEncoder", "segment", domain="ai.onnx.ml", **_encoding(table, segments))
+        wide = graph.add("Unsqueeze", graph.add("Cast", place, to=TensorProto.DOUBLE), axis)
+        features = graph.add("Concat", features, wide, axis=1)
+    leaf = graph.add("TreeEnsemble", features, domain="ai.onnx.ml", **_Tree(table).attributes())
+    region = graph.add("Cast", graph.add("Squeeze", leaf, axis), to=TensorProto.INT64)
+    curve = None if table.lines is None else _curve(table, table.lines, graph, score, region)
     results = []
     for output, name in chosen.items():
         kind, shape = _TYPES.get(output, ("DOUBLE", ["n"]))
         results.append(helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape))
-        if curve is None or output in ("region", "set"):
-            looked_up(_column(table, output), name)
-        elif output == "calibrated":
-            nodes.append(helper.make_node("Identity", [curve], [name]))
+        if curve is not None and output == "calibrated":
+            found = curve
         else:
-            looked_up(_column(table, output), f"_{output}")
-            _limited(nodes, constant, curve, f"_{output}", name)
-    graph = helper.make_graph(nodes, "calibrant", inputs, results, constants, doc_string=" ".join(table.notes))
+            found = graph.look_up(_column(table, output), region)
+            if curve is not None and output in ("lower", "upper"):
+                limit = graph.clipped(graph.add("Add", curve, found), 0.0, 1.0)
+                found = graph.add("Where", graph.add("IsNaN", found), found, limit)
+        graph.add("Identity", found, name=name)
+    notes = " ".join(table.notes)
     model = helper.make_model(
-        graph,
+        helper.make_graph(graph.nodes, "calibrant", inputs, results, graph.constants, doc_string=notes),
         producer_name="calibrant",
         ir_version=_IR_VERSION,
         opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)],
@@ -145,51 +127,55 @@ def to_onnx(
     return model
 
 
-def _curve(
-    table: ExportTable,
-    lines: Lines,
-    nodes: list[Any],
-    constant: Callable[[str, Any], str],
-    looked_up: Callable[[NDArray[Any], str], str],
-) -> str:
-    """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN outside all regions."""
-    from onnx import helper
+class _Graph:
+    """Nodes and constants of a model; every value has a name, which begins with an underscore unless it is given."""
 
-    def then(operator: str, *inputs: str) -> str:
-        result = f"_curve_{len(nodes)}"
-        nodes.append(helper.make_node(operator, list(inputs), [result]))
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operator: str, *inputs: str, name: str | None = None, **settings: Any) -> str:
+        """Add an operator, and return the name of its result."""
+        from onnx import helper
+
+        result = name or f"_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [result], **settings))
         return result
 
-    base = looked_up(np.append(table.calibrated, np.nan), "_base")
+    def constant(self, values: Any) -> str:
+        """Add a constant, and return its name."""
+        from onnx import numpy_helper
+
+        self.constants.append(numpy_helper.from_array(np.asarray(values), f"_constant_{len(self.constants)}"))
+        return str(self.constants[-1].name)
+
+    def look_up(self, values: NDArray[Any], region: str) -> str:
+        """The entry of a table for each region."""
+        return self.add("Gather", self.constant(values), region, axis=0)
+
+    def clipped(self, value: str, low: float, high: float) -> str:
+        """A value cut off at two limits."""
+        return self.add("Max", self.add("Min", value, self.constant(high)), self.constant(low))
+
+
+def _curve(table: ExportTable, lines: Lines, graph: _Graph, score: str, region: str) -> str:
+    """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN outside all regions."""
+    base = graph.look_up(np.append(table.calibrated, np.nan), region)
+    one = graph.constant(1.0)
     if lines.beta is not None:
-        low, high = constant("_low", SMALLEST_PROBABILITY), constant("_high", 1.0 - SMALLEST_PROBABILITY)
-        p = then("Max", then("Min", "_double", high), low)
-        logs = [then("Log", p), then("Log", then("Sub", constant("_one", 1.0), p))]
-        factors = [constant(f"_factor_{place}", factor) for place, factor in enumerate(lines.beta)]
-        first, second = (then("Mul", factor, log) for factor, log in zip(factors, logs, strict=True))
-        z = then("Add", then("Sub", first, second), base)
+        p = graph.clipped(score, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
+        logs = [graph.add("Log", p), graph.add("Log", graph.add("Sub", one, p))]
+        first, second = (
+            graph.add("Mul", graph.constant(factor), log) for factor, log in zip(lines.beta, logs, strict=True)
+        )
+        z = graph.add("Add", graph.add("Sub", first, second), base)
     else:
-        start = looked_up(np.append(lines.start, np.nan), "_start")
-        slope = looked_up(np.append(lines.slope, np.nan), "_slope")
-        z = then("Add", base, then("Mul", slope, then("Sub", "_double", start)))
+        start, slope = (graph.look_up(np.append(part, np.nan), region) for part in (lines.start, lines.slope))
+        z = graph.add("Add", base, graph.add("Mul", slope, graph.add("Sub", score, start)))
     if not lines.logit:
         return z
-    low, high = constant("_least", -MOST_LOGIT), constant("_most", MOST_LOGIT)
-    power = then("Exp", then("Neg", then("Max", then("Min", z, high), low)))
-    whole = constant("_whole", 1.0)
-    known = then("Div", whole, then("Add", whole, power))
-    return then("Where", then("IsNaN", base), base, known)
-
-
-def _limited(nodes: list[Any], constant: Callable[[str, Any], str], curve: str, offset: str, name: str) -> None:
-    """The nodes of a limit: the curve and what is added to it, cut off at 0 and 1."""
-    from onnx import helper
-
-    low, high = constant(f"{offset}_low", 0.0), constant(f"{offset}_high", 1.0)
-    steps = {"Add": [curve, offset], "Min": [f"{offset}_Add", high], "Max": [f"{offset}_Min", low]}
-    nodes += [helper.make_node(operator, inputs, [f"{offset}_{operator}"]) for operator, inputs in steps.items()]
-    nodes.append(helper.make_node("IsNaN", [offset], [f"{offset}_absent"]))
-    nodes.append(helper.make_node("Where", [f"{offset}_absent", offset, f"{offset}_Max"], [name]))
+    power = graph.add("Exp", graph.add("Neg", graph.clipped(z, -MOST_LOGIT, MOST_LOGIT)))
+    return graph.add("Where", graph.add("IsNaN", base), base, graph.add("Div", one, graph.add("Add", one, power)))
 
 
 _TYPES: dict[str, tuple[str, list[str | int]]] = {"region": ("INT64", ["n"]), "set": ("BOOL", ["n", 2])}

@@ -234,12 +234,9 @@ def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTab
     if isinstance(calibrator, MonotoneBand):
         return _of_band(calibrator, coverage)
     if not isinstance(calibrator, ScoreCalibrator):
-        raise InvalidTypeError(
-            "calibrator",
-            "be a fitted calibrator of scores, a Threshold or a MonotoneBand",
-            got=type(calibrator).__name__,
-            advice="export the calibrator_ of a classifier",
-        )
+        rule = "be a fitted calibrator of scores, a Threshold or a MonotoneBand"
+        advice = "export the calibrator_ of a classifier"
+        raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__, advice=advice)
     check_is_fitted(calibrator)
     if isinstance(calibrator, AnchoredCalibrator):
         return _of_pieces(calibrator, coverage)
@@ -254,12 +251,8 @@ def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTab
         return ExportTable((everywhere,), value, None, None, None, classes, coverage, _notes(calibrator))
     if isinstance(calibrator, CurveCalibrator):
         return _of_curve(calibrator, coverage)
-    raise InvalidTypeError(
-        "calibrator",
-        "predict one value for each bin of the score, or be a curve",
-        got=type(calibrator).__name__,
-        advice=_ADVICE,
-    )
+    rule = "predict one value for each bin of the score, or be a curve"
+    raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__, advice=_ADVICE)
 
 
 def _of_threshold(found: Threshold, coverage: float) -> ExportTable:

@@ -1,16 +1,16 @@
 """The per-row work: finding a score's cell, counting, looking up, order statistics, and checking what came in.
 
-Every job is done with numpy. Four are compiled too, by numba, the extra ``[fast]``: through the public API each is 1.4
-to 1.8 times as fast for scores that all differ, and 2 to 3.4 times for tied ones. Nanoseconds of processor time a row,
-10^7 rows, one thread, medians of five turns taken one after the other, for uniform scores and for scores of two
-decimals (a copy of the array takes 1.2):
+Every job is done with numpy. Four are compiled too, by numba, the extra ``[fast]``: through the public API each is 1.5
+times as fast for scores that all differ, and 2 to 3.4 times for tied ones. Nanoseconds of processor time a row, 10^7
+rows, one thread, the best of seven turns taken one after the other on a busy machine, for uniform scores and for scores
+of two decimals (a copy of the array takes 1.1; predict of float32 scores takes as long as of float64):
 
 ======================================  ====================  ============  ============
 job                                     through               numpy         numba
 ======================================  ====================  ============  ============
-`order_statistics` and `count`          fit, 15 bins          10.0, 20.5    5.6, 7.0
-`count`                                 Tally.from_data       4.2, 10.3     2.6, 3.2
-`look_up`                               predict               3.7, 13.3     2.5, 3.9
+`order_statistics` and `count`          fit, 15 bins          10.4, 20.6    6.6, 6.0
+`count`                                 Tally.from_data       5.3, 6.2      3.4, 3.1
+`look_up`                               predict               3.8, 6.4      2.6, 2.8
 `pooling.multiprobabilities`            VennAbersCalibrator   1360          87
 `assign`                                (loop of `look_up`)
 `encode`, `first_nonfinite`             every fit             numpy only
@@ -20,9 +20,9 @@ numba is used where it is installed and the rows are many enough to repay loadin
 to 3 s the first time); it is imported at that moment and not before. Neither the implementation nor the number of
 threads ever changes a result.
 
-The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` with
-`_loops` (the same passes, twice), `_select` (order statistics, from these passes), `pooling` (Venn-Abers), `device`
-(arrays of torch and CuPy).
+The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (the
+same passes, twice), `_select` (order statistics, from these passes), `pooling` (Venn-Abers), `device` (arrays of torch
+and CuPy).
 
 Scores are one-dimensional float64 or float32 arrays of any stride, finite and checked already unless `limits` are
 given; cuts are finite and strictly increasing. float32 scores are compared in float64.
@@ -48,6 +48,8 @@ Implementation: TypeAlias = Literal["numpy", "numba"] | None
 # Rows from which numba is used. Loading it takes about 0.4 s from its disk cache (1 to 3 s the first time, to compile),
 # once in a process; after that a fit takes 4 to 13 ns a row less.
 NUMBA_ROWS = 10_000_000
+# The same for a pass over batches by threads, which all wait for numba to load, and share what it saves.
+PASS_ROWS = 10 * NUMBA_ROWS
 PLAIN_ROWS = 8_000  # for fewer rows, a binary search for each is faster than building a look-up table
 PLAIN_ROWS_A_CUT = 20  # the same for each cut: a table of many cuts takes longer to build
 
@@ -73,10 +75,12 @@ def _compiled(rows: int, implementation: Implementation) -> Any:
     return _numba
 
 
-def _prepare(scores: NDArray[Any], cuts: FloatArray, implementation: Implementation) -> tuple[Any, Grid | None]:
+def _prepare(
+    scores: NDArray[Any], cuts: FloatArray, implementation: Implementation, pass_rows: int = 0
+) -> tuple[Any, Grid | None]:
     """The module to use and the keys for it; without keys, it searches."""
     rows = scores.shape[0]
-    compiled = _compiled(rows, implementation)
+    compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
     if compiled is None and rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]):
         return _numpy, None
     grid = build(cuts, scores)
@@ -123,6 +127,7 @@ def count(
     labels: NDArray[np.uint8] | NDArray[np.bool_],
     cuts: FloatArray,
     *,
+    pass_rows: int = 0,
     threads: int = 1,
     implementation: Implementation = None,
 ) -> tuple[IntArray, IntArray]:
@@ -135,6 +140,8 @@ def count(
         0 or 1.
     cuts : array of shape (m,)
         Strictly increasing.
+    pass_rows : int, optional
+        Rows of the whole pass that this batch is part of, if known.
     threads : int
         Upper limit; more than one is used on large data only.
     implementation : {"numpy", "numba"}, optional
@@ -155,7 +162,7 @@ def count(
     codes = labels.view(np.uint8)
     if cuts.shape[0] == 0:
         return np.array([rows], np.int64), np.array([np.count_nonzero(codes)], np.int64)
-    module, grid = _prepare(scores, cuts, implementation)
+    module, grid = _prepare(scores, cuts, implementation, pass_rows)
     parts = over_threads(rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid))
     total, positives = parts[0]
     for more, more_positives in parts[1:]:

@@ -91,7 +91,9 @@ class Partition(ABC):
         """Region each input counts in, and -1 where it counts in none (see `uniform_mass`)."""
         return self.regions_of(prepared, threads=threads)
 
-    def count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
+    def count(
+        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+    ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
         regions = self.membership(prepared, threads=threads)
         inside = regions >= 0

@@ -79,15 +79,11 @@ class FunctionPartition(Partition):
         if segments is not None:
             raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
         returned = as_array(self.function(inputs), "what the partition's function returned")
-        if returned.ndim != 1:
-            raise InvalidValueError(
-                "the partition's function", "return one region per row", got=f"shape {returned.shape}"
-            )
         n_rows = _row_count(inputs)
-        if n_rows is not None and n_rows != returned.size:
-            raise InvalidValueError(
-                "the partition's function", f"return one region per row, {n_rows}", got=str(returned.size)
-            )
+        if returned.ndim != 1 or n_rows not in (None, returned.size):
+            rule = "return one region per row" if n_rows is None else f"return one region per row, {n_rows}"
+            got = str(returned.size) if returned.ndim == 1 else f"shape {returned.shape}"
+            raise InvalidValueError("the partition's function", rule, got=got)
         numbers = {value: number for number, value in enumerate(self.values)}
         try:
             kinds, inverse = np.unique(returned, return_inverse=True)
@@ -96,9 +92,8 @@ class FunctionPartition(Partition):
             raise InvalidTypeError("the partition's function", "return regions of one kind", got=names) from None
         unknown = [kind for kind in kinds.tolist() if kind not in numbers]
         if unknown:
-            raise InvalidValueError(
-                "the partition's function", f"return one of {shown(self.values)}", got=repr(unknown[0])
-            )
+            rule = f"return one of {shown(self.values)}"
+            raise InvalidValueError("the partition's function", rule, got=repr(unknown[0]))
         return np.array([numbers[kind] for kind in kinds.tolist()], dtype=np.intp)[inverse]
 
     def regions_of(self, prepared: Any, *, threads: int = 1) -> IndexArray:

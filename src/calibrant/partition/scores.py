@@ -148,9 +148,11 @@ class ScorePartition(Bins):
         """Region in which each score counts; -1 for an edge value that counts in none."""
         return self.count_regions[kernels.assign(prepared, self.count_cuts, threads=threads)]
 
-    def count(self, prepared: Any, codes: CodeArray, *, threads: int = 1) -> tuple[IntArray, IntArray, int]:
+    def count(
+        self, prepared: Any, codes: CodeArray, *, pass_rows: int = 0, threads: int = 1
+    ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
-        return self.gather(*kernels.count(prepared, codes, self.count_cuts, threads=threads))
+        return self.gather(*kernels.count(prepared, codes, self.count_cuts, pass_rows=pass_rows, threads=threads))
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each score's entry (or row) of a table with one entry (or row) per region."""
@@ -168,9 +170,8 @@ class ScorePartition(Bins):
         low, high = ScoreRange().check("score_range", score_range)
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
-            raise InvalidValueError(
-                "n_bins", ("leave doubles to tell apart over ", Setting("score_range", (low, high))), got=str(n_bins)
-            )
+            rule = ("leave doubles in every bin over ", Setting("score_range", (low, high)))
+            raise InvalidValueError("n_bins", rule, got=str(n_bins))
         return cls(edges, (low, high))
 
     @classmethod

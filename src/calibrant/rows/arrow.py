@@ -89,6 +89,9 @@ class ArrowData(ScoredData):
         """Return the number of rows from the metadata of the files, or of the table."""
         return None if self._part_rows is None else sum(self._part_rows)
 
+    def _many_rows(self) -> int:
+        return self.known_rows() or 0
+
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """Rows before each part, by its number; where these are not needed they may be wrong."""
         if self._part_rows is None and work.drawn is not None and not self.columns.keyed and len(self._parts) > 1:

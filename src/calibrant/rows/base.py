@@ -171,6 +171,10 @@ class ScoredData(ABC):
         """Return the number of rows, skipped ones included, if it is known without reading them, else None."""
         return None
 
+    def _many_rows(self) -> int:
+        """Return the number of rows of a pass if that costs nothing, else 0."""
+        return 0
+
     def sizes(self) -> dict[Any, int]:
         """Return the number of rows of each segment, sorted by segment; without segments, of the segment None."""
         no_pass = self.columns.segment is None and self.columns.pending is None
@@ -337,7 +341,7 @@ class ScoredData(ABC):
         for role, is_needed in (("label", True), ("segment", bins.has_segments), ("weight", weighted)):
             if is_needed and getattr(self.columns, role) is None:
                 raise missing_column(role)
-        return self.fold(Count(self.columns, bins, draw, weighted))
+        return self.fold(Count(self.columns, bins, draw, weighted, self._many_rows()))
 
 
 def _sorted_segments(names: Iterable[Any], columns: Columns) -> list[Any]:

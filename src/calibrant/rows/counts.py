@@ -76,6 +76,7 @@ class Count(Work[Counted]):
     partition: Bins
     draw: Draw | None = None
     weighted: bool = False
+    pass_rows: int = 0  # of the whole data, if known
 
     @property
     def columns(self) -> Columns:
@@ -124,7 +125,7 @@ class Count(Work[Counted]):
         first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]
         if len(kinds) == 2 and not self.weighted:
             codes = number.astype(np.uint8, copy=False)
-            counts, positives, uncounted = self.partition.count(prepared, codes)
+            counts, positives, uncounted = self.partition.count(prepared, codes, pass_rows=self.pass_rows)
             # rows in no region are edge values seen once; their labels need a second, rare look
             hits = int(np.count_nonzero(number[self.partition.membership(prepared) < 0])) if uncounted else 0
             negative = KindSums(counts - positives, uncounted - hits, first=first[0])

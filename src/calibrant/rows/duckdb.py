@@ -42,12 +42,9 @@ class DuckDBData(ScoredData):
     def apply(self, added: AddColumns) -> Any:
         """Return a relation with the columns added: not run yet, same order of rows, and no Python when it runs."""
         if not isinstance(added, LookUp):
-            raise InvalidTypeError(
-                "columns",
-                "come from a table of regions to be added by SQL",
-                got=type(added).__name__,
-                advice="read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)",
-            )
+            rule = "come from a table of regions to be added by SQL"
+            advice = "read the relation as Arrow instead, scored(relation.to_arrow_reader(), ...)"
+            raise InvalidTypeError("columns", rule, got=type(added).__name__, advice=advice)
         added.check_free(self._source.columns, ignore_case=True)
         with _reader(self._source.project(_names(added.columns.named.values())).limit(0)) as reader:
             schema = reader.schema

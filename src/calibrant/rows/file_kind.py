@@ -59,10 +59,8 @@ def beginning(path: Path, size: int = 4096) -> bytes:
         raise _not_allowed(path) from None
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())[:160]
-        raise InvalidValueError(
-            None,
-            f"{path.name!r} cannot be decompressed ({reason}): it is cut short, damaged, or not compressed at all",
-        ) from None
+        why = f"({reason}): it is cut short, damaged, or not compressed at all"
+        raise InvalidValueError(None, f"{path.name!r} cannot be decompressed {why}") from None
 
 
 def sniff_bytes(start: bytes) -> str | None:

@@ -40,9 +40,8 @@ def _found(text: str) -> list[Path]:
     if path.is_dir():
         found = sorted(entry for entry in path.rglob("*") if entry.is_file() and _wanted(entry.relative_to(path)))
         if not found:
-            raise InvalidValueError(
-                f"the folder {text!r}", f"hold files of data ({', '.join(file_kind.SUFFIXES)})", got="none"
-            )
+            rule = f"hold files of data ({', '.join(file_kind.SUFFIXES)})"
+            raise InvalidValueError(f"the folder {text!r}", rule, got="none")
         return found
     found = sorted(Path(entry) for entry in glob.glob(text, recursive=True) if Path(entry).is_file())
     if not found:

@@ -54,9 +54,8 @@ class GroupRows:
             parts = (_merged(parts),)
             if len(parts[0].keys) > MOST_PAIRS:
                 rule = f"have rows in at most {MOST_PAIRS * MOST_PASSES:,} pairs of group and region"
-                raise ManyGroupsError(
-                    "group", rule, got="more", advice="name a column of fewer groups, or use more partitions"
-                )
+                advice = "name a column of fewer groups, or use more partitions"
+                raise ManyGroupsError("group", rule, got="more", advice=advice)
         return GroupRows(parts)
 
     def table(self) -> GroupCounts:

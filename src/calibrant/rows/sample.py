@@ -36,12 +36,6 @@ class Sizes:
             return cls({None: len(rows)}, faults, rows.skipped)
         return cls(rows.segments.rows(), faults, rows.skipped)
 
-    def pooled(self, kept: frozenset[Any] | None) -> "Sizes":
-        """The same, with all segments that are not kept as one, `OTHER`."""
-        found = Coded(tuple(self.rows), np.arange(len(self.rows))).pooled(kept)
-        rows = np.bincount(found.number, list(self.rows.values()), minlength=len(found.names)).astype(np.int64)
-        return replace(self, rows=dict(zip(found.names, rows.tolist(), strict=True)))
-
     def __add__(self, other: "Sizes") -> "Sizes":
         total = Counter(self.rows)
         total.update(other.rows)

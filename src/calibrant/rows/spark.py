@@ -30,14 +30,12 @@ from calibrant.rows.group_rows import CountGroups
 from calibrant.rows.progress import watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.reach import Reach
-from calibrant.rows.sample import Sizes
 from calibrant.rows.worker_code import package_zip, tell_missing
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
 _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int)
 _MOST_PARTS = 8
 _MOST_KINDS = 20
-_MOST_SEGMENTS = 10_000
 
 quoted = SPARK.quoted_name
 
@@ -84,17 +82,9 @@ class SparkData(ScoredData):
                 advance(rows)
                 yield result
 
-    def sizes(self) -> dict[Any, int]:
-        """Rows of each segment, as Spark itself counts them."""
-        segment = self.columns.segment
-        if not self._native or self.columns.pending or (segment is not None and self._types[segment] not in _TYPES):
-            return super().sizes()
-        if segment is None:
-            return {None: _collected(self._source.selectExpr("count(*)"))[0][0]}
-        found = _collected(self._source.groupBy(quoted(segment)).count().limit(_MOST_SEGMENTS))
-        if len(found) == _MOST_SEGMENTS or any(name is None for name, _ in found):
-            return super().sizes()  # which tells what is wrong, and where
-        return self._checked_sizes(Sizes(dict(map(tuple, found))).pooled(self.columns.kept))
+    def known_rows(self) -> int:
+        """Return what Spark counts itself: of Parquet files, without reading the rows."""
+        return int(_collected(self._source.selectExpr("count(*)"))[0][0])
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label: by Spark itself where that is exact, else by the kernel."""
