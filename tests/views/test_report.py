@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from calibrant import (
     BinningCalibrator,
@@ -25,6 +26,7 @@ from calibrant import (
     Tally,
     VennAbersCalibrator,
     audit,
+    threshold,
 )
 from calibrant._audit import Audit, AuditTable, Finding
 from calibrant._numbers import lower, nearest, percent, upper
@@ -706,7 +708,7 @@ def test_colours_can_be_told_from_the_paper_in_light_dark_and_print() -> None:
     ]
     assert len(themes) == 3
     for colours in themes:
-        for name in ("ink", "quiet", "high", "low", "none", "promise"):
+        for name in ("ink", "quiet", "high", "low", "none", "promise", "third", "fourth"):
             assert contrast(colours[name], colours["paper"]) >= 4.5, name
         for name in ("axis", "positives"):
             assert contrast(colours[name], colours["paper"]) >= 3.0, name
@@ -733,3 +735,41 @@ def test_limits_at_every_score_are_drawn_where_they_were_asked_for() -> None:
     assert 'class="rates" points="' in with_limits
     assert "limits at every score" in with_limits
     assert 'class="rates" points="' not in render_report(AUDIT)
+
+
+def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
+    rng = np.random.default_rng(1)
+    scores = special.expit(rng.normal(-4, 1.5, size=20_000))
+    y = rng.uniform(size=20_000) < scores
+    found = threshold(y, scores, precision=0.2, npv=0.99)
+    seen = audit(y, scores)
+    page = render_report(
+        seen, BinningCalibrator(8).fit(scores, y), scale="logit", thresholds=found, histogram=HISTOGRAM
+    )
+    node = chart(read(page), "before")
+    lines = []
+    for name in ("x", "y"):
+        ticks = [tick for tick in node.all("text", name) if re.fullmatch(r"[\d.]+", tick.text)]
+        at = np.array([float(tick.attributes[name]) for tick in ticks])
+        lines.append(np.polynomial.Polynomial.fit(special.logit([float(tick.text) for tick in ticks]), at, 1))
+        assert len(ticks) >= 4
+    table = seen.table
+    rows = table.is_finest & (table.rate > 0)
+    expected = np.column_stack(
+        [lines[0](special.logit(table.mean_score[rows])), lines[1](special.logit(table.rate[rows]))]
+    )
+    places = [tuple(map(float, re.findall(r"[-\d.]+", mark.attributes["transform"]))) for mark in marks(node)]
+    lowest = max(y for _, y in places)
+    inside = sorted(place for place in places if place[1] < lowest)
+    assert len(inside) > 10
+    for place in inside:
+        assert np.abs(expected - place).max(axis=1).min() < 0.1
+    drawn = [float(re.match(r"M([\d.]+) ", rule.attributes["d"])[1]) for rule in node.all("path", "rule")]
+    cuts = sorted(cut.threshold for cut in found.cuts)
+    assert sorted(drawn) == pytest.approx(lines[0](special.logit(cuts)).tolist(), abs=0.1)
+    assert [span.attributes["class"] for span in node.all("rect", "span")] == ["span chosen", "span refer"]
+    assert "precision 0.2: " in page
+    assert 'class="rule' not in render_report(seen)
+    for wrong in ({"scale": "log"}, {"thresholds": 0.5}):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match=next(iter(wrong))):
+            render_report(seen, **wrong)

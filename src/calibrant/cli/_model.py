@@ -40,6 +40,16 @@ def read_model(path: str, *, exported: bool = False) -> "Model":
     return model
 
 
+def read_threshold(path: str) -> Any:
+    """Read a file of `calibrant threshold`."""
+    from calibrant import Threshold
+
+    found = read_model(path, exported=True).calibrator
+    if not isinstance(found, Threshold):
+        raise RefusedError(repr(path), "hold thresholds, from calibrant threshold -o", got=f"a {type(found).__name__}")
+    return found
+
+
 def settings_of(model: "Model") -> Mapping[str, Any]:
     """The settings that `fit` has saved; empty for a model that was saved in another way."""
     settings = model.provenance.get("settings")

@@ -98,6 +98,8 @@ allow_out_of_range = click.option(
 keep_segment = click.option("--keep-segment", multiple=True, metavar="NAME", help="With --segment: a segment with bins "
                             "of its own, in place of --min-rows; give it once for each. Others share those of "
                             "\"other\".")  # fmt: skip
+scale = click.option("--scale", type=click.Choice(("linear", "logit")), default="linear", show_default=True,
+                     help="Axes of the report's reliability diagrams; logit is for rare events.")  # fmt: skip
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),

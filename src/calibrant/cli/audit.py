@@ -11,7 +11,7 @@ from calibrant._numbers import limits, nearest, percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
-from calibrant.cli._model import check_classes, check_columns, read_model
+from calibrant.cli._model import check_classes, check_columns, read_model, read_threshold
 from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
@@ -38,6 +38,9 @@ _MOST_ROWS = 1_000_000
 @click.option("--model", metavar="MODEL", help="Show the guarantee of this model in the report too. The model must "
               "have the same columns and classes.")  # fmt: skip
 @click.option("--title", metavar="TEXT", help="Title of the report.")
+@click.option("--mark", metavar="FILE", help="Mark the thresholds of this file, from calibrant threshold -o, in the "
+              "report.")  # fmt: skip
+@option.scale
 @click.option("--tolerance", type=float, default=0.0, show_default=True, metavar="SIZE", help="Size of error that does "
               "not matter: call scores miscalibrated only if they are proved off by more.")  # fmt: skip
 @click.option("--check", is_flag=True, help="Exit with 1 if the scores are proved miscalibrated, over "
@@ -66,6 +69,7 @@ def command(**options: Any) -> int:
     calibrant audit survey.csv --score p --label y --weight w --weight-bound 8
     calibrant audit scores.csv --score p --label y --full    # with slope, expected / observed, an exact test
     calibrant audit scores.csv --score p --label y --time day -o audit.html    # month by month
+    calibrant audit rare.csv --score p --label y --scale logit --mark threshold.json -o audit.html
     calibrant audit scores.csv --score p --label y --check --json    # exit 1 if proved miscalibrated
     calibrant audit scores.csv --score p --label y --check --tolerance 0.01    # only if off by more than 0.01
     """
@@ -76,8 +80,9 @@ def command(**options: Any) -> int:
         if not is_page(output):
             raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
         check_target(options)
-    elif options["model"] is not None:
-        raise RefusedError("--model", "go with -o audit.html, as the report shows the model")
+    for name in ("model", "mark"):
+        if output is None and options[name] is not None:
+            raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")
     if options["max_group_size"] is not None and options["group"] is None:
         raise RefusedError("--max-group-size", "go with --group, the column of groups")
     if options["weight_bound"] is not None and options["weight"] is None:
@@ -99,7 +104,7 @@ def command(**options: Any) -> int:
         signs = signs_of(data, labels, options)
         table = _validated(source, labels, options) if options["full"] else None
         if output is not None:
-            page = _report(found, data, source, labels, options["title"], model, table, period)
+            page = _report(found, data, source, labels, options, model=model, validation=table, period=period)
             write_file(page.encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         promised = None if model is None else promise_json(model.calibrator)
@@ -249,14 +254,7 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
 
 
 def _report(
-    found: Any,
-    data: Any,
-    source: Any,
-    labels: dict[str, Any],
-    title: str | None,
-    model: Any,
-    table: Any,
-    period: str | None,
+    found: Any, data: Any, source: Any, labels: dict[str, Any], options: dict[str, Any], *, model: Any, **parts: Any
 ) -> str:
     from calibrant.partition import Partition
     from calibrant.rows.fingerprint import fingerprint
@@ -274,5 +272,6 @@ def _report(
         "fingerprint": str(fingerprint(data)),
     }
     calibrator = None if model is None else model.calibrator
-    settings = {"title": title or f"Audit of {shown}", "source": facts, "histogram": histogram}
-    return render_report(found, calibrator, **settings, validation=table, period=period)
+    settings = {"title": options["title"] or f"Audit of {shown}", "source": facts, "histogram": histogram}
+    marked = None if options["mark"] is None else read_threshold(options["mark"])
+    return render_report(found, calibrator, **settings, **parts, scale=options["scale"], thresholds=marked)

@@ -35,6 +35,7 @@ from calibrant.cli._words import in_options
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of random draws, to repeat a result. "
               "Default: drawn afresh, so that rows may be sorted.")  # fmt: skip
 @option.output("Write a report: one HTML file that needs nothing else.")
+@option.scale
 @option.classes
 @option.overwrite
 @option.reading
@@ -161,4 +162,5 @@ def _write(found: Any, scores: dict[str, Any], sample: Any, about: dict[str, str
         name: reliability_table(sample.labels, given, confidence_level=each, **classes)
         for name, given in scores.items()
     }
-    write_page(models_page(found, tables, level, about), options["output"], options["overwrite"])
+    page = models_page(found, tables, level, about, scale=options["scale"])
+    write_page(page, options["output"], options["overwrite"])

@@ -11,7 +11,7 @@ from calibrant._typing import BoolArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
 from calibrant.monotone import MonotoneBand
-from calibrant.views.style import BAND, OBSERVED, PROMISED, QUIET, style_of
+from calibrant.views.style import BAND, OBSERVED, PROMISED, QUIET, named_cuts, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def draw_diagonal(ax: "Axes", left: float, right: float, scale: str) -> None:
 
 def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> None:
     """Lines at thresholds, named in the legend. Of a Threshold also what happens to the rows on both sides."""
-    marks = dict(thresholds) if isinstance(thresholds, Mapping) else _named_cuts(thresholds)
+    marks = dict(thresholds) if isinstance(thresholds, Mapping) else named_cuts(thresholds.cuts)
     left, right = ax.get_xlim()
     for number, (name, cut) in enumerate(marks.items()):
         dash = style_of(number).dash
@@ -42,15 +42,6 @@ def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> 
             span: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.8", "hatch": "///", "linewidth": 0}
             ax.axvspan(low, high, **span, zorder=0, label="referred to a person")
     ax.set_xlim(left, right)
-
-
-def _named_cuts(found: Threshold) -> dict[str, float]:
-    """The thresholds that are proved, with what they are for."""
-    return {
-        f"{cut.target} {cut.level:g}" + ("" if cut.segment is None else f", {cut.segment}"): cut.threshold
-        for cut in found.cuts
-        if cut.threshold is not None
-    }
 
 
 def draw_model(ax: "Axes", table: ReliabilityTable, name: str, number: int, floor: float | None, shift: float) -> None:

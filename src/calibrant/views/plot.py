@@ -12,7 +12,7 @@ from calibrant._params import Choice, error_budget
 from calibrant._threshold import Threshold
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.monotone import MonotoneBand
@@ -28,7 +28,7 @@ from calibrant.views.drawing import (
     draw_strip,
     draw_thresholds,
 )
-from calibrant.views.style import QUIET
+from calibrant.views.style import LOGIT_TICKS, QUIET, SCALES, logit_ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from calibrant.classifier import CalibratedClassifier
 
 _MARGIN = 0.02
-_SCALES = ("linear", "logit")
-_LOGIT_TICKS = (1e-5, 1e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999)
 
 
 def new_axes(width: float, height: float) -> "Axes":
@@ -356,7 +354,7 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             The display itself.
         """
-        Choice(_SCALES).check("scale", scale)
+        Choice(SCALES).check("scale", scale)
         self.ax_ = new_axes(5.6, 5.6 if thresholds is None else 6.9) if ax is None else ax
         self.figure_ = self.ax_.figure
         left, right, top = limits or (*self._score_limits(), self._highest_rate())
@@ -397,12 +395,7 @@ class ReliabilityDisplay:
                 for part in (table.mean_score[table.counts > 0], table.rate[table.counts > 0])]  # fmt: skip
         if self.promised is not None:
             seen.append(self.promised.value)
-        values = np.concatenate(seen)
-        inside = values[(values > 0.0) & (values < 1.0)]
-        if not inside.size:
-            raise InvalidValueError("scale", "be 'linear' where every score and rate is 0 or 1", got="'logit'")
-        low, high = float(inside.min()), float(inside.max())
-        return low / (low + 2.5 * (1.0 - low)), 2.5 * high / (2.5 * high + 1.0 - high)
+        return logit_ends(np.concatenate(seen))
 
     def _score_limits(self) -> tuple[float, float]:
         """Where the axis of scores begins and ends."""
@@ -425,7 +418,7 @@ class ReliabilityDisplay:
         if logit:
             ax.set_xlim(left, right)
             ax.set_ylim(left, right)
-            ticks = [tick for tick in _LOGIT_TICKS if left <= tick <= right]
+            ticks = [tick for tick in LOGIT_TICKS if left <= tick <= right]
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
                 axis.set_ticks([], minor=True)

@@ -1,8 +1,15 @@
 """Colours, dashes and markers of every figure: one style for each model, told apart in colour and in grey."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from calibrant._threshold import Cut
+from calibrant._typing import FloatArray
+from calibrant.errors import InvalidValueError
+
 QUIET = "0.55"
+SCALES = ("linear", "logit")
+LOGIT_TICKS = (1e-5, 1e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999)
 
 
 class Style(NamedTuple):
@@ -23,6 +30,24 @@ STYLES = (
     Style("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), "P"),
 )
 PROMISED, OBSERVED, BAND = (style.color for style in STYLES[:3])
+
+
+def logit_ends(values: FloatArray) -> tuple[float, float]:
+    """Return the ends of both axes on the logit scale: a little beyond every value that is not 0 or 1."""
+    inside = values[(values > 0.0) & (values < 1.0)]
+    if not inside.size:
+        raise InvalidValueError("scale", "be 'linear' where every score and rate is 0 or 1", got="'logit'")
+    low, high = float(inside.min()), float(inside.max())
+    return low / (low + 2.5 * (1.0 - low)), 2.5 * high / (2.5 * high + 1.0 - high)
+
+
+def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:
+    """Return the thresholds that are proved, with what they are for."""
+    return {
+        f"{cut.target} {cut.level:g}" + ("" if cut.segment is None else f", {cut.segment}"): cut.threshold
+        for cut in cuts
+        if cut.threshold is not None
+    }
 
 
 def style_of(number: int) -> Style:

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._audit import Audit
 from calibrant._file import write_file
 from calibrant._optional import needed
+from calibrant._params import Choice
+from calibrant._threshold import Threshold
 from calibrant._validation import Validation
 from calibrant._version import __version__
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -21,6 +23,8 @@ from calibrant.partition import Partition
 from calibrant.tally import Tally
 from calibrant.views.report.content import Guaranteed, Inputs, Sizes, collect
 from calibrant.views.report.pages import Page, versions
+from calibrant.views.report.scales import Thresholds
+from calibrant.views.style import SCALES
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -49,6 +53,8 @@ def render_report(
     audit_after: Audit | None = None,
     validation: Validation | None = None,
     period: str | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
 ) -> str:
     """Return the report as the text of one HTML page, which loads nothing from other places.
 
@@ -75,6 +81,10 @@ def render_report(
         The table of validators, from `calibrant.validate`.
     period : str, default=None
         What the segments of the audit are, such as "month", where they are periods of time: they are shown in order.
+    scale : {"linear", "logit"}, default="linear"
+        Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for rare events.
+    thresholds : Threshold, or mapping of names to scores, default=None
+        Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows between them.
 
     Returns
     -------
@@ -91,7 +101,8 @@ def render_report(
     >>> "somewhere they are off by at least 0.17" in page
     True
     """
-    inputs = _checked(audit, calibrator, title, source, histogram, audit_after, validation, period)
+    inputs = Inputs(audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds)
+    _check(inputs)
     template = _template()
     style, script = _asset("style.css"), _asset("hover.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -114,6 +125,8 @@ def write_report(
     audit_after: Audit | None = None,
     validation: Validation | None = None,
     period: str | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
 ) -> Path:
     """Write the report to a file, completely or not at all, and return its path; see `render_report`.
 
@@ -121,7 +134,7 @@ def write_report(
     ----------
     path : path
         Where to write the HTML file; an existing file is replaced.
-    audit, calibrator, title, source, histogram, audit_after, validation, period
+    audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds
         As in `render_report`.
 
     Returns
@@ -149,31 +162,31 @@ def write_report(
         audit_after=audit_after,
         validation=validation,
         period=period,
+        scale=scale,
+        thresholds=thresholds,
     )
     write_file(page.encode(), path, overwrite=True)
     return Path(path)
 
 
-def _checked(
-    audit: Any,
-    calibrator: Any,
-    title: Any,
-    source: Any,
-    histogram: Any,
-    audit_after: Any,
-    validation: Any,
-    period: Any,
-) -> Inputs:
-    for name, value, kind, rule in (
-        ("audit_after", audit_after, Audit, "be an Audit, from calibrant.audit, or None"),
-        ("title", title, str, "be text, or None"),
-        ("period", period, str, "be text, such as 'month', or None"),
-        ("source", source, Mapping, "be a mapping from names to facts, or None"),
-        ("histogram", histogram, Tally, "be a Tally, or None"),
-        ("validation", validation, Validation, "be a Validation, from calibrant.validate, or None"),
-    ):
+_KINDS: dict[str, tuple[Any, str]] = {
+    "audit_after": (Audit, "be an Audit, from calibrant.audit, or None"),
+    "title": (str, "be text, or None"),
+    "period": (str, "be text, such as 'month', or None"),
+    "source": (Mapping, "be a mapping from names to facts, or None"),
+    "histogram": (Tally, "be a Tally, or None"),
+    "validation": (Validation, "be a Validation, from calibrant.validate, or None"),
+    "thresholds": (Threshold | Mapping, "be a Threshold, a mapping from names to scores, or None"),
+}
+
+
+def _check(inputs: Inputs) -> None:
+    for name, (kind, rule) in _KINDS.items():
+        value = getattr(inputs, name)
         if value is not None and not isinstance(value, kind):
             raise InvalidTypeError(name, rule, got=type(value).__name__)
+    Choice(SCALES).check("scale", inputs.scale)
+    audit, calibrator, histogram = inputs.audit, inputs.calibrator, inputs.histogram
     if not isinstance(audit, Audit):
         raise InvalidTypeError("audit", "be an Audit, from calibrant.audit", got=type(audit).__name__)
     if calibrator is not None:
@@ -188,13 +201,12 @@ def _checked(
     ):
         rule = f"be a Tally over Partition.fixed_width({histogram.n_regions})"
         raise InvalidValueError("histogram", rule, got="one over other regions")
-    return Inputs(audit, calibrator, title, source or {}, histogram, audit_after, validation, period)
 
 
 def render_page(page: Page) -> str:
     """Return a short report as the text of one HTML page, which loads nothing from other places."""
     return _template("page.html.jinja").render(
-        page=page, style=_asset("style.css"), more_style=_asset("page.css"), version=__version__, versions=versions()
+        page=page, style=_asset("style.css"), version=__version__, versions=versions()
     )
 
 

@@ -12,7 +12,8 @@ from calibrant._threshold import Threshold
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
-from calibrant.views.report.scales import Axis, Frame, Limits, Tick, limits_of
+from calibrant.views.report.scales import Axis, Frame, Limits, Rule, Span, Tick, axes_in, limits_of, threshold_marks
+from calibrant.views.style import logit_ends
 
 WIDE = Frame(480, 50, 468, 34, 330, height=376)
 """The frame of a figure that stands alone."""
@@ -32,25 +33,6 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A line across the figure, such as a threshold, with its name."""
-
-    name: str
-    path: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A range of the axis across, shaded."""
-
-    name: str
-    kind: str
-    x: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
     """A figure, ready to be drawn."""
 
@@ -66,13 +48,6 @@ class Chart:
     spans: tuple[Span, ...] = ()
     diagonal: str = ""
     frame: Frame = WIDE
-
-
-def _axes(x: Limits, y: Limits, frame: Frame = WIDE) -> tuple[Axis, Axis]:
-    return (
-        Axis(*x, frame.left + _MARGIN, frame.right - _MARGIN),
-        Axis(*y, frame.bottom - _MARGIN, frame.top + _MARGIN),
-    )
 
 
 def _path(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
@@ -100,31 +75,16 @@ def threshold_chart(identifier: str, name: str, found: Threshold, segment: objec
     if last.size > _POINTS:
         last = last[np.linspace(0, last.size - 1, _POINTS).astype(np.intp)]
     at, n, k = ranked[last], last + 1, hits[last]
-    axes = _axes(_score_limits(scores), (0.0, 1.0))
+    axes = axes_in(WIDE, _score_limits(scores), (0.0, 1.0), _MARGIN)
     curves = {"precision": k / n, "recall": k / max(int(hits[-1]), 1), "share selected": n / scores.size}
     series = tuple(
         Series(curve, number, _path(at.tolist(), values.tolist(), axes))
         for number, (curve, values) in enumerate(curves.items())
     )
-    cuts = [cut for cut in found.cuts if cut.segment == segment and cut.threshold is not None]
-    rules = [
-        Rule(f"threshold for {cut.target} {cut.level:g}: {cut.threshold:.6g}", _upright(cut.threshold, axes), number)
-        for number, cut in enumerate(cuts)
-        if cut.threshold is not None
-    ]
-    low, high = (min(max(end, axes[0].low), axes[0].high) for end in found.ends.get(segment, (np.inf, np.inf)))
-    spans = [Span("selected", "chosen", axes[0](high), round(axes[0].end - axes[0](high), 2))] if cuts else []
-    if low < high and len(cuts) > 1:
-        spans.append(Span("referred to a person", "refer", axes[0](low), round(axes[0](high) - axes[0](low), 2)))
+    marks = threshold_marks(found, axes, segment)
     text = "Precision, recall and the share of rows selected, for each threshold; they are shares of the rows seen."
     ticks = axes[0].ticks(), axes[1].ticks()
-    return Chart(identifier, name, text, "threshold", "share of rows", *ticks, series, tuple(rules), tuple(spans))
-
-
-def _upright(score: float, axes: tuple[Axis, Axis]) -> str:
-    if not axes[0].low <= score <= axes[0].high:
-        return ""
-    return f"M{axes[0](score)} {axes[1].end}V{axes[1].start}"
+    return Chart(identifier, name, text, "threshold", "share of rows", *ticks, series, *marks)
 
 
 def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float) -> Chart:
@@ -132,7 +92,7 @@ def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArra
     seen = np.flatnonzero((guarantee.counts > 0) | (rows > 0))
     value, low, high = guarantee.value[seen], guarantee.lower[seen], guarantee.upper[seen]
     both = limits_of([*low.tolist(), *high.tolist(), even])
-    axes = _axes(limits_of([*value.tolist(), even]), both)
+    axes = axes_in(WIDE, limits_of([*value.tolist(), even]), both, _MARGIN)
     series = []
     for number, name in enumerate(("act", "do not act", "cannot tell")):
         here = np.flatnonzero(action[seen] == name)
@@ -150,13 +110,15 @@ def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArra
     return Chart("decisions", "Regions and the break-even rate", text, *labels, *ticks, tuple(series), (level,))
 
 
-def models_chart(tables: Mapping[str, ReliabilityTable]) -> Chart:
+def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") -> Chart:
     """Observed rates of several models in one reliability diagram."""
     kept = {name: (table, table.counts > 0) for name, table in tables.items()}
     across = np.concatenate([table.mean_score[seen] for table, seen in kept.values()])
     upwards = np.concatenate([part[seen] for table, seen in kept.values() for part in (table.lower, table.upper)])
     both = limits_of([*across.tolist(), *upwards.tolist()])
-    axes = _axes(both, both)
+    if scale == "logit":
+        both = logit_ends(np.concatenate([across, *(table.rate[seen] for table, seen in kept.values())]))
+    axes = axes_in(WIDE, both, both, _MARGIN, logit=scale == "logit")
     series = []
     for number, (name, (table, seen)) in enumerate(kept.items()):
         order = np.argsort(table.mean_score[seen])
@@ -177,9 +139,10 @@ def models_chart(tables: Mapping[str, ReliabilityTable]) -> Chart:
 def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str) -> Chart:
     """Differences between pairs of models with their limits, one below the other, and the line of no difference."""
     ends = [end for _, value, low, high in rows for end in (value, low, high) if np.isfinite(end)] + [0.0]
-    span = max(max(ends) - min(ends), 1e-9)
+    span = max(ends) - min(ends) or 0.1
     frame = Frame(440, 14, 428, 6, 6 + 26 * (len(rows) + 1), height=26 * (len(rows) + 1) + 48)
-    axes = _axes((min(ends) - 0.05 * span, max(ends) + 0.05 * span), (0.0, len(rows) + 1.0), frame)
+    limits = min(ends) - 0.05 * span, max(ends) + 0.05 * span
+    axes = axes_in(frame, limits, (0.0, len(rows) + 1.0), _MARGIN)
     series = []
     for number, (pair, value, low, high) in enumerate(rows):
         y = axes[1](len(rows) - number)

@@ -17,6 +17,7 @@ from calibrant.tally import Tally
 from calibrant.views.report import wording
 from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, taken
 from calibrant.views.report.histogram import MOST_BARS
+from calibrant.views.report.scales import Thresholds
 from calibrant.views.report.segments import Shown, finest, segments_section
 
 _MOST_FACTS = 60
@@ -49,11 +50,13 @@ class Inputs:
     audit: Audit
     calibrator: Guaranteed | None
     title: str | None
-    source: Mapping[str, Any]
+    source: Mapping[str, Any] | None
     histogram: Tally | None
     audit_after: Audit | None
     validation: Validation | None = None
     period: str | None = None
+    scale: str = "linear"
+    thresholds: Thresholds = None
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee | None:
@@ -72,7 +75,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "promise": wording.promise(guarantee),
         "key_numbers": _key_numbers(audit, guarantee),
         "before": _before_figure(inputs, sizes.marks),
-        "after": _after_figure(guarantee, after, sizes.marks),
+        "after": _after_figure(guarantee, after, sizes.marks, inputs.scale),
         "before_table": _audit_table(audit, sizes.table_rows),
         "after_table": _promise_table(guarantee, sizes.table_rows) if isinstance(guarantee, Guarantee) else None,
         "confidence": percent(audit.confidence_level),
@@ -84,13 +87,15 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
             most_figures=sizes.small_figures,
             period=inputs.period,
             promised=_promised(inputs),
+            scale=inputs.scale,
+            thresholds=inputs.thresholds,
         ),
         "validation": None if inputs.validation is None else _validation_texts(inputs.validation, sizes.segments),
         "proved": wording.proved(audit, guarantee, after),
         "assumed": wording.assumed(audit, guarantee),
         "unknowable": wording.unknowable(audit),
         "computed": _computed(inputs),
-        "source": _facts(inputs.source),
+        "source": _facts(inputs.source or {}),
         "versions": f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
         "version": __version__,
     }
@@ -152,20 +157,31 @@ def _number(name: str, value: str, note: str, exact: float | None = None) -> dic
 def _before_figure(inputs: Inputs, most: int) -> Figure:
     audit = inputs.audit
     every, drawn, bars = (finest(audit.table, audit.table.blocks[0], limit) for limit in (None, most, MOST_BARS))
-    figure = audit_figure("before", "Scores as they are", audit, drawn, histogram=inputs.histogram, bar_rows=bars)
+    figure = audit_figure(
+        "before",
+        "Scores as they are",
+        audit,
+        drawn,
+        histogram=inputs.histogram,
+        bar_rows=bars,
+        scale=inputs.scale,
+        thresholds=inputs.thresholds,
+    )
     if drawn.size == every.size:
         return figure
     return figure.with_notes(f"{drawn.size:,} coarser regions are drawn in place of the {every.size:,} finest.")
 
 
-def _after_figure(guarantee: Guarantee | NoGuarantee | None, after: Audit | None, most: int) -> Figure | None:
+def _after_figure(
+    guarantee: Guarantee | NoGuarantee | None, after: Audit | None, most: int, scale: str
+) -> Figure | None:
     checked = None if after is None else (after.table, finest(after.table, after.table.blocks[0], most))
     if isinstance(guarantee, Guarantee):
         seen = np.flatnonzero(guarantee.counts > 0)
         chosen = _largest(guarantee.radius, seen, most)
         if chosen.size == 0:
             return None
-        figure = promise_figure("after", "After calibration", guarantee, chosen, checked)
+        figure = promise_figure("after", "After calibration", guarantee, chosen, checked, scale)
         if seen.size > chosen.size:
             figure = figure.with_notes(
                 f"{chosen.size:,} of {seen.size:,} regions are drawn, those with the widest intervals."
@@ -178,7 +194,7 @@ def _after_figure(guarantee: Guarantee | NoGuarantee | None, after: Audit | None
     if after is None or checked is None:
         return None
     name = "Other scores, on other rows" if guarantee is None else "After calibration"
-    return audit_figure("after", name, after, checked[1], x_label="calibrated score")
+    return audit_figure("after", name, after, checked[1], x_label="calibrated score", scale=scale)
 
 
 def _largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:

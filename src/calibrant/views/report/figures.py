@@ -12,11 +12,26 @@ from calibrant.guarantee import Guarantee
 from calibrant.monotone import MonotoneBand
 from calibrant.tally import Tally
 from calibrant.views.report.histogram import Bar, region_bars, score_bars
-from calibrant.views.report.scales import LARGE, Axis, Frame, Limits, Tick, limits_of, shared_limits
+from calibrant.views.report.scales import (
+    LARGE,
+    Axis,
+    Frame,
+    Limits,
+    Rule,
+    Span,
+    Thresholds,
+    Tick,
+    axes_in,
+    limits_of,
+    shared_limits,
+    threshold_marks,
+)
 from calibrant.views.report.wording import FINDINGS, NO_FINDING, region_name
+from calibrant.views.style import logit_ends
 
 _MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
 _MARGIN = 7.0  # between the frame and the ends of the axes, so that no mark is cut
+_LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
 _TITLES = 250  # marks that get a title; more would make the file heavy, and the table has the numbers
 
 
@@ -52,6 +67,8 @@ class Figure:
     rates: str = ""
     bars: tuple[Bar, ...] = ()
     notes: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     @property
     def density(self) -> str:
@@ -82,6 +99,8 @@ def audit_figure(
     limits: tuple[Limits, Limits] | None = None,
     x_label: str = "score",
     promised: FloatArray | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
 ) -> Figure:
     """Draw the chosen regions of an audit: mean score across, observed rate and its band upwards.
 
@@ -90,34 +109,42 @@ def audit_figure(
     """
     table = audit.table
     if limits is None:
-        both = np.concatenate([table.lower[chosen], table.upper[chosen]])
-        limits = shared_limits(table.mean_score[chosen].tolist(), both.tolist())
-    x_axis, y_axis = _axes(frame, *limits)
+        limits = audit_limits(table, chosen, scale)
+    axes = x_axis, y_axis = _axes(frame, *limits, logit=scale == "logit")
     marks = _audit_marks(table, chosen, x_axis, y_axis)
     bars: tuple[Bar, ...] = ()
     notes: list[str] = []
     if frame is LARGE:
         notes = [] if limits[0] == limits[1] else ["The two axes have different scales."]
+        notes += [_LOGIT_NOTE] if x_axis.logit else []
+        histogram = None if x_axis.logit else histogram
         bars, beyond = score_bars(table, chosen if bar_rows is None else bar_rows, histogram, x_axis)
         if beyond:
             notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
     labels = (x_label, "observed rate")
-    drawn = _figure(identifier, name, _described(marks), frame, labels, (x_axis, y_axis), marks)
+    drawn = _figure(identifier, name, _described(marks), frame, labels, axes, marks)
+    rules, spans = threshold_marks(thresholds, axes, *(() if frame is LARGE else (table.segment[chosen[0]], None)))
     strip = "" if promised is None else _steps(promised, x_axis, y_axis)
     rates = _rates(audit.monotone, x_axis, y_axis) if frame is LARGE else ""
-    return replace(drawn, bars=bars, notes=tuple(notes), band=strip, rates=rates)
+    return replace(drawn, bars=bars, notes=tuple(notes), band=strip, rates=rates, rules=rules, spans=spans)
 
 
 def promise_figure(
-    identifier: str, name: str, guarantee: Guarantee, chosen: IndexArray, checked: tuple[AuditTable, IndexArray] | None
+    identifier: str,
+    name: str,
+    guarantee: Guarantee,
+    chosen: IndexArray,
+    checked: tuple[AuditTable, IndexArray] | None,
+    scale: str = "linear",
 ) -> Figure:
     """Draw the chosen regions of a guarantee: calibrated probability across, interval upwards; and an audit over it."""
     seen: list[FloatArray] = [guarantee.value[chosen], guarantee.lower[chosen], guarantee.upper[chosen]]
     if checked is not None:
         table, at = checked
         seen += [table.mean_score[at], table.lower[at], table.upper[at]]
-    both = limits_of(np.concatenate(seen).tolist())
-    x_axis, y_axis = _axes(LARGE, both, both)
+    logit = scale == "logit"
+    both = logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
+    x_axis, y_axis = _axes(LARGE, both, both, logit=logit)
     marks = _promise_marks(guarantee, chosen, x_axis, y_axis)
     checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
     epsilon = guarantee.stated.epsilon
@@ -148,9 +175,17 @@ def _figure(
     return Figure(identifier, name, description, frame, *labels, x_ticks, y_ticks, diagonal, marks)
 
 
-def _axes(frame: Frame, x: Limits, y: Limits) -> tuple[Axis, Axis]:
-    margin = _MARGIN if frame is LARGE else _MARGIN / 2
-    return Axis(*x, frame.left + margin, frame.right - margin), Axis(*y, frame.bottom - margin, frame.top + margin)
+def _axes(frame: Frame, x: Limits, y: Limits, *, logit: bool) -> tuple[Axis, Axis]:
+    return axes_in(frame, x, y, _MARGIN if frame is LARGE else _MARGIN / 2, logit=logit)
+
+
+def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Limits, Limits]:
+    """Return the ends of both axes for some regions of an audit."""
+    if scale == "logit":
+        both = logit_ends(np.concatenate([table.mean_score[chosen], table.rate[chosen]]))
+        return both, both
+    bands = np.concatenate([table.lower[chosen], table.upper[chosen]])
+    return shared_limits(table.mean_score[chosen].tolist(), bands.tolist())
 
 
 def taken(table: AuditTable, at: IndexArray) -> AuditTable:
@@ -255,6 +290,8 @@ def _band(x_axis: Axis, y_axis: Axis, epsilon: float) -> str:
 
     def edge(shift: float) -> list[tuple[float, float]]:
         turns = {left, right} | {end - shift for end in (low, high) if left < end - shift < right}
+        if x_axis.logit:  # curved there
+            turns |= {*np.linspace(left, right, 200).tolist(), *np.geomspace(left, right, 100).tolist()}
         return [(x_axis(value), y_axis(min(max(value + shift, low), high))) for value in sorted(turns)]
 
     corners = [*edge(-epsilon), *reversed(edge(epsilon))]

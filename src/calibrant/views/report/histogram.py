@@ -77,12 +77,12 @@ def _heights(values: FloatArray) -> list[float]:
 def _drawn(
     starts: FloatArray, ends: FloatArray, counts: IntArray, positives: IntArray, x_axis: Axis, *, density: bool
 ) -> tuple[Bar, ...]:
-    smallest = (x_axis.high - x_axis.low) * _ATOM_WIDTH / abs(x_axis.end - x_axis.start)
-    heights = _heights(counts / np.maximum(ends - starts, smallest) if density else counts.astype(float))
+    places = [[x_axis(min(max(side, x_axis.low), x_axis.high)) for side in ends_] for ends_ in (starts, ends)]
+    widths = np.maximum(np.diff(places, axis=0)[0], _ATOM_WIDTH)
+    heights = _heights(counts / widths if density else counts.astype(float))
     bars = []
-    columns = (starts.tolist(), ends.tolist(), heights, counts.tolist(), positives.tolist())
-    for start, end, height, count, positive in zip(*columns, strict=True):
-        x, stop = (x_axis(min(max(side, x_axis.low), x_axis.high)) for side in (start, end))
+    columns = (starts.tolist(), ends.tolist(), *places, heights, counts.tolist(), positives.tolist())
+    for start, end, x, stop, height, count, positive in zip(*columns, strict=True):
         width = max(stop - x, 0.3)
         if start == end:
             x, width = x - _ATOM_WIDTH / 2, _ATOM_WIDTH

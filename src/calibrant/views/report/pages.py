@@ -152,6 +152,7 @@ def models_page(
     level: float,
     facts: Mapping[str, str],
     title: str | None = None,
+    scale: str = "linear",
 ) -> Page:
     """The page of `calibrant compare-models`. The intervals of all `tables` hold at once at `level`."""
     charts: list[Chart] = []
@@ -177,7 +178,7 @@ def models_page(
     each = Table("On these rows", ("model", "Brier score", "log loss", "AUC", "ECE"), lines)
     level_told = f"Intervals: {percent(level)}, all bins and models at once."
     sections = [
-        Section("Reliability", [models_chart(tables)], remark=level_told),
+        Section("Reliability", [models_chart(tables, scale)], remark=level_told),
         Section("Paired differences", charts, [pairs_table]),
         Section("Each model", (), [each], remark=clipped),
     ]

@@ -1,12 +1,17 @@
 """From numbers to places on the page: axes with round ticks."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from calibrant._threshold import Threshold
+from calibrant.views.style import LOGIT_TICKS, named_cuts
 
 Limits: TypeAlias = tuple[float, float]
 """The numbers at both ends of an axis."""
+Thresholds: TypeAlias = Threshold | Mapping[str, float] | None
+"""Thresholds to be marked in a figure."""
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WHOLE = 0.4  # data that spans more of [0, 1] than this is shown on all of it
@@ -24,20 +29,30 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A linear map from [low, high] to the places [start, end]; on the page, rates grow upwards and places down."""
+    """A map from [low, high] to the places [start, end]; on the page, rates grow upwards and places down.
+
+    It is linear, or linear in the logit; then numbers beyond its ends are drawn at its ends.
+    """
 
     low: float
     high: float
     start: float
     end: float
+    logit: bool = False
 
     def __call__(self, value: float) -> float:
-        """Return where `value` stands."""
-        share = (value - self.low) / (self.high - self.low)
+        """Return the place of `value`."""
+        low, high = self.low, self.high
+        if self.logit:
+            low, value, high = (_logit(number) for number in (low, min(max(value, low), high), high))
+        share = (value - low) / (high - low)
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
-        """Round numbers within the axis, about as many as wanted."""
+        """Return round numbers within the axis, about as many as wanted."""
+        if self.logit:
+            seen = [value for value in LOGIT_TICKS if self.low <= value <= self.high]
+            return tuple(Tick(self(value), f"{value:g}") for value in seen[:: max(1, round(len(seen) / (2 * wanted)))])
         step = _round_step((self.high - self.low) / wanted)
         decimals = max(0, *(_decimals(step * multiple) for multiple in (1, 2)))
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
@@ -61,6 +76,57 @@ class Frame:
 
 LARGE = Frame(440, 50, 428, 34, 412, 426, 480, 524)
 SMALL = Frame(220, 34, 212, 12, 190, height=214)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line across the figure, such as a threshold, with its name."""
+
+    name: str
+    path: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A shaded range of the axis across."""
+
+    name: str
+    kind: str
+    x: float
+    width: float
+
+
+def axes_in(frame: Frame, x: Limits, y: Limits, margin: float, *, logit: bool = False) -> tuple[Axis, Axis]:
+    """Return both axes of a frame, a little away from its sides, so that no mark is cut."""
+    return (
+        Axis(*x, frame.left + margin, frame.right - margin, logit),
+        Axis(*y, frame.bottom - margin, frame.top + margin, logit),
+    )
+
+
+def threshold_marks(
+    thresholds: Thresholds, axes: tuple[Axis, Axis], *segments: object
+) -> tuple[tuple[Rule, ...], tuple[Span, ...]]:
+    """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
+    x_axis, y_axis = axes
+    named, ends = thresholds or {}, [(math.inf, math.inf)]
+    if isinstance(thresholds, Threshold):
+        cuts = tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
+        named = named_cuts(cuts)
+        ends = [*replace(thresholds, cuts=cuts).ends.values()]
+    rules = []
+    for number, (name, cut) in enumerate(named.items()):
+        path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
+        rules.append(Rule(f"{name}: {cut:.6g}", path, number))
+    low, high = ends[0] if len(ends) == 1 else (math.inf, math.inf)
+    if not math.isfinite(high):
+        return tuple(rules), ()
+    low, high = (x_axis(min(max(end, x_axis.low), x_axis.high)) for end in (low, high))
+    spans = [Span("selected", "chosen", high, round(x_axis.end - high, 2))]
+    if low < high:
+        spans.append(Span("referred to a person", "refer", low, round(high - low, 2)))
+    return tuple(rules), tuple(spans)
 
 
 def limits_of(values: Iterable[float]) -> Limits:
@@ -101,6 +167,10 @@ def shared_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Li
         both = limits_of([*across, *upwards])
         return both, both
     return x, y
+
+
+def _logit(value: float) -> float:
+    return math.log(value) - math.log1p(-value)
 
 
 def _round_step(step: float) -> float:

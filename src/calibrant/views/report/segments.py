@@ -1,14 +1,15 @@
 """Segments, largest proved error first: one row each, and small figures of the first."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from calibrant._audit import Audit, AuditTable, Finding
 from calibrant._numbers import lower, nearest, upper
 from calibrant._typing import FloatArray, IndexArray
-from calibrant.views.report.figures import Figure, audit_figure
-from calibrant.views.report.scales import SMALL, Axis, Tick, limits_of, shared_limits
+from calibrant.views.report.figures import Figure, audit_figure, audit_limits
+from calibrant.views.report.scales import SMALL, Axis, Thresholds, Tick, limits_of
 from calibrant.views.report.wording import FINDINGS, NO_FINDING, name_of
 
 _BAR = 120.0
@@ -68,6 +69,8 @@ def segments_section(
     most_figures: int,
     period: str | None = None,
     promised: FloatArray | None = None,
+    scale: str = "linear",
+    thresholds: Thresholds = None,
 ) -> Segments | None:
     """Collect what is shown of the segments; None where there are none.
 
@@ -84,14 +87,20 @@ def segments_section(
     shown = groups[:most_rows] if period is None else groups[-most_rows:]
     start = 0 if period is None else max(len(shown) - most_figures, 0)
     first = np.array([block.start for _, block in shown])
-    scale = limits_of(np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist())
-    axis = Axis(*scale, 4.0, _BAR - 4.0)
+    ends = limits_of(np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist())
+    axis = Axis(*ends, 4.0, _BAR - 4.0)
     return Segments(
         rows=tuple(_row(table, block.start, found.get(segment), axis) for segment, block in shown),
         total=len(groups),
         n_found=sum(segment in found for segment, _ in groups),
-        ticks=(Tick(axis.start, f"{scale[0]:g}"), Tick(axis.end, f"{scale[1]:g}")),
-        figures=_figures(audit, [block for _, block in shown[start : start + most_figures]], promised),
+        ticks=(Tick(axis.start, f"{ends[0]:g}"), Tick(axis.end, f"{ends[1]:g}")),
+        figures=_figures(
+            audit,
+            [block for _, block in shown[start : start + most_figures]],
+            promised=promised,
+            scale=scale,
+            thresholds=thresholds,
+        ),
         period=period,
         has_promise=promised is not None,
         first_figure=start,
@@ -115,21 +124,11 @@ def _row(table: AuditTable, row: int, finding: Finding | None, axis: Axis) -> di
     }
 
 
-def _figures(audit: Audit, worst: list[slice], promised: FloatArray | None) -> tuple[Figure, ...]:
+def _figures(audit: Audit, worst: list[slice], *, scale: str, **how: Any) -> tuple[Figure, ...]:
     table = audit.table
     drawn = [finest(table, block, _SMALL_REGIONS) for block in worst]
-    every = np.concatenate(drawn)
-    both = np.concatenate([table.lower[every], table.upper[every]])
-    limits = shared_limits(table.mean_score[every].tolist(), both.tolist())
+    how |= {"frame": SMALL, "scale": scale, "limits": audit_limits(table, np.concatenate(drawn), scale)}
     return tuple(
-        audit_figure(
-            f"segment-{number}",
-            name_of(table.segment[chosen[0]]),
-            audit,
-            chosen,
-            frame=SMALL,
-            limits=limits,
-            promised=promised,
-        )
+        audit_figure(f"segment-{number}", name_of(table.segment[chosen[0]]), audit, chosen, **how)
         for number, chosen in enumerate(drawn, start=1)
     )
