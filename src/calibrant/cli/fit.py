@@ -140,8 +140,10 @@ def _show_rest(guarantee: Any, n_rows: int) -> None:
     from calibrant.guarantee.statement import Edges
 
     said = getattr(guarantee, "statement", None)
-    rest = 0 if said is None else n_rows - guarantee.n_rows - said.looked - said.cutting
-    if rest > 0 and said.edges is Edges.SAME_ROWS:
+    if said is None or said.edges is not Edges.SAME_ROWS:
+        return
+    rest = n_rows - guarantee.n_rows - said.looked - said.cutting
+    if rest > 0:
         paragraph(f"{rows(rest)} of {n_rows:,} {'is an edge' if rest == 1 else 'are edges'} of bins, not counted.")
 
 

@@ -110,11 +110,11 @@ def threshold_marks(
 ) -> tuple[tuple[Rule, ...], tuple[Span, ...]]:
     """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
     x_axis, y_axis = axes
-    named, ends = thresholds or {}, [(math.inf, math.inf)]
     if isinstance(thresholds, Threshold):
         cuts = tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
-        named = named_cuts(cuts)
-        ends = [*replace(thresholds, cuts=cuts).ends.values()]
+        named, ends = named_cuts(cuts), [*replace(thresholds, cuts=cuts).ends.values()]
+    else:
+        named, ends = dict(thresholds or {}), []
     rules = []
     for number, (name, cut) in enumerate(named.items()):
         path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
