@@ -8,6 +8,7 @@ processes run at a time, each with one thread.
 import argparse
 import json
 import os
+import signal
 import time
 import warnings
 from collections.abc import Sequence
@@ -45,18 +46,27 @@ def do(unit: Unit, cache: Path) -> float:
     return seconds
 
 
+def leave() -> None:
+    """Let the main process decide what Ctrl-C does: a worker finishes its unit."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def run(todo: Sequence[Unit], cache: Path, jobs: int) -> None:
     """Do what is not done yet, with a progress bar; what fails is named at the end."""
     waiting = [unit for unit in todo if not result_path(unit, cache).exists()]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     failures = []
-    with Progress(*columns, TimeRemainingColumn()) as progress, ProcessPoolExecutor(jobs) as pool:
+    with Progress(*columns, TimeRemainingColumn()) as progress, ProcessPoolExecutor(jobs, initializer=leave) as pool:
         bar = progress.add_task("Study", total=len(todo), completed=len(todo) - len(waiting))
         started = {pool.submit(do, unit, cache): unit for unit in waiting}
-        for job in as_completed(started):
-            if (error := job.exception()) is not None:
-                failures.append(f"{result_path(started[job], cache).stem}: {type(error).__name__}: {error}")
-            progress.advance(bar)
+        try:
+            for job in as_completed(started):
+                if (error := job.exception()) is not None:
+                    failures.append(f"{result_path(started[job], cache).stem}: {type(error).__name__}: {error}")
+                progress.advance(bar)
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise SystemExit("Stopped; the same command continues from here") from None
     if failures:
         raise SystemExit("\n".join(["These failed:", *failures]))
 
@@ -99,9 +109,14 @@ def main() -> None:
     parts = options.parts or list(PARTS)
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
+    if unknown := set(options.sets or ()) - set(BY_NAME):
+        parser.error(f"no such set: {', '.join(sorted(unknown))}")
     sets = tuple(real for real in SETS if options.sets is None or real.name in options.sets)
-    run(units(parts, sets), options.cache, options.jobs)
-    done = [part for part in PARTS if all(result_path(unit, options.cache).exists() for unit in units([part], sets))]
+    if not (todo := units(parts, sets)):
+        parser.error("these sets have no such part")
+    run(todo, options.cache, options.jobs)
+    there = {part: [result_path(unit, options.cache).exists() for unit in units([part], sets)] for part in PARTS}
+    done = [part for part, found in there.items() if found and all(found)]
     folder = RESULTS if options.sets is None else options.cache / "tables"
     write_tables(done, sets, options.cache, folder)
     print(f"Wrote {folder}; the seed is {SEED}")

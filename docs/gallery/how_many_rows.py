@@ -1,6 +1,6 @@
 """How many labels do I need?
 
-`plan` answers before any label is bought. Four times the labels halve epsilon, and each bin more must be paid for.
+`plan` answers before any label is bought. Four times as many labels halve epsilon, and more bins need more labels.
 
 Picture: Three falling lines on logarithmic axes: epsilon against the number of labels for 5, 10 and 20 bins.
 """

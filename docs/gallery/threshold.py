@@ -1,6 +1,6 @@
 """A threshold with a proved precision
 
-At least 90 % of the selected rows shall be positive. The observed precision is above 90 % earlier; the threshold is
+At least 90 % of the selected rows should be positive. The observed precision is above 90 % earlier; the threshold is
 where it is proved.
 
 Picture: Observed precision against the threshold; a vertical line marks the proved threshold, to the right of where
