@@ -1,5 +1,6 @@
 """The data that estimators are fitted to, and what of their answers is compared."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,12 @@ N_ROWS = 300
 
 def make_data(n_rows: int = N_ROWS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Scores with some ties, and labels that follow them; many more rows than any calibrator here has bins."""
+    scores, y = _made(n_rows, seed)
+    return scores.copy(), y.copy()
+
+
+@cache
+def _made(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     generator = np.random.default_rng(seed)
     scores = generator.beta(0.8, 0.8, size=n_rows)
     scores[::7] = np.round(scores[::7], 1)

@@ -174,7 +174,7 @@ def drawn_original(tmp_path_factory: pytest.TempPathFactory, table: pa.Table, ca
         Path("scores.csv").write_text("p,y\n" + "".join(
             f"{row['p']},{row['y']}\n" for row in table.slice(0, 300).to_pylist()
         ))  # fmt: skip
-        split = ("--bins", "3", "--split", "0.3", "-o", "drawn.json")
+        split = ("--method", "binning", "--bins", "3", "--split", "0.3", "-o", "drawn.json")
         fitted = calibrant("fit", "scores.csv", *COLUMNS, *split)
     assert fitted.code == 0, fitted.err
     return folder

@@ -30,8 +30,10 @@ def doubles(count, seed=0):
 @pytest.mark.slow
 def test_every_double_is_read_back_as_itself(database):
     number = SPELLINGS[database.name].number
-    values = doubles(30_000)  # one in 10,000 that is misread is found with probability 0.95
-    assert values.size > 30_000
+    # one in 10,000 that is misread is found with probability 0.95; on Spark, which is slow to parse, one in 4,000
+    count = 12_000 if database.name == "spark" else 30_000
+    values = doubles(count)
+    assert values.size > count
     size = 200 if database.name == "sqlite" else 20_000  # SQLite compares every constant with all before it
     for start in range(0, values.size, size):
         batch = values[start : start + size]

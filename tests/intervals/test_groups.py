@@ -112,11 +112,11 @@ def test_sums_are_those_of_the_groups_one_by_one(world, tally, design):
         assert sums.rates[region] == pytest.approx(rate)
         spread, own = ((weight * (hits / rows - rate)) ** 2).sum(), (weight**2 / rows).sum()
         told = weight.sum() ** 2 * min(rate * (1 - rate) / spread, 1 / own)
-        assert sums.effective_rows[region] == pytest.approx(told)
+        assert sums.telling[0][region] == pytest.approx(told)
         squares, alone = squares + spread, alone + own * rate * (1 - rate)
     assert sums.design_effect == pytest.approx(squares / alone)
     assert np.isnan(sums.rates[2])
-    assert (sums.effective_rows[2], sums.telling[1][2]) == (0, 0)
+    assert (sums.telling[0][2], sums.telling[1][2]) == (0, 0)
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import os
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from calibrant.views.report.scales import Thresholds
 from calibrant.views.style import SCALES
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 __all__ = ["render_report", "write_report"]
 
@@ -211,16 +212,21 @@ def render_page(page: Page) -> str:
 
 
 def _template(name: str = "template.html.jinja") -> "Template":
-    jinja2 = needed("jinja2", "report", "reports are made")
-    environment = jinja2.Environment(
+    template: Template = _environment(needed("jinja2", "report", "reports are made")).get_template(name)
+    return template
+
+
+@cache
+def _environment(jinja2: Any) -> "Environment":
+    """Return the environment, which compiles each template once."""
+    environment: Environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    template: Template = environment.get_template(name)
-    return template
+    return environment
 
 
 def _asset(name: str) -> str:
