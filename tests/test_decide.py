@@ -224,3 +224,7 @@ def test_data_of_any_size_are_counted_by_region():
 def test_no_rows_have_no_cost():
     found = decide(CALIBRATOR, [], cost_false_alarm=1, cost_miss=3)
     assert found.sentence() == "There is no row to decide on."
+
+
+def test_bands_have_a_confidence_of_90_percent_if_none_is_given():
+    assert net_benefit([0, 1, 1], [0.1, 0.8, 0.4]).confidence_level == 0.9

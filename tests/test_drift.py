@@ -361,6 +361,11 @@ FORGED |= {
 }
 
 
+UNEVEN = DriftMonitor(Partition.fixed_width(2), unit="block")
+UNEVEN.update(np.repeat([0.2, 0.8], [12, 4]), np.arange(16) % 2, blocks=np.repeat(np.arange(8), 2))
+FORGED["fewer blocks than one of two regions has"] = {**UNEVEN.to_dict(), "n_blocks": 5}
+
+
 @pytest.mark.parametrize("state", FORGED.values(), ids=FORGED)
 def test_forged_states_raise(state: object) -> None:
     assert DriftMonitor.from_dict(STATE).to_dict() == STATE

@@ -3,10 +3,12 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant._exact import ExactSums
+from calibrant.errors import InvalidValueError
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-1e300, max_value=1e300)
 rows = st.lists(st.tuples(finite, st.integers(0, 2)), max_size=30)
@@ -41,3 +43,9 @@ def test_rounding_is_to_the_nearest_double() -> None:
     values = np.random.default_rng(0).lognormal(sigma=5, size=1000)
     truth = float(sum(map(Fraction, values.tolist()), Fraction(0)))
     assert ExactSums.of(values, np.zeros(1000, dtype=np.intp), 1).rounded()[0] == truth
+
+
+def test_no_sum_is_read_from_more_numbers_than_one_can_have() -> None:
+    assert ExactSums.from_list([[1.0] * 64]).rounded()[0] == 64.0
+    with pytest.raises(InvalidValueError, match="at most 64 numbers"):
+        ExactSums.from_list([[1.0] * 65])

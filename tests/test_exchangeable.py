@@ -10,7 +10,7 @@ from calibrant import check_exchangeable, scored
 from calibrant._exchangeable import bets
 from calibrant._exchangeable.order import periods, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values, smaller_before
-from calibrant._exchangeable.report import KINDS
+from calibrant._exchangeable.report import KINDS, Exchangeability, ExchangeabilityTest
 from calibrant._text import render
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -320,3 +320,13 @@ def test_a_file_that_is_sorted_by_outcome_is_told_to_be_first_of_all():
         assert check_exchangeable(scores, honest).long_run == 0
     ordered = np.sort(scores)
     assert check_exchangeable(ordered, ordered > 0.5).long_run == 0, "sorted by a score that tells the label"
+
+
+def test_runs_with_half_the_evidence_of_a_drift_are_told_to_be_runs():
+    def found(of_drift):
+        evidence = dict(zip(KINDS, (of_drift, 0.0, 0.0, 10.0, 0.0), strict=True))
+        tests = tuple(ExchangeabilityTest(kind, logs > 5.0, logs, np.zeros(1)) for kind, logs in evidence.items())
+        return str(Exchangeability(tests, np.array([1]), 0.95, 100))
+
+    assert "neighbouring rows are alike" in found(20.0)
+    assert "neighbouring rows are alike" not in found(20.5)

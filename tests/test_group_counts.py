@@ -188,3 +188,10 @@ def test_rows_of_groups_that_count_in_no_region_are_told(rows):
     cut = Partition.uniform_mass(scores, 5)
     tally = read_rows(scores, codes, groups=groups, classes=(0, 1)).tally(cut)[0]
     assert tally.uncounted == np.count_nonzero(cut.membership(scores) < 0) == 500 - tally.counts.sum() > 0
+
+
+def test_columns_of_unlike_length_are_refused(rows):
+    state = _tally(*rows).groups.to_dict()
+    assert GroupCounts.from_dict(state).to_dict() == state
+    with pytest.raises(InvalidValueError, match="one entry per combination in every column; got different lengths"):
+        GroupCounts.from_dict({**state, "number": state["number"][:-1]})

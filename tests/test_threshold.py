@@ -205,6 +205,30 @@ def test_candidates_skip_a_bad_top_and_fall():
     found = candidates(scores, codes, 0.6, 0.1, 6.0)
     assert (np.diff(found) < 0).all()
     assert found[0] < 0.9
+    falling = np.sort(scores)[::-1]
+    n, k = np.arange(1, 401), np.cumsum(codes[np.argsort(-scores)])
+    evidence = np.where(n * 6.0 >= 1.5 * rows_needed(0.6, 0.1), (k - 0.6 * n) / np.sqrt(n), -np.inf)
+    last = np.flatnonzero(k / n + 3.0 * np.sqrt(0.24 / n) >= 0.6)[-1]
+    assert (found[0], found[-1]) == (falling[evidence.argmax()], falling[last])
+
+
+def test_parts_of_alpha_that_no_start_takes_go_to_the_last_that_does():
+    for n, target in ((2_000, 0.8), (2_000, 0.99), (300, 0.9), (60, 0.9)):
+        found = starts(n, target, 0.1)
+        assert sum(part for _, part in found) == pytest.approx(0.1)
+        assert [size for size, _ in found] == sorted({size for size, _ in found})
+    sizes, parts = zip(*starts(2_000, 0.99, 0.1), strict=True)
+    assert sizes == (500, 1000)
+    total = 0.45 + 0.46 + 0.04 + sum(0.1 / 2.0**step for step in range(2, 10))
+    assert parts == pytest.approx((0.1 * (1 - 0.04 / total), 0.1 * 0.04 / total))
+
+
+def test_a_fixed_start_of_npv_is_tested_from_there_on_upwards():
+    _, scores, y = next(draws(lambda s: s, 1_000, 1))
+    cut = threshold(y, scores, npv=0.8, start=0.1).only
+    turned = threshold(~y, -scores, precision=0.8, start=-0.1).only
+    assert cut.threshold == pytest.approx(-turned.threshold, abs=1e-12)
+    assert cut.threshold > 0.1
 
 
 def test_turning_scores_and_labels_over_turns_the_target_over():

@@ -8,6 +8,7 @@ from calibrant import AnchoredCalibrator, Partition, Tally
 from calibrant.calibrators import anchored
 from calibrant.calibrators._beforehand import Beforehand, look_knots
 from calibrant.calibrators._bins import cut_and_count
+from calibrant.errors import CalibrantError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
 from calibrant.intervals.bounded_mean import fixed_bets
@@ -162,3 +163,15 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     again = AnchoredCalibrator.from_dict(model.to_dict())
     np.testing.assert_array_equal(again.guarantee_.radius, guarantee.radius)
     np.testing.assert_array_equal(again.predict_interval(scores), model.predict_interval(scores))
+
+
+def test_only_exact_intervals_have_shares_and_curves_beyond_one_are_refused():
+    model = AnchoredCalibrator(n_bins=3, interval="hoeffding").fit(*draw(1000))
+    assert model._parts.shares is None
+    expected = region_limits(model.partition_, model.tally_, get_method("hoeffding"), model._budgets()[0], None)
+    np.testing.assert_array_equal(model.guarantee_.lower, expected.lower)
+    for name in ("left", "right"):
+        state = model.to_dict()
+        state["state"]["curve"][name] = [*state["state"]["curve"][name][:-1], 1.05]
+        with pytest.raises(CalibrantError, match=name):
+            AnchoredCalibrator.from_dict(state)

@@ -6,12 +6,14 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, load_model, save_model, scored
-from calibrant.calibrators._bins import kept_segments
+from calibrant.calibrators._bins import _segment_draw, kept_segments
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_sql
 from calibrant.partition.bins import OTHER
+from calibrant.rows import read_rows
 
 SHARES = np.array([0.4, 0.3, 0.2] + [0.1 / 37] * 37)
 RNG = np.random.default_rng(0)
@@ -137,3 +139,11 @@ def test_sql_gives_other_segments_the_rest_and_a_missing_one_null():
 def test_segments_to_keep_are_a_list_of_names(wrong):
     with pytest.raises(InvalidTypeError, match="keep_segments must be a list of segments"):
         BinningCalibrator(keep_segments=wrong).fit(SCORES, Y, segments=SEGMENTS)
+
+
+def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
+    rng = np.random.default_rng(0)
+    rows = read_rows(rng.uniform(size=4000), rng.integers(2, size=4000), segments=rng.integers(4, size=4000))
+    settings = BinningCalibrator(2, min_rows=400)
+    drawn = rows.collect().chosen(_segment_draw(rows, settings, 0))
+    assert stats.binomtest(int(drawn.sum()), 4000, 16 / 400).pvalue > 1e-3
