@@ -207,13 +207,19 @@ def test_candidates_skip_a_bad_top_and_fall():
     assert found[0] < 0.9
     falling = np.sort(scores)[::-1]
     n, k = np.arange(1, 401), np.cumsum(codes[np.argsort(-scores)])
-    evidence = np.where(n * 6.0 >= 1.5 * rows_needed(0.6, 0.1), (k - 0.6 * n) / np.sqrt(n), -np.inf)
-    last = np.flatnonzero(k / n + 3.0 * np.sqrt(0.24 / n) >= 0.6)[-1]
+    evidence = np.where(n * 6.0 >= 1.5 * rows_needed(0.75, 0.1), (k - 0.75 * n) / np.sqrt(n), -np.inf)
+    last = np.flatnonzero(k / n + 3.0 * np.sqrt(0.1875 / n) >= 0.75)[-1]
+    near = np.flatnonzero(k / n - 3.0 * np.sqrt(0.1875 / n) < 0.75)
+    near = near[near >= evidence.argmax()][0]
+    found = candidates(scores, codes, 0.75, 0.1, 6.0)
     assert (found[0], found[-1]) == (falling[evidence.argmax()], falling[last])
+    both = [_filled(falling[first : last + 1]) for first in (evidence.argmax(), near)]
+    assert last < 399
+    assert found.tolist() == np.unique(np.concatenate(both))[::-1].tolist()
 
 
 def test_parts_of_alpha_that_no_start_takes_go_to_the_last_that_does():
-    for n, target in ((2_000, 0.8), (2_000, 0.99), (300, 0.9), (60, 0.9)):
+    for n, target in ((2_000, 0.8), (2_000, 0.99), (300, 0.9), (115, 0.9), (54, 0.8)):
         found = starts(n, target, 0.1)
         assert sum(part for _, part in found) == pytest.approx(0.1)
         assert [size for size, _ in found] == sorted({size for size, _ in found})
