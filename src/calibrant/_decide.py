@@ -179,16 +179,25 @@ def _by_region(
         raise InvalidTypeError("segments", "be None: scored(...) names their column", got=shown(segments))
     if hasattr(fitted, "base_"):
         raise InvalidTypeError("calibrator", "have bins of the score itself", got=type(fitted).__name__)
-    action, costs = weighed(guarantee.value, guarantee.lower, guarantee.upper, false_alarm, miss)
-    places: dict[str, Any] = {REGION: np.arange(action.size)}
-    reader = data.apply(LookUp(fitted._columns_in(data), fitted.partition_.as_bins(), places))
-    rows = np.zeros(action.size, dtype=np.int64)
-    for batch in reader:
+    rows = np.zeros(guarantee.value.size, dtype=np.int64)
+    for batch in regions_of(fitted, data):
         rows += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=rows.size)
-    cost, least, most = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
+    return decided_by_region(guarantee, rows, false_alarm, miss)
+
+
+def regions_of(fitted: Any, data: ScoredData, **added: Any) -> Any:
+    """Return a reader of the rows with the number of their region, and with more columns that regions have."""
+    columns = {**added, REGION: np.arange(fitted.partition_.n_regions)}
+    return data.apply(LookUp(fitted._columns_in(data), fitted.partition_.as_bins(), columns))
+
+
+def decided_by_region(guarantee: Guarantee, rows: IntArray, false_alarm: float, miss: float) -> Decisions:
+    """Decide for each region, with `rows` rows in each."""
+    lower, upper = guarantee.lower, guarantee.upper
+    action, costs = weighed(guarantee.value, lower, upper, false_alarm, miss)
+    cost = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
-    limits_of = guarantee.lower, guarantee.upper
-    return Decisions(action, *limits_of, even, cost, least, most, level, false_alarm, miss, guarantee.caveat, rows)
+    return Decisions(action, lower, upper, even, *cost, level, false_alarm, miss, guarantee.caveat, rows)
 
 
 def check_cost(name: str, cost: Any) -> float:

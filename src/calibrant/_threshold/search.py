@@ -38,6 +38,18 @@ class Confusion(NamedTuple):
         """All counted rows."""
         return sum(self)
 
+    @property
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """Each share, as the rows that it counts and the rows that it is a share of."""
+        tp, fp, fn, tn = self
+        return {
+            "selected": (tp + fp, self.n),
+            "precision": (tp, tp + fp),
+            "recall": (tp, tp + fn),
+            "specificity": (tn, tn + fp),
+            "npv": (tn, tn + fn),
+        }
+
 
 def candidates(scores: FloatArray, codes: CodeArray, target: float, alpha: float, ratio: float) -> FloatArray:
     """Return thresholds in falling order, chosen from rows that are not counted.

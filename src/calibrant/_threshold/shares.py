@@ -15,19 +15,7 @@ _EVERYTHING = (0.0, 1.0)
 
 def measured_at_fixed(seen: Confusion, target: str, level: float, tail: float) -> dict[str, Measured]:
     """Exact limits at a threshold that was fixed beforehand; `tail` is for each of the five shares and both sides."""
-    tp, fp, fn, tn = seen
-    parts = {
-        "selected": (tp + fp, seen.n),
-        "precision": (tp, tp + fp),
-        "recall": (tp, tp + fn),
-        "specificity": (tn, tn + fp),
-        "npv": (tn, tn + fn),
-    }
-    k, n = np.array([*parts.values()]).T
-    low = np.where(n > 0, lower_limit(k, n, tail), 0.0).tolist()
-    high = np.where(n > 0, upper_limit(k, n, tail), 1.0).tolist()
-    shares = [Measured(_share(*part), *ends) for part, *ends in zip(parts.values(), low, high, strict=True)]
-    return _finished(dict(zip(parts, shares, strict=True)), target, level)
+    return _finished({name: _exact(*share, tail) for name, share in seen.shares.items()}, target, level)
 
 
 def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
@@ -36,54 +24,47 @@ def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -
     So their share on each side has exact limits, and so has the share of positives among all rows. The share of the own
     class is only known by its target. The rest follows from these three.
     """
-    tp, fp, fn, tn = seen
-    own = Measured(_share(tp, tp + fn) if target == "recall" else _share(tn, tn + fp), level, 1.0)
-    other = _exact(tn, tn + fp, alpha / 4) if target == "recall" else _exact(tp, tp + fn, alpha / 4)
-    shares = (own, other) if target == "recall" else (other, own)
-    return _composed(seen, _exact(tp + fn, seen.n, alpha / 4), *shares, target, level)
+    parts = {
+        name: Measured(_share(*seen.shares[name]), level, 1.0)
+        if name == target
+        else _exact(*seen.shares[name], alpha / 4)
+        for name in ("recall", "specificity")
+    }
+    return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level)
 
 
 def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
     """Limits at any threshold, however it was found: Kolmogorov's distance within each class holds at all of them."""
-    tp, fp, fn, tn = seen
-    reach = kolmogorov_distance(np.array([tp + fn, tn + fp]), 0.75 * alpha)
+    pairs = seen.shares["recall"], seen.shares["specificity"]
+    reach = kolmogorov_distance(np.array([n for _, n in pairs]), 0.75 * alpha)
     recall, specificity = (
-        Measured(_share(k, n), max(_share(k, n) - far, 0.0), min(_share(k, n) + far, 1.0))
-        if n
-        else Measured(math.nan, *_EVERYTHING)
-        for (k, n), far in zip(((tp, tp + fn), (tn, tn + fp)), reach.tolist(), strict=True)
+        Measured(k / n, max(k / n - far, 0.0), min(k / n + far, 1.0)) if n else Measured(math.nan, *_EVERYTHING)
+        for (k, n), far in zip(pairs, reach.tolist(), strict=True)
     )
-    return _composed(seen, _exact(tp + fn, seen.n, alpha / 8), recall, specificity, target, level)
+    return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level)
 
 
 def measured_in_groups(seen: Confusion, target: str, level: float) -> dict[str, Measured]:
     """Shares among the counted rows of groups. Only the target is proved."""
-    tp, fp, fn, tn = seen
-    pairs = {"selected": (tp + fp, seen.n), "precision": (tp, tp + fp), "recall": (tp, tp + fn),
-             "specificity": (tn, tn + fp), "npv": (tn, tn + fn)}  # fmt: skip
-    return _finished({name: Measured(_share(*pair), *_EVERYTHING) for name, pair in pairs.items()}, target, level)
+    parts = {name: Measured(_share(*share), *_EVERYTHING) for name, share in seen.shares.items()}
+    return _finished(parts, target, level)
 
 
 def _composed(
     seen: Confusion, base: Measured, recall: Measured, specificity: Measured, target: str, level: float
 ) -> dict[str, Measured]:
     """All shares, from the share of positives and from those of both classes on each side."""
-    tp, fp, fn, tn = seen
-    return _finished(
-        {
-            "selected": Measured(
-                _share(tp + fp, seen.n),
-                _mix(base, recall.lower, 1 - specificity.upper, min),
-                _mix(base, recall.upper, 1 - specificity.lower, max),
-            ),
-            "precision": _bayes(_share(tp, tp + fp), base, recall, specificity),
-            "recall": recall,
-            "specificity": specificity,
-            "npv": _bayes(_share(tn, tn + fn), _turned(base), specificity, recall),
-        },
-        target,
-        level,
-    )
+    value = {name: _share(*share) for name, share in seen.shares.items()}
+    low = _mix(base, recall.lower, 1 - specificity.upper, min)
+    high = _mix(base, recall.upper, 1 - specificity.lower, max)
+    parts = {
+        "selected": Measured(value["selected"], low, high),
+        "precision": _bayes(value["precision"], base, recall, specificity),
+        "recall": recall,
+        "specificity": specificity,
+        "npv": _bayes(value["npv"], _turned(base), specificity, recall),
+    }
+    return _finished(parts, target, level)
 
 
 def _mix(base: Measured, of_positives: float, of_negatives: float, extreme: Any) -> float:

@@ -1,11 +1,13 @@
 """Arguments and options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import cleandoc
 from textwrap import indent
 from typing import Any, TypeVar
 
 import click
+
+from calibrant.cli._errors import RefusedError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("csv", "parquet", "json", "ipc")
@@ -75,6 +77,9 @@ label = column("label", "Column of outcomes.")
 segment = column("segment", "Column of segments. Each is treated on its own, and all statements hold at once.")
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
+weights = together(
+    weight, click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+)
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
 group = column("group", "Column of groups: rows that belong together, such as those of one customer.")
 max_group_size = group_size(" in a bin. Default: the most among groups set aside.")
@@ -117,6 +122,13 @@ common = together(
     click.option("-q", "--quiet", is_flag=True, help="Print only the answer: no progress, hints or warnings."),
     click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."),
 )
+
+
+def check_bounds(options: Mapping[str, Any]) -> None:
+    """Refuse a bound without the column that it is about."""
+    for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
+        if options[name] is not None and options[column] is None:
+            raise RefusedError(f"--{name.replace('_', '-')}", f"go with --{column}, the column of {column}s")
 
 
 def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Command], Command]:

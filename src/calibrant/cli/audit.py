@@ -28,8 +28,7 @@ _MOST_ROWS = 1_000_000
 @option.columns
 @option.group
 @option.group_size(" in a bin. Default: the most among groups set aside. Required with --full and --group.")
-@option.weight
-@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+@option.weights
 @option.column("time", "Column of times: each month is audited on its own too, within the same confidence.")
 @option.skip_missing
 @option.confidence(0.95)
@@ -83,10 +82,7 @@ def command(**options: Any) -> int:
     for name in ("model", "mark"):
         if output is None and options[name] is not None:
             raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")
-    if options["max_group_size"] is not None and options["group"] is None:
-        raise RefusedError("--max-group-size", "go with --group, the column of groups")
-    if options["weight_bound"] is not None and options["weight"] is None:
-        raise RefusedError("--weight-bound", "go with --weight, the column of weights")
+    option.check_bounds(options)
     if options["group"] is not None and options["weight"] is not None:
         raise RefusedError("--group", "be left out with --weight")
     if options["full"] and options["group"] is not None and options["max_group_size"] is None:
@@ -183,24 +179,18 @@ def show_validation(found: Any) -> None:
              for one in found.measures]  # fmt: skip
     print_table(("measure", "value", "limits", "basis"), lines)
     if found.grades is not None:
-        grades = found.grades
-        columns = (
-            grades.grade,
-            grades.counts,
-            grades.assigned,
-            grades.rate,
-            grades.lower,
-            grades.upper,
-            grades.verdict,
-        )
+        grades = [
+            (
+                str(one["grade"]),
+                f"{one['counts']:,}",
+                *(nearest(one[name]) for name in ("assigned", "rate")),
+                limits(one["lower"], one["upper"]),
+                one["verdict"],
+            )
+            for one in found.grades.to_dicts()
+        ]
         say()
-        print_table(
-            ("grade", "rows", "assigned", "rate", "limits", "verdict"),
-            [
-                (str(name), f"{count:,}", nearest(given), nearest(rate), limits(low, high), verdict)
-                for name, count, given, rate, low, high, verdict in zip(*columns, strict=True)
-            ],
-        )
+        print_table(("grade", "rows", "assigned", "rate", "limits", "verdict"), grades)
 
 
 def show_audit(found: Any) -> None:

@@ -9,7 +9,6 @@ import click
 from calibrant._numbers import rows, upper
 from calibrant._text import render
 from calibrant.cli import _options as option
-from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, note, paragraph, print_json, remark, table
@@ -25,8 +24,7 @@ _FIELDS = ("log_loss", "brier", "ece", "auc", "epsilon", "state_bytes", "fit_sec
 @option.label
 @option.group
 @option.max_group_size
-@option.weight
-@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+@option.weights
 @option.skip_missing
 @option.confidence(0.9)
 @option.bins("Number of bins of the methods that have bins.")
@@ -49,9 +47,7 @@ def command(**options: Any) -> None:
     from calibrant import compare
     from calibrant._compare_models import number_or_none
 
-    for name, column in (("max_group_size", "group"), ("weight_bound", "weight")):
-        if options[name] is not None and options[column] is None:
-            raise RefusedError(f"--{name.replace('_', '-')}", f"go with --{column}, the column of {column}s")
+    option.check_bounds(options)
     with labelled(options, "group", "weight") as (_, data, labels):
         n_rows, draw = sample_of(data, options)
         sample = data.with_classes(**labels).collect(draw=draw)

@@ -25,8 +25,7 @@ from calibrant.cli._words import in_options
 @option.label
 @option.group
 @option.group_size(": a limit that was chosen before the rows were seen. Required with --group.")
-@option.weight
-@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+@option.weights
 @option.skip_missing
 @option.confidence(0.95)
 @click.option("--clip", type=float, default=0.001, show_default=True, metavar="SIZE", help="For the log loss, clip "

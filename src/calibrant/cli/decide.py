@@ -43,74 +43,57 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
-    import numpy as np
-
-    from calibrant._decide import ACT, DO_NOT, REGION, UNKNOWN, break_even, check_cost, unproved, weighed
+    from calibrant._decide import check_cost, decided_by_region, regions_of, unproved, weighed
     from calibrant.guarantee import Guarantee
-    from calibrant.rows.added_columns import LookUp
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
-    if options["output"] is not None:
-        if options["output"] == "-":
+    output = options["output"]
+    if output is not None:
+        if output == "-":
             raise RefusedError("-o", "name a file", got="-")
-        if not is_page(options["output"]):
-            kind_of(options["output"])
+        if not is_page(output):
+            kind_of(output)
         check_target(options)
     model = read_model(options["model"])
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
     if not isinstance(guarantee, Guarantee) or hasattr(calibrator, "base_"):
         got, advice = type(calibrator).__name__, "fit with --method anchored or binning"
         raise RefusedError("the model", "have proved rates for bins of the score", got=got, advice=advice)
-    rates = guarantee.value, guarantee.lower, guarantee.upper
-    action, of_region = weighed(*rates, *costs)
+    action, _ = weighed(guarantee.value, guarantee.lower, guarantee.upper, *costs)
+    added = dict(zip(_COLUMNS, (tuple(action.tolist()), guarantee.lower, guarantee.upper), strict=True))
     with files(options) as source:
         columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
-        types = text_types(model, segment=columns["segment"])
-        data = source.scored(columns, types=types)
+        data = source.scored(columns, types=text_types(model, segment=columns["segment"]))
         if not options["allow_out_of_range"]:
             check_scale(calibrator, data)
-        added: dict[str, Any] = dict(zip(_COLUMNS, (tuple(action.tolist()), *rates[1:]), strict=True))
-        bins = calibrator.partition_.as_bins()
-        places: dict[str, Any] = {REGION: np.arange(action.size)}
-        reader = data.apply(LookUp(calibrator._columns_in(data), bins, {**added, **places}))
+        reader = regions_of(calibrator, data, **added)
         counts, refused = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
         about = facts_of(source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})")
+    found = decided_by_region(guarantee, counts, *costs)
     known = int(counts.sum())
-    shares: list[Any] = (of_region @ counts / known).tolist() if known else [None] * 3
-    even, tallied = break_even(*costs), {name: int(counts[action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
-    cost = dict(zip(("cost", "cost_lower", "cost_upper"), shares, strict=True))
-    if is_page(options["output"]):
+    if is_page(output):
         from calibrant.views.report.pages import decision_page
 
-        told = {"break_even": even, "actions": tallied, **cost}
-        page = decision_page(guarantee, action, counts, told, about)
-        write_page(page, options["output"], options["overwrite"])
+        write_page(decision_page(guarantee, found, about), output, options["overwrite"])
+    names = ("region", "rows", "action", "lower", "upper")
+    columns_of = guarantee.regions, counts, found.action, found.lower, found.upper
+    regions = [dict(zip(names, row, strict=True)) for row in zip(*columns_of, strict=True)]
     if options["as_json"]:
-        regions = [
-            {"region": region, "rows": int(n), "action": str(act), "lower": float(low), "upper": float(high)}
-            for region, n, act, low, high in zip(
-                guarantee.regions, counts, action, guarantee.lower, guarantee.upper, strict=True
-            )
-        ]
-        found = {"break_even": even, "rows": known, "refused": refused, "actions": tallied, **cost, "regions": regions}
-        found |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
-        found |= {"output": options["output"]}
-        print_json({"command": "decide", **found, "model": model.fingerprint})
+        cost = {name: getattr(found, name) for name in ("break_even", "cost", "cost_lower", "cost_upper")}
+        told = {"rows": known, "refused": refused, "actions": found.counts, **cost, "regions": regions}
+        told |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
+        print_json({"command": "decide", **told, "output": output, "model": model.fingerprint})
         return
-    said = ", ".join(f"{name}: {count:,}" for name, count in tallied.items())
+    said = ", ".join(f"{name}: {count:,}" for name, count in found.counts.items())
     paragraph(f"Of {rows(known)}, {said}.", bold=True)
     if known:
         paragraph(
-            f"The break-even rate is {even:.4g}. The expected cost per row is {nearest(shares[0])} "
-            f"({limits(*shares[1:])}), if regions that cannot be told are decided by the middle of their interval."
+            f"The break-even rate is {found.break_even:.4g}. The expected cost per row is {nearest(found.cost)} "
+            f"({limits(found.cost_lower, found.cost_upper)}), if regions that cannot be told are decided by the middle "
+            "of their interval."
         )
     say()
-    cells = [
-        (region, f"{int(n):,}", limits(low, high), str(act))
-        for region, n, low, high, act in zip(
-            guarantee.regions, counts, guarantee.lower, guarantee.upper, action, strict=True
-        )
-    ]
+    cells = [(one["region"], f"{one['rows']:,}", limits(one["lower"], one["upper"]), one["action"]) for one in regions]
     table(("region", "rows", "true rate lies in", "action"), shortened(list(cells)))
     if refused:
         note(f"{rows(refused)} without a decision: the model does not take the score or segment")
@@ -120,8 +103,8 @@ def command(**options: Any) -> None:
         f"All regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row. "
         "Assumed: what the model's promise assumes, and that these rows are drawn like those it is about."
     )
-    if options["output"] is not None:
-        saved(options["output"], "" if is_page(options["output"]) else rows(known))
+    if output is not None:
+        saved(output, "" if is_page(output) else rows(known))
 
 
 def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> tuple[Any, int]:

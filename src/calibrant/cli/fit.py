@@ -23,7 +23,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.command("Calibrate, with a guarantee.")
 @option.data
 @option.columns
-@option.weight
+@option.weights
 @option.row_id
 @option.group_options
 @option.skip_missing
@@ -42,7 +42,6 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.keep_segment
 @click.option("--range", "score_range", type=(float, float), metavar="LOW HIGH",
               help="Range of uniform bins. Default: 0 1.")  # fmt: skip
-@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
 @click.option("--prior", "target_prior", type=float, metavar="SHARE",
               help="Share of the positive class in the population, if rows were sampled by label.")  # fmt: skip
 @click.option("--sampling-rates", type=(float, float), metavar="NEGATIVE POSITIVE",

@@ -42,8 +42,7 @@ _targets = option.together(
 @option.row_id
 @option.group
 @option.group_size(". Default: the size of the largest group that was drawn.")
-@option.weight
-@click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+@option.weights
 @option.seed
 @option.output("Write a model file, which export and load_model read, if FILE ends in .json; a report, if in .html.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a target cannot be proved.")

@@ -3,16 +3,15 @@
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._compare_models import ModelComparison, number_or_none
+from calibrant._decide import Decisions
 from calibrant._numbers import limits, nearest, percent, rows
 from calibrant._threshold import Threshold
 from calibrant._threshold.result import NAMES, SHOWN
-from calibrant._typing import CodeArray, FloatArray, IntArray
+from calibrant._typing import CodeArray, FloatArray
 from calibrant._version import __version__
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
@@ -104,24 +103,18 @@ def threshold_page(
                 assumed, [*facts.items()])  # fmt: skip
 
 
-def decision_page(
-    guarantee: Guarantee,
-    action: NDArray[np.str_],
-    counts: IntArray,
-    told: Mapping[str, Any],
-    facts: Mapping[str, str],
-    title: str | None = None,
-) -> Page:
-    """The page of `calibrant decide`; `told` is what the command prints as JSON."""
-    actions: Mapping[str, int] = told["actions"]
+def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, str], title: str | None = None) -> Page:
+    """Return the page of `calibrant decide`."""
+    actions, action = found.counts, found.action
     said = ", ".join(f"{name}: {count:,}" for name, count in actions.items())
+    counts = np.zeros(action.size, dtype=np.int64) if found.rows is None else found.rows
     known = int(counts.sum())
-    cost = "none" if told["cost"] is None else nearest(told["cost"])
-    within = "" if told["cost"] is None else limits(told["cost_lower"], told["cost_upper"])
+    cost = nearest(found.cost) if known else "none"
+    within = limits(found.cost_lower, found.cost_upper) if known else ""
     numbers = [
         ("Rows", f"{known:,}", "with a decision"),
         *((name.capitalize(), f"{count:,}", "rows") for name, count in actions.items()),
-        ("Break-even rate", nearest(told["break_even"]), "acting and not acting cost the same"),
+        ("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
         ("Expected cost", cost, f"per row ({within})"),
     ]
     lines = [
@@ -135,7 +128,7 @@ def decision_page(
     table = Table(caption, ("region", "rows", "true rate lies in", "action"), lines[:_MOST_LINES])
     remark += _left_out(len(lines), len(table.rows), "region")
     sections = [
-        Section("Regions", [decision_chart(guarantee, action, counts, told["break_even"])]),
+        Section("Regions", [decision_chart(guarantee, action, counts, found.break_even)]),
         Section("The numbers", (), [table], remark=remark),
     ]
     assumed = [*map(sentence, guarantee.assumptions), "These rows are drawn like those that the guarantee is about."]
