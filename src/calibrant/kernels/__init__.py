@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.kernels import _chunks, _numpy, _select
+from calibrant.kernels import _numpy, _select
 from calibrant.kernels._chunks import Limits, OutsideLimitsError, encode, first_nonfinite, over_threads
 from calibrant.kernels._grid import Grid, build
 
@@ -81,7 +81,8 @@ def _prepare(
     """The module to use and the keys for it; without keys, it searches."""
     rows = scores.shape[0]
     compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
-    if compiled is None and rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0]):
+    few = compiled is None and rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0])
+    if few or not cuts.shape[0]:
         return _numpy, None
     grid = build(cuts, scores)
     return (compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy), grid
@@ -113,13 +114,7 @@ def assign(
     >>> assign(np.array([0.1, 0.5, 0.9]), np.array([0.5]))
     array([0, 1, 1])
     """
-    rows = scores.shape[0]
-    if cuts.shape[0] == 0:
-        return np.zeros(rows, np.intp)
-    module, grid = _prepare(scores, cuts, implementation)
-    out = np.empty(rows, np.intp)
-    over_threads(rows, threads, lambda part: module.assign_into(scores[part], cuts, grid, out[part]))
-    return out
+    return _looked_up(scores, cuts, np.arange(cuts.shape[0] + 1), None, threads, implementation)
 
 
 def count(
@@ -160,8 +155,6 @@ def count(
     """
     rows = scores.shape[0]
     codes = labels.view(np.uint8)
-    if cuts.shape[0] == 0:
-        return np.array([rows], np.int64), np.array([np.count_nonzero(codes)], np.int64)
     module, grid = _prepare(scores, cuts, implementation, pass_rows)
     parts = over_threads(rows, threads, lambda part: module.count(scores[part], codes[part], cuts, grid))
     total, positives = parts[0]
@@ -207,14 +200,20 @@ def look_up(
     >>> look_up(np.array([0.1, 0.5, 0.9]), np.array([0.5]), np.array([0.25, 0.75]))
     array([0.25, 0.75, 0.75])
     """
+    return _looked_up(scores, cuts, np.ascontiguousarray(table, dtype=np.float64), limits, threads, implementation)
+
+
+def _looked_up(
+    scores: NDArray[Any],
+    cuts: FloatArray,
+    table: NDArray[Any],
+    limits: Limits | None,
+    threads: int,
+    implementation: Implementation,
+) -> NDArray[Any]:
     rows = scores.shape[0]
-    table = np.ascontiguousarray(table, dtype=np.float64)
-    out = np.empty((rows, *table.shape[1:]))
-    if cuts.shape[0] == 0:
-        for start, stop, _ in _chunks.chunks(scores, limits=limits):
-            out[start:stop] = table[0]
-        return out
     module, grid = _prepare(scores, cuts, implementation)
+    out = np.empty((rows, *table.shape[1:]), table.dtype)
     over_threads(rows, threads, lambda part: module.look_up_into(scores[part], cuts, grid, table, out[part], limits))
     return out
 

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
 from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, Grid
 
@@ -145,11 +145,6 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid, out: IndexArray) -> None:
-    """Write the cell of each score to `out`."""
-    look_up_into(scores, cuts, grid, np.arange(cuts.shape[0] + 1), out, None)
 
 
 def look_up_into(

@@ -46,12 +46,6 @@ def _keyed(
         yield slice(start, stop), piece, grid.keys(piece, keys[: stop - start], work[: stop - start])
 
 
-def assign_into(scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, out: IndexArray) -> None:
-    """Write the cell of each score to `out`."""
-    for rows, cells in _cells(scores, cuts, grid):
-        out[rows] = cells
-
-
 def count(
     scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid | None
 ) -> tuple[IntArray, IntArray]:
@@ -65,10 +59,15 @@ def count(
 
 
 def look_up_into(
-    scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, table: FloatArray, out: FloatArray, limits: Limits | None
+    scores: NDArray[Any],
+    cuts: FloatArray,
+    grid: Grid | None,
+    table: NDArray[Any],
+    out: NDArray[Any],
+    limits: Limits | None,
 ) -> None:
     """Write the table's row for each score to `out`."""
-    if grid is None or grid.share > SHARE_COMPARED or np.isnan(table).any():
+    if grid is None or grid.share > SHARE_COMPARED or table.dtype.kind != "f" or np.isnan(table).any():
         for rows, cells in _cells(scores, cuts, grid, limits):
             table.take(cells, axis=0, out=out[rows], mode="clip")
         return
