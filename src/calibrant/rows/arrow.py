@@ -109,19 +109,23 @@ class ArrowData(ScoredData):
 
             def result_of(part: Part) -> Result:
                 total = work.nothing()
-                for batch, place in part.batches(names):
-                    if stop.is_set():
-                        break
-                    seen = self.looked_at(batch, work.columns, place)
-                    total = total + work(seen, replace(place, before=before[place.part]))
-                    advance(batch.num_rows)
+                try:
+                    for batch, place in part.batches(names):
+                        if stop.is_set():
+                            break
+                        seen = self.looked_at(batch, work.columns, place)
+                        total = total + work(seen, replace(place, before=before[place.part]))
+                        advance(batch.num_rows)
+                except BaseException:
+                    stop.set()  # a failure ends the work of all threads
+                    raise
                 return total
 
             alone = self._threads == 1 or len(self._parts) == 1
             try:
                 return sum((map if alone else pool.map)(result_of, self._parts), work.nothing())
             finally:
-                stop.set()  # a failure, or Ctrl-C, ends the work of all threads
+                stop.set()  # and so does Ctrl-C
 
     def apply(self, added: AddColumns) -> Any:
         """A `pyarrow.RecordBatchReader` over the rows in their order, with the columns added as they are read."""
