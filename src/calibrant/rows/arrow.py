@@ -175,7 +175,11 @@ def table_parts(table: Any) -> list[Part]:
     """A table in memory as parts that threads can share."""
     chunks = table.to_batches(max_chunksize=4 * BATCH_ROWS)
     first = [0, *accumulate(chunk.num_rows for chunk in chunks)]
-    return [Part(lambda names, chunk=chunk: [chunk], first_row=row) for chunk, row in zip(chunks, first, strict=False)]
+    return [_chunk_part(chunk, row) for chunk, row in zip(chunks, first, strict=False)]
+
+
+def _chunk_part(chunk: Any, row: int) -> Part:
+    return Part(lambda names: [chunk], first_row=row)
 
 
 def stream_part(reader: Any) -> Part:

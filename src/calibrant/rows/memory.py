@@ -240,12 +240,10 @@ class MemoryRows(ScoredData):
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 if (low, high) != (-np.inf, np.inf):
                     check_in_range(self.scores, low, high)
-        rows = {
-            "weights": self.weights if weighted else None,
-            "repeats": self.repeats,
-            "groups": None if self.groups is None else (self.groups.codes, self.groups.keys),
-        }
-        tally = Tally._of(partition, self.prepared, self.codes, threads=self.threads, **rows)
+        groups = None if self.groups is None else (self.groups.codes, self.groups.keys)
+        weights = self.weights if weighted else None
+        rows = self.prepared, self.codes
+        tally = Tally._of(partition, *rows, weights=weights, repeats=self.repeats, groups=groups, threads=self.threads)
         if not partition.bins_by_segment:
             return tally, self.known, Reach()
         return tally, self.known, self.reach or Reach.of(self.scores)
