@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from calibrant import (
     AnchoredCalibrator,
@@ -228,3 +228,27 @@ def test_no_rows_have_no_cost():
 
 def test_bands_have_a_confidence_of_90_percent_if_none_is_given():
     assert net_benefit([0, 1, 1], [0.1, 0.8, 0.4]).confidence_level == 0.9
+
+
+def test_decisions_and_limits_of_cost_hold_by_enumeration():
+    """Two bins of eight rows, at a confidence of 60 %: every sample, and 20 rates for each bin."""
+    bins, n, level = Partition.fixed_width(2), 8, 0.6
+    rates = np.linspace(0.03, 0.97, 20)
+    acting, waiting = 1.0 - rates, 3.0 * rates
+    chance = binom.pmf(np.arange(n + 1)[:, None], n, rates)
+    missed = np.zeros((20, 20))
+    for low in range(n + 1):
+        for high in range(n + 1):
+            tally = Tally.from_counts([n, n], [low, high], partition=bins)
+            model = BinningCalibrator.from_tally(bins, tally, confidence_level=level)
+            found = decide(model, [0.2, 0.2, 0.7], cost_false_alarm=1, cost_miss=3)
+            wrong = np.zeros((20, 20), dtype=bool)
+            cost = 0.0
+            for row, along in ((0, 0), (0, 0), (2, 1)):
+                acts = found.lower[row] + found.upper[row] >= 2 * found.break_even
+                worse = {"act": acting > waiting, "do not act": waiting > acting}.get(found.action[row], rates < 0)
+                wrong |= np.expand_dims(worse, 1 - along)
+                cost = cost + np.expand_dims(acting if acts else waiting, 1 - along) / 3
+            wrong |= (cost < found.cost_lower - 1e-12) | (cost > found.cost_upper + 1e-12)
+            missed += wrong * chance[low][:, None] * chance[high]
+    assert missed.max() <= 1 - level

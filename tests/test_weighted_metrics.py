@@ -87,33 +87,36 @@ def survey(rng, n):
 @pytest.mark.slow
 def test_weighted_intervals_cover_the_population():
     rng = np.random.default_rng(4)
-    draws, held = 200, dict.fromkeys(("brier", "plain", "log", "ece", "max"), 0)
     clipped = np.clip((np.arange(100_000) + 0.5) / 100_000, 0.05, 0.95)
     centre = (np.arange(100_000) + 0.5) / 100_000
     true_log = float(np.mean(-centre * np.log(clipped) - (1 - centre) * np.log1p(-clipped)))
-    for _ in range(draws):
-        scores, y, weights = survey(rng, 500)
-        bounded = {"importance_weight": weights, "weight_bound": 1.0, "confidence_level": 0.9}
-        found = {
-            "brier": (brier_score(y, scores, **bounded), 1 / 6),
-            "plain": (brier_score(y, scores, confidence_level=0.9), 1 / 6),
-            "log": (log_loss(y, scores, clip=0.05, **bounded), true_log),
-        }
-        for name, (estimate, true) in found.items():
-            held[name] += estimate.lower <= true <= estimate.upper
-        # given scores and weights: rates that depend on both
-        weights = rng.uniform(0.1, 1.0, size=500)
-        rates = np.clip(scores + 0.3 * (weights - 0.5), 0.0, 1.0)
-        cell = np.minimum((scores * 10).astype(int), 9)
-        total, gap = np.bincount(cell, weights), np.abs(np.bincount(cell, weights * (rates - scores)))
-        truth = {"ece": gap.sum() / total.sum(), "max": (gap / total).max()}
-        redrawn = rng.uniform(size=500) < rates
-        for name, norm in (("ece", "l1"), ("max", "max")):
-            options = {"strategy": "uniform", "importance_weight": weights, "confidence_level": 0.9}
-            estimate = ece(redrawn, scores, norm=norm, **options)
-            held[name] += estimate.lower <= truth[name] <= estimate.upper
-    assert kept_too_seldom(held.pop("plain"), draws)
-    assert not any(kept_too_seldom(count, draws) for count in held.values()), held
+    plain_missed = 0
+
+    def misses():
+        nonlocal plain_missed
+        while True:
+            scores, y, weights = survey(rng, 500)
+            bounded = {"importance_weight": weights, "weight_bound": 1.0, "confidence_level": 0.9}
+            plain = brier_score(y, scores, confidence_level=0.9)
+            plain_missed += not plain.lower <= 1 / 6 <= plain.upper
+            found = {
+                "brier": (brier_score(y, scores, **bounded), 1 / 6),
+                "log": (log_loss(y, scores, clip=0.05, **bounded), true_log),
+            }
+            # given scores and weights: rates that depend on both
+            weights = rng.uniform(0.1, 1.0, size=500)
+            rates = np.clip(scores + 0.3 * (weights - 0.5), 0.0, 1.0)
+            cell = np.minimum((scores * 10).astype(int), 9)
+            total, gap = np.bincount(cell, weights), np.abs(np.bincount(cell, weights * (rates - scores)))
+            truth = {"l1": gap.sum() / total.sum(), "max": (gap / total).max()}
+            redrawn = rng.uniform(size=500) < rates
+            for norm, true in truth.items():
+                options = {"strategy": "uniform", "importance_weight": weights, "confidence_level": 0.9}
+                found[norm] = ece(redrawn, scores, norm=norm, **options), true
+            yield {name: not one.lower <= true <= one.upper for name, (one, true) in found.items()}
+
+    draws = assert_kept(misses(), caught=0.2)
+    assert kept_too_seldom(draws - plain_missed, draws)
 
 
 def clusters(rng, n_groups, size, icc=0.3):
@@ -128,36 +131,40 @@ def clusters(rng, n_groups, size, icc=0.3):
 @pytest.mark.slow
 def test_grouped_intervals_cover_the_population_and_others_do_not():
     rng = np.random.default_rng(5)
-    draws, held, plain_held, widths = 200, 0, 0, []
-    for _ in range(draws):
-        scores, y, group = clusters(rng, 200, 10)
-        grouped = brier_score(y, scores, groups=group, max_group_size=10, confidence_level=0.9)
-        plain = brier_score(y, scores, confidence_level=0.9)
-        held += grouped.lower <= 1 / 6 <= grouped.upper
-        plain_held += plain.lower <= 1 / 6 <= plain.upper
-        widths.append((grouped.upper - grouped.lower) / (plain.upper - plain.lower))
-    assert not kept_too_seldom(held, draws)
-    assert kept_too_seldom(plain_held, draws)
+    plain_missed, widths = 0, []
+
+    def misses():
+        nonlocal plain_missed
+        while True:
+            scores, y, group = clusters(rng, 200, 10)
+            grouped = brier_score(y, scores, groups=group, max_group_size=10, confidence_level=0.9)
+            plain = brier_score(y, scores, confidence_level=0.9)
+            plain_missed += not plain.lower <= 1 / 6 <= plain.upper
+            widths.append((grouped.upper - grouped.lower) / (plain.upper - plain.lower))
+            yield {"grouped": not grouped.lower <= 1 / 6 <= grouped.upper}
+
+    draws = assert_kept(misses(), caught=0.2)
+    assert kept_too_seldom(draws - plain_missed, draws)
     assert np.mean(widths) < 4.0
 
 
 @pytest.mark.slow
 def test_an_audit_of_groups_or_weights_raises_no_more_false_alarms_than_stated_and_a_plain_one_does():
     rng = np.random.default_rng(10)
-    draws, alarms = 100, dict.fromkeys(("groups", "rows of groups", "weights", "rows without weights"), 0)
-    for _ in range(draws):
-        scores, y, group = clusters(rng, 150, 8)
-        alarms["groups"] += audit(y, scores, groups=group, max_group_size=8, confidence_level=0.9).is_miscalibrated
-        alarms["rows of groups"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
-        scores, y, weights = survey(rng, 1000)
-        weighted = {"importance_weight": weights, "weight_bound": 1.0}
-        alarms["weights"] += audit(y, scores, **weighted, confidence_level=0.9).is_miscalibrated
-        alarms["rows without weights"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
-    calm = {name: draws - count for name, count in alarms.items()}
-    assert not kept_too_seldom(calm["groups"], draws), alarms
-    assert not kept_too_seldom(calm["weights"], draws), alarms
-    assert kept_too_seldom(calm["rows of groups"], draws), alarms
-    assert kept_too_seldom(calm["rows without weights"], draws), alarms
+    false = {"groups": 0, "weights": 0}
+
+    def alarms():
+        while True:
+            scores, y, group = clusters(rng, 150, 8)
+            false["groups"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
+            grouped = audit(y, scores, groups=group, max_group_size=8, confidence_level=0.9)
+            scores, y, weights = survey(rng, 1000)
+            false["weights"] += audit(y, scores, confidence_level=0.9).is_miscalibrated
+            weighted = audit(y, scores, importance_weight=weights, weight_bound=1.0, confidence_level=0.9)
+            yield {"groups": grouped.is_miscalibrated, "weights": weighted.is_miscalibrated}
+
+    draws = assert_kept(alarms(), caught=0.2)
+    assert all(kept_too_seldom(draws - count, draws) for count in false.values()), false
 
 
 def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
@@ -251,14 +258,22 @@ def test_whiskers_of_groups_cover_the_rates_and_those_of_rows_do_not():
     rng = np.random.default_rng(13)
     bins = Partition.from_edges([0.25, 0.5, 0.75])
     truth = np.array([0.125, 0.375, 0.625, 0.875])
-    draws, held = 100, {"groups": 0, "rows": 0}
-    for _ in range(draws):
-        scores, y, group = clusters(rng, 300, 10)
-        for name, options in (("groups", {"groups": group, "max_group_size": 10}), ("rows", {})):
-            table = reliability_table(y, scores, partition=bins, **options)
-            held[name] += bool(np.all((table.lower <= truth) & (table.upper >= truth)))
-    assert not kept_too_seldom(held["groups"], draws), held
-    assert kept_too_seldom(held["rows"], draws), held
+    rows_missed = 0
+
+    def misses():
+        nonlocal rows_missed
+        while True:
+            scores, y, group = clusters(rng, 300, 10)
+            tables = [
+                reliability_table(y, scores, partition=bins, **options)
+                for options in ({}, {"groups": group, "max_group_size": 10})
+            ]
+            plain, grouped = (bool(((table.lower > truth) | (table.upper < truth)).any()) for table in tables)
+            rows_missed += plain
+            yield {"groups": grouped}
+
+    draws = assert_kept(misses(), caught=0.2)
+    assert kept_too_seldom(draws - rows_missed, draws)
 
 
 def test_the_display_takes_groups():

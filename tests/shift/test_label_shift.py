@@ -4,11 +4,13 @@ import json
 import pickle
 import re
 from dataclasses import asdict, replace
+from itertools import product
 from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import BinningCalibrator, CalibratedClassifier, LabelShiftCalibrator, Partition, Tally
@@ -318,3 +320,37 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
     refused = CliRunner().invoke(app, [*arguments, "--method", "platt", "--overwrite"])
     assert refused.exit_code == 2
     assert "--sampling-rates" in refused.output + refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "priors"),
+    [
+        ({"target_prior": 0.2}, [0.2]),
+        ({"target_prior": (0.15, 0.3)}, [0.15, 0.2, 0.3]),
+        ({"sampling_rates": (0.25, 1.0)}, [None]),
+    ],
+)
+def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, priors):
+    """Two bins and eight rows, at a confidence of 60 %: every sample, in 200 worlds."""
+    rng, n = np.random.default_rng(3), 8
+    samples, limits = [], []
+    for counts in product(range(n + 1), repeat=3):
+        if sum(counts) <= n:
+            samples.append([*counts, n - sum(counts)])
+            rows = {"scores": np.repeat([0.2, 0.7, 0.2, 0.7], samples[-1]), "y": np.repeat([0, 0, 1, 1], samples[-1])}
+            model = LabelShiftCalibrator(2, strategy="uniform", confidence_level=0.6, classes=(0, 1), **options)
+            found = model.fit(**rows).guarantee_
+            limits.append([found.lower, found.upper])
+    samples, limits = np.array(samples), np.array(limits)
+    ways = gammaln(n + 1) - gammaln(samples + 1).sum(axis=1)
+    for _ in range(200):
+        cells = np.maximum(rng.dirichlet(np.full(4, rng.choice([0.3, 1.0, 3.0]))), 1e-9)
+        chance = np.exp(ways + samples @ np.log(cells / cells.sum()))
+        negative, positive = cells[:2], cells[2:]
+        for prior in priors:
+            odds = positive / (negative / 0.25)  # a quarter of the negatives was kept
+            if prior is not None:
+                odds = prior * positive / positive.sum() / ((1 - prior) * negative / negative.sum())
+            true = odds / (1 + odds)
+            missed = ((limits[:, 0] > true + 1e-12) | (limits[:, 1] < true - 1e-12)).any(axis=1)
+            assert chance[missed].sum() <= 0.4
