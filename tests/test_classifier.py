@@ -45,6 +45,7 @@ def rows_seen(model) -> int:
     return model.calibrator_.tally_.n_rows + model.guarantee_.statement.looked
 
 
+@pytest.mark.broad
 def test_held_out_rows_are_those_counted_and_are_never_stratified() -> None:
     model = CalibratedClassifier(LogisticRegression(), calibration_size=0.2, random_state=0).fit(X, Y)
     assert rows_seen(model) == 600

@@ -305,6 +305,7 @@ def test_periods_are_months_where_that_gives_some(first, last, unit):
     assert names[0] < names[1]
 
 
+@pytest.mark.broad
 def test_a_file_that_is_sorted_by_outcome_is_told_to_be_first_of_all():
     rng = np.random.default_rng(8)
     scores = rng.random(3_000)

@@ -135,6 +135,7 @@ def test_the_spread_of_groups_widens_limits_of_auc_and_slope():
     assert clustered.upper - clustered.lower > 1.3 * (plain.upper - plain.lower)
 
 
+@pytest.mark.broad
 def test_the_asymptotic_test_finds_what_is_wrong_and_little_else():
     rng = np.random.default_rng(5)
     wrong, fine = 0, 0

@@ -360,6 +360,7 @@ def test_bad_weights_and_sizes_are_refused():
         brier_score(y, scores, importance_weight=np.ones(100), groups=np.arange(100))
 
 
+@pytest.mark.broad
 def test_alpha_is_shared_by_rows_set_aside_and_unseen_mass_within_segments_counts_pairs():
     rng = np.random.default_rng(23)
     scores = np.where(rng.uniform(size=4000) < 0.5, 0.25, 0.75)

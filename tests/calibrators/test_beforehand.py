@@ -125,6 +125,7 @@ def test_fixed_bets_miss_as_rarely_as_they_say(guess):
     assert (wide[1] >= upper).all()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("tied", [False, True])
 def test_limits_at_ranks_hold_at_once_and_are_narrow_at_the_ends(tied):
     rng = np.random.default_rng(6)

@@ -103,6 +103,7 @@ def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> 
     assert "--time" in advice[0]
 
 
+@pytest.mark.broad
 def test_compare_warns_of_signs_too(drift: Path, calibrant: Any) -> None:
     answer = calibrant("compare", drift, *COLUMNS, "--folds", "2", "--json").json
     assert answer["signs_of_groups"][0]["column"] == "customer_id"

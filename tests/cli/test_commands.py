@@ -273,6 +273,7 @@ class TestVerify:
         assert told.startswith("The certificate does not stand for these data.")
         assert "NO  fingerprint" in told
 
+    @pytest.mark.broad
     def test_any_order_will_do(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         order = np.random.default_rng(2).permutation(table.num_rows)
         pq.write_table(table.take(order), folder / "shuffled.parquet")

@@ -145,6 +145,7 @@ def test_a_near_miss_names_both_costs(calibrant: Any) -> None:
     assert "there is no option --cost-fp; there are --cost-false-alarm and --cost-miss" in answer.err
 
 
+@pytest.mark.broad
 def test_reports_say_what_the_commands_say(rows: dict[str, np.ndarray], folder: Path, calibrant: Any) -> None:
     names = np.array(["<b>north</b>", "south"])[rows["g"]]
     columns = {"p": rows["p"], "q": rows["p"] ** 2, "y": rows["y"], "g": names}

@@ -83,6 +83,7 @@ def test_compare_keeps_groups_whole(visits: pd.DataFrame, calibrant: Any) -> Non
     assert "groups" in said["anchored"]
 
 
+@pytest.mark.broad
 def test_audit_takes_whole_groups(visits: pd.DataFrame, calibrant: Any) -> None:
     answer = calibrant("audit", "visits.csv", *COLUMNS, "--max-group-size", "20", "--json")
     labels, scores, groups = (visits[name].to_numpy() for name in ("y", "p", "patient"))

@@ -103,6 +103,7 @@ class TestOddScores:
             pq.write_table(table.set_column(1, "p", pa.array(column)), folder / f"{name}.parquet")
         return folder
 
+    @pytest.mark.broad
     def test_fit_says_how_far_they_reach(self, scaled: Path, table: pa.Table, calibrant: Any) -> None:
         low, high = (100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max()))
         answer = calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5")

@@ -69,6 +69,7 @@ def capital(seen, q, side, goal, *, hedged=True):
     return best
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("design", DESIGNS)
 def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, design):
     limits, goal = group_limits(tally, design, 0.2), np.log(2 * 3 / 0.2)
