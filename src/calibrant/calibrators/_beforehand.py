@@ -14,6 +14,7 @@ from calibrant.calibrators._pieces import Grid, Pieces, steps
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
+from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import fixed_bets
 from calibrant.partition.bins import Bins
 from calibrant.tally import Tally
@@ -24,6 +25,7 @@ _WIDE = 0.25  # a region in which the first curve rises by more has bets on it
 _EVEN = 0.25  # of the budget: what is shared evenly, whatever the guess
 _GUESSED = 20.0  # rows that the first curve counts for beside those of a region
 _BISECTIONS = 40
+_MIXES = (0.25, 0.5, 0.75, 1.0)
 
 
 def look_knots(scores: FloatArray) -> FloatArray:
@@ -99,7 +101,7 @@ class Beforehand:
         return None if self.curve is None else self.rates
 
     def parts(self, moved: Pieces, grid: Grid, averages: tuple[FloatArray, FloatArray], regions: Bins, alpha: float,
-              near: FloatArray) -> "Parts":  # fmt: skip
+              near: FloatArray, limits: Interval) -> "Parts":  # fmt: skip
         """Limits on the rate less the average of the curve, from bets on labels less the first curve.
 
         -1 and 1 in regions without bets. With the first curve h0, a rate of r, and the final curve h, the mean of
@@ -134,10 +136,13 @@ class Beforehand:
                 np.where(wide, np.exp(kept * self.rates) * -np.expm1(kept * self.bets), 1.0),
             )
             average, unknown = found.of(self.curve, region, size)
-            apart = averages[0] - average
-            slack = off((final[0] - first[0], final[1] - first[1])) + averages[1] + unknown
-            lower[wide] = np.clip(ends[0] - apart - slack, -1.0, 1.0)[wide]
-            upper[wide] = np.clip(ends[1] - apart + slack, -1.0, 1.0)[wide]
+            for share in _MIXES:
+                apart = averages[0] - share * average
+                slack = off((final[0] - share * first[0], final[1] - share * first[1])) + averages[1] + share * unknown
+                low = (1.0 - share) * limits.lower + share * ends[0] - apart - slack
+                high = (1.0 - share) * limits.upper + share * ends[1] - apart + slack
+                lower[wide] = np.maximum(lower, low)[wide]
+                upper[wide] = np.minimum(upper, high)[wide]
         return Parts(self.shares, np.minimum(margin + averages[1], 1.0), lower, upper)
 
 

@@ -129,9 +129,9 @@ class Grid:
         seen = np.flatnonzero((self.segment == number) & (self.rows > 0))
         if not seen.size:
             return np.zeros(1)
-        begin = self.begin[seen[0] : seen[-1] + 1]
-        begin = begin if np.isfinite(begin[0]) else self.middle[seen[0] : seen[-1] + 1]
-        after_value = np.append(False, begin[1:] == next_double(begin[:-1], np.inf))
+        here = slice(seen[0], seen[-1] + 1)
+        begin = self.begin[here] if np.isfinite(self.begin[seen[0]]) else self.middle[here]
+        after_value = np.append(False, begin[1:] == next_double(begin[:-1], np.inf)) & ~self._is_value[here]
         return np.asarray(begin[~after_value])
 
     def distinct(self, chosen: BoolArray) -> DistinctScores:

@@ -246,7 +246,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
             if plain:
                 near = self._near(partition, tally, grid, guess.distance, moved.variation(regions), limits)
-                parts = guess.parts(moved, grid, averages, regions, self._budgets()[0], near)
+                parts = guess.parts(moved, grid, averages, regions, self._budgets()[0], near, limits)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_moved = np.unique(curve.regions(regions)[shifted]).size
         self._set_curve(
