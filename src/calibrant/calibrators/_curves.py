@@ -35,7 +35,6 @@ _FOLDS = 5
 _MANY_ROWS = 100_000  # from which on one fold tells curves apart
 _SEED = 13
 _CODED = Classes(np.array([0, 1]), 1)
-_TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
 
 
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
@@ -47,7 +46,7 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
     smooth = _smooth(rows)
     best = chosen(rows, smooth)
     if best.name == _SCORE:
-        return best.name, lambda scores: np.clip(scores, *_without_ends(rows.scores))
+        return best.name, _itself(rows)
     one = _fitted(NAMED[smooth](), rows)
     if not best.steps:
         return best.name, one
@@ -56,11 +55,12 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
 
 
 def first_curve(rows: DistinctScores) -> Curve:
-    """A smooth curve of a few rows; a score in [0, 1] counts as some more rows, of which it is the rate."""
-    smooth = _smooth(rows)
-    share: Any = rows.counts * (_TRUSTED / rows.n_rows if smooth == "beta" else 0.0)
-    positives = rows.positives + share * np.clip(rows.scores, 0.0, 1.0)
-    return _fitted(NAMED[smooth](), DistinctScores(rows.scores, rows.counts + share, positives))
+    """A curve for few rows: a score in [0, 1] itself, and for others Platt's."""
+    return _itself(rows) if _smooth(rows) == "beta" else _fitted(PlattCalibrator(), rows)
+
+
+def _itself(rows: DistinctScores) -> Curve:
+    return lambda scores: np.clip(scores, *_without_ends(rows.scores))
 
 
 class Candidate(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.isotonic import isotonic_regression
 
 from calibrant._state import read_numbers
 from calibrant._text import shown
@@ -29,7 +30,7 @@ _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit 
 _ROUNDING = 1e-12  # added to what is computed from sums over rows
 _BISECTIONS = 60
 _NEAR = 0.1  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
-_BENDS = 4
+_KEPT = 0.05  # of the curve as it was, where it is cut off
 _SMALLEST_SLOPE = 1e-6
 _LARGEST_SHIFT = 64.0
 
@@ -349,83 +350,68 @@ def steps(ends: tuple[FloatArray, FloatArray], region: IndexArray) -> FloatArray
     return np.asarray(np.abs(end - begin) + np.append(0.0, jumps))
 
 
-def anchored(
-    curve: Pieces, averages: Averages, grid_region: IndexArray, piece_region: IndexArray, limits: Interval
-) -> Pieces:
+def anchored(curve: Pieces, averages: Averages, where: IndexArray, regions: Bins, limits: Interval) -> Pieces:
     """Shift the curve, in each region where its average leaves the limits, on the logit scale until it does not."""
-    n_regions = limits.lower.size
-    found, _ = averages.of(curve, grid_region, n_regions)
-    low, high = np.zeros((2, n_regions))
-    rising = found < limits.lower
-    high[rising] = _LARGEST_SHIFT
-    low[found > limits.upper] = -_LARGEST_SHIFT
-    if not (low.any() or high.any()):
-        return curve
-    target = np.where(rising, limits.lower, limits.upper)
+    found, _ = averages.of(curve, where, regions.n_regions)
+    target = np.clip(found, limits.lower, limits.upper)
+    return curve if (target == found).all() else _moved(curve, averages, where, regions, found, target)
+
+
+def bent(curve: Pieces, averages: Averages, where: IndexArray, regions: Bins, tally: Tally, limits: Interval) -> Pieces:
+    """Shift a curve that never falls, in each region, towards the rate, and keep the order of scores.
+
+    On the logit scale, until its average is within a tenth of the half-width of the rate. Where the shifts of two
+    regions would cross, both are cut off at a level between their averages, and a small part of the curve as it was is
+    mixed in, so that scores are still told apart. Rates that fall are joined first, as by isotonic regression.
+    """
+    found, _ = averages.of(curve, where, regions.n_regions)
+    rate = np.where(tally.counts > 0, tally.rates, found)
+    near = np.clip(found, rate - _NEAR * (rate - limits.lower), rate + _NEAR * (limits.upper - rate))
+    target, weights = np.empty_like(near), np.maximum(tally.counts, 1e-3)
+    segment = regions.layout.cells.segment
+    for number in range(len(regions.parts)):
+        here = segment == number
+        target[here] = isotonic_regression(near[here], sample_weight=weights[here])
+    low, high = curve.range(regions)
+    slope = np.maximum(found * (1.0 - found), _SMALLEST_SLOPE)
+    ends = [expit(logit(end) + (target - found) / slope) for end in (low, high)]
+    level = np.clip((ends[1][:-1] + ends[0][1:]) / 2, target[:-1], target[1:])
+    same = segment[1:] == segment[:-1]
+    cuts = np.append(0.0, np.where(same, level, 0.0)), np.append(np.where(same, level, 1.0), 1.0)
+    return _moved(curve, averages, where, regions, found, target, cuts)
+
+
+def _moved(
+    curve: Pieces,
+    averages: Averages,
+    where: IndexArray,
+    regions: Bins,
+    found: FloatArray,
+    target: FloatArray,
+    cuts: tuple[FloatArray, FloatArray] | None = None,
+) -> Pieces:
+    """Shift the curve of each region on the logit scale until its average is the target, cut off outside `cuts`."""
+    piece = curve.regions(regions)
+
+    def shifted(shift: FloatArray) -> Pieces:
+        if cuts is None:
+            return curve.shifted(shift[piece])
+        moved = curve.shifted(shift[piece])
+        values = (
+            (1.0 - _KEPT) * np.clip(after, cuts[0][piece], cuts[1][piece]) + _KEPT * before
+            for before, after in ((curve.left, moved.left), (curve.right, moved.right))
+        )
+        return Pieces(curve.cells, *values)
+
+    rising = found < target
+    low, high = np.where(rising, 0.0, -_LARGEST_SHIFT), np.where(rising, _LARGEST_SHIFT, 0.0)
+    low, high = np.where(found == target, 0.0, low), np.where(found == target, 0.0, high)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        reached, _ = averages.of(curve.shifted(middle[piece_region]), grid_region, n_regions)
+        reached, _ = averages.of(shifted(middle), where, regions.n_regions)
         above = reached >= target
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return curve.shifted(np.where(rising, high, low)[piece_region])
-
-
-def bent(
-    regions: Bins, knots: list[FloatArray], values: list[FloatArray], grid: Grid, tally: Tally, limits: Interval
-) -> list[FloatArray]:
-    """Bend the curve of each segment, in order, towards the rates of regions from which its averages are far.
-
-    A shift on the logit scale, straight between the centres of neighbouring regions, brings each average to within a
-    tenth of the half-width of the rate, as far as the order of scores allows: a rise keeps a quarter of its height.
-    """
-    region, segment = grid.regions(regions), regions.layout.cells.segment
-    rows = np.maximum(tally.counts, 1)
-    counted = region >= 0
-    shares = grid.rows * (grid.middle / rows[region])
-    centre: FloatArray = np.bincount(region[counted], shares[counted], regions.n_regions).astype(np.float64)
-    rate = tally.rates
-    low, high = rate - _NEAR * (rate - limits.lower), rate + _NEAR * (limits.upper - rate)
-    nodes = []
-    for number in range(len(knots)):
-        here = np.flatnonzero((segment == number) & (tally.counts > 0))
-        nodes.append(here[_in_line(limits.lower[here], limits.upper[here])])
-    weights = np.zeros(regions.n_regions)
-    weights[np.concatenate(nodes)] = tally.counts[np.concatenate(nodes)]
-    shift, bends = np.zeros(regions.n_regions), [values]
-    misses: list[float] = []
-    averages = Pieces.through(regions, knots, values).averages(grid)
-    for _ in range(_BENDS):
-        found, _ = averages.of(Pieces.through(regions, knots, bends[-1]), region, regions.n_regions)
-        missing = np.clip(found, low, high) - found
-        misses.append(float(weights @ missing**2))
-        shift = shift + missing / np.maximum(found * (1.0 - found), _SMALLEST_SLOPE)
-        bends.append(
-            [
-                _in_order(y, interpolate(x, centre[here], shift[here])) if here.size else y
-                for x, y, here in zip(knots, values, nodes, strict=True)
-            ]
-        )
-    return bends[int(np.argmin(misses))]
-
-
-def _in_line(lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Regions that a curve which never falls may pass through: those that refute it with most others are left out."""
-    crossed = np.triu(lower[:, None] > upper[None, :], 1)
-    crossed |= crossed.T
-    kept = np.ones(lower.size, dtype=bool)
-    while crossed.any():
-        worst = int(crossed.sum(axis=0).argmax())
-        kept[worst] = crossed[worst] = crossed[:, worst] = False
-    return kept
-
-
-def _in_order(values: FloatArray, shift: FloatArray) -> FloatArray:
-    """The values shifted on the logit scale, where every rise keeps a quarter of its height."""
-    before = logit(values)
-    rises = np.maximum(np.diff(before + shift), np.minimum(np.diff(before), np.diff(before) / 4))
-    after = before[0] + np.concatenate([[0.0], np.cumsum(rises)])
-    shifted: FloatArray = expit(after + np.mean(before + shift - after))
-    return shifted
+    return shifted(np.where(rising, high, low))
 
 
 def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

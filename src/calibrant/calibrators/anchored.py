@@ -239,10 +239,12 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
                 guess = Beforehand.guessed(regions, knots, aside, look, tally, self._budgets()[0])
             if weighted is None:
                 limits = self._limits(partition, tally, design, guess.shares)
-            name, curve = self._fit_curves(whole, grid, regions, to_fit, limits)
+            name, curve = self._fit_curves(whole, grid, regions)
+            if self._is_increasing():
+                curve = bent(curve, curve.averages(grid), grid.regions(regions), regions, to_fit, limits)
             grid = grid if weighted is None else Grid.over(seen, grid.cells)
             where = grid.regions(regions)
-            moved = anchored(curve, curve.averages(grid), where, curve.regions(regions), limits)
+            moved = anchored(curve, curve.averages(grid), where, regions, limits)
             averages = moved.averages(grid).of(moved, where, regions.n_regions)
             if plain:
                 near = self._near(partition, tally, grid, guess.distance, moved.variation(regions), limits)
@@ -256,7 +258,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         self._warn_if_weak()
         return self
 
-    def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins, tally: Tally, limits: Interval) -> tuple[str, Pieces]:
+    def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
         """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
         everything = np.ones(grid.rows.size, dtype=bool)
         name, pooled = fit_curve(self.curve, whole.distinct(everything))
@@ -268,8 +270,6 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
             y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
             values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
-        if self._is_increasing():
-            values = bent(regions, knots, values, grid, tally, limits)
         kept = [simplified(x, y) for x, y in zip(knots, values, strict=True)]
         return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
