@@ -28,10 +28,10 @@ _TAIL_VALUES = 8  # for each doubling of the rows beyond a value in the tails
 _SUBDIVISIONS = 16  # of the gap between two such scores
 _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale
 _ROUNDING = 1e-12  # added to what is computed from sums over rows
-_BISECTIONS = 60
+_BISECTIONS = 40
 _NEAR = 0.1  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+_JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps where regions meet
 _KEPT = 0.05  # of the curve as it was, where it is cut off
-_SMALLEST_SLOPE = 1e-6
 _LARGEST_SHIFT = 64.0
 
 
@@ -220,7 +220,8 @@ class Pieces:
     def _is_straight(self) -> BoolArray:
         begin, end = self._bounds
         with np.errstate(all="ignore"):
-            return np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
+            finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
+            return finite & (next_double(begin, np.inf) < end)
 
     @cached_property
     def table(self) -> FloatArray:
@@ -372,10 +373,8 @@ def bent(curve: Pieces, averages: Averages, where: IndexArray, regions: Bins, ta
     for number in range(len(regions.parts)):
         here = segment == number
         target[here] = isotonic_regression(near[here], sample_weight=weights[here])
-    low, high = curve.range(regions)
-    slope = np.maximum(found * (1.0 - found), _SMALLEST_SLOPE)
-    ends = [expit(logit(end) + (target - found) / slope) for end in (low, high)]
-    level = np.clip((ends[1][:-1] + ends[0][1:]) / 2, target[:-1], target[1:])
+    low, high = _moved(curve, averages, where, regions, found, target).range(regions)
+    level = np.clip((high[:-1] + low[1:]) / 2, target[:-1], target[1:])
     same = segment[1:] == segment[:-1]
     cuts = np.append(0.0, np.where(same, level, 0.0)), np.append(np.where(same, level, 1.0), 1.0)
     return _moved(curve, averages, where, regions, found, target, cuts)
@@ -412,6 +411,16 @@ def _moved(
         above = reached >= target
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return shifted(np.where(rising, high, low))
+
+
+def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """More knots, so that the curve jumps where a region begins, if it rises much from the knot before it."""
+    place = np.searchsorted(x, cuts)
+    place = place[(place > 0) & (place < x.size)]
+    place = place[np.isin(x[place], cuts) & (y[place] - y[place - 1] > _JUMP)]
+    before = next_double(x[place], -np.inf)
+    place, before = place[before > x[place - 1]], before[before > x[place - 1]]
+    return np.insert(x, place, before), np.insert(y, place, y[place - 1])
 
 
 def simplified(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

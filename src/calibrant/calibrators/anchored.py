@@ -19,7 +19,7 @@ from calibrant.calibrators._beforehand import Beforehand, Parts, look_knots
 from calibrant.calibrators._bins import EXACT, Binned, FitParameters, automatic_bins
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._groups import cut_rows, said_of_groups, saved_design
-from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified
+from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified, with_jumps
 from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
@@ -270,7 +270,10 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
             y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
             values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
-        kept = [simplified(x, y) for x, y in zip(knots, values, strict=True)]
+        kept = [
+            simplified(*with_jumps(x, y, part.cuts))
+            for x, y, part in zip(knots, values, regions.parts, strict=True)
+        ]
         return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
     def _automatic_bins(self, n_rows: int) -> int:
