@@ -76,16 +76,38 @@ def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
 
 def test_interval_moves_with_the_prediction_and_the_rate_interval_does_not():
     scores, y = draw(5000)
-    model = AnchoredCalibrator(n_bins=3).fit(scores, y)
+    model = AnchoredCalibrator(n_bins=5).fit(scores, y)
     guarantee = model.guarantee_
-    points = np.linspace(0.4, 0.6, 9)
+    points = np.linspace(0.42, 0.58, 9)
     lower, upper = model.predict_interval(points).T
     rates = model.predict_rate_interval(points)
     assert (np.diff(lower) > 0.0).all()
-    np.testing.assert_array_equal(rates, np.broadcast_to([guarantee.lower[1], guarantee.upper[1]], (9, 2)))
-    shift = model.predict(points) - guarantee.value[1]
-    np.testing.assert_allclose(lower, guarantee.lower[1] + shift - guarantee.margin[1])
-    np.testing.assert_allclose(upper, guarantee.upper[1] + shift + guarantee.margin[1])
+    np.testing.assert_array_equal(rates, np.broadcast_to([guarantee.lower[2], guarantee.upper[2]], (9, 2)))
+    shift = model.predict(points) - guarantee.value[2]
+    np.testing.assert_allclose(lower, guarantee.lower[2] + shift - guarantee.margin[2])
+    np.testing.assert_allclose(upper, guarantee.upper[2] + shift + guarantee.margin[2])
+
+
+def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it():
+    """Scores of 1, right after scores that differ from 1 by a few doubles, as saturated models give them."""
+    rng = np.random.default_rng(4)
+    scores = np.concatenate([rng.uniform(size=1000) ** 4, 1.0 - 2.0**-53 * rng.integers(1, 9, 50), np.ones(950)])
+    y = (rng.uniform(size=2000) < np.where(scores == 1.0, 0.8, 0.1)).astype(int)
+    model = AnchoredCalibrator("isotonic", n_bins=2).fit(scores, y)
+    assert model.n_anchored_ == 0
+    assert model.predict([1.0])[0] == pytest.approx(y[scores == 1.0].mean(), abs=0.02)
+    assert model.predict([1.0 - 2.0**-49])[0] < 0.4
+    assert model._curve.variation(model.partition_.as_bins())[0] < 0.4
+
+
+def test_curve_is_moved_towards_the_rates_in_order():
+    scores, y = draw(4000, 2, lambda s: np.where(s < 0.5, 0.2, 0.4))
+    model = AnchoredCalibrator("platt", n_bins=6).fit(scores, y)
+    guarantee = model.guarantee_
+    off = np.abs(guarantee.value - model.tally_.rates) / (guarantee.upper - guarantee.lower)
+    assert (np.diff(model.predict(np.sort(scores))) > 0.0).all()
+    assert off.max() < 0.15
+    assert model.n_anchored_ == 0
 
 
 @pytest.mark.broad

@@ -29,12 +29,12 @@ _MIXES = (0.25, 0.5, 0.75, 1.0)
 
 
 def look_knots(scores: FloatArray) -> FloatArray:
-    """Scores at which the first curve bends: those of the rows, or some of them at even ranks."""
-    values = np.unique(scores.astype(np.float64) + 0.0)
-    if values.size <= _MOST_KNOTS:
-        return values
+    """Scores at which the first curve bends: those of the rows, or some of them at even ranks, and the ends of [0, 1]."""
     ordered = np.sort(scores.astype(np.float64) + 0.0)
-    return np.unique(ordered[np.linspace(0, ordered.size - 1, _MOST_KNOTS).round().astype(np.intp)])
+    if ordered.size > _MOST_KNOTS:
+        ordered = ordered[np.linspace(0, ordered.size - 1, _MOST_KNOTS).round().astype(np.intp)]
+    ends = (0.0, 1.0) if ordered.size and ordered[0] >= 0.0 and ordered[-1] <= 1.0 else ()
+    return np.unique(np.append(ordered, ends))
 
 
 @dataclass(frozen=True, eq=False)
