@@ -34,6 +34,8 @@ _SCORE = "score"
 _FOLDS = 5
 _MANY_ROWS = 100_000  # from which on one fold tells curves apart
 _SEED = 13
+_TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
+_CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than that of the score itself
 _CODED = Classes(np.array([0, 1]), 1)
 
 
@@ -55,8 +57,18 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
 
 
 def first_curve(rows: DistinctScores) -> Curve:
-    """A curve for few rows: a score in [0, 1] itself, and for others Platt's."""
-    return _itself(rows) if _smooth(rows) == "beta" else _fitted(PlattCalibrator(), rows)
+    """A curve for few rows: a score in [0, 1] itself, or a smooth curve of it if that is clearly better.
+
+    For the fit, the score counts as some more rows, of which it is the rate.
+    """
+    smooth = _smooth(rows)
+    share: Any = rows.counts * (_TRUSTED / rows.n_rows if smooth == "beta" else 0.0)
+    positives = rows.positives + share * np.clip(rows.scores, 0.0, 1.0)
+    fitted = _fitted(NAMED[smooth](), DistinctScores(rows.scores, rows.counts + share, positives))
+    if smooth != "beta":
+        return fitted
+    losses = [_loss(*rows.whole, curve(rows.scores)) for curve in (_itself(rows), fitted)]
+    return fitted if losses[0] > losses[1] + _CLEARLY else _itself(rows)
 
 
 def _itself(rows: DistinctScores) -> Curve:

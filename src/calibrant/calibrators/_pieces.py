@@ -30,6 +30,8 @@ _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit 
 _ROUNDING = 1e-12  # added to what is computed from sums over rows
 _BISECTIONS = 40
 _NEAR = 0.1  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
+_FAR = 0.4  # the same, in regions that do not decide about the largest error
+_DISTANCE = 1.0  # about how far averages of a curve that rises by 1 can be off, times the root of the rows
 _JUMP = 0.01  # a rise between neighbouring knots from which on the curve jumps where regions meet
 _KEPT = 0.05  # of the curve as it was, where it is cut off
 _LARGEST_SHIFT = 64.0
@@ -367,7 +369,10 @@ def bent(curve: Pieces, averages: Averages, where: IndexArray, regions: Bins, ta
     """
     found, _ = averages.of(curve, where, regions.n_regions)
     rate = np.where(tally.counts > 0, tally.rates, found)
-    near = np.clip(found, rate - _NEAR * (rate - limits.lower), rate + _NEAR * (limits.upper - rate))
+    # about what the promise needs in each region; only the largest counts, and others may stay as they are
+    needed = limits.radius + curve.variation(regions) * (_DISTANCE / np.sqrt(np.maximum(tally.counts, 1)))
+    near = np.clip((needed.max(where=tally.counts > 0, initial=0.0) - needed) / limits.radius, _NEAR, _FAR)
+    near = np.clip(found, rate - near * (rate - limits.lower), rate + near * (limits.upper - rate))
     target, weights = np.empty_like(near), np.maximum(tally.counts, 1e-3)
     segment = regions.layout.cells.segment
     for number in range(len(regions.parts)):

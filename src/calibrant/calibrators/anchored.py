@@ -271,8 +271,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
             values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
         kept = [
-            simplified(*with_jumps(x, y, part.cuts))
-            for x, y, part in zip(knots, values, regions.parts, strict=True)
+            simplified(*with_jumps(x, y, part.cuts)) for x, y, part in zip(knots, values, regions.parts, strict=True)
         ]
         return name, Pieces.through(regions, [x for x, _ in kept], [y for _, y in kept])
 
