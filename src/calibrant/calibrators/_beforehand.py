@@ -25,11 +25,11 @@ _WIDE = 0.25  # a region in which the first curve rises by more has bets on it
 _EVEN = 0.25  # of the budget: what is shared evenly, whatever the guess
 _GUESSED = 20.0  # rows that the first curve counts for beside those of a region
 _BISECTIONS = 40
-_MIXES = (0.25, 0.5, 0.75, 1.0)
+_MIXES = (0.25, 0.5, 0.75, 1.0)  # weights of the bets beside the limits of the rate
 
 
 def look_knots(scores: FloatArray) -> FloatArray:
-    """Scores at which the first curve bends: those of the rows, or some of them at even ranks, and the ends of [0, 1]."""
+    """Scores at which the first curve bends: rows at even ranks, and the ends of [0, 1]."""
     ordered = np.sort(scores.astype(np.float64) + 0.0)
     if ordered.size > _MOST_KNOTS:
         ordered = ordered[np.linspace(0, ordered.size - 1, _MOST_KNOTS).round().astype(np.intp)]
@@ -104,9 +104,10 @@ class Beforehand:
               near: FloatArray, limits: Interval) -> "Parts":  # fmt: skip
         """Limits on the rate less the average of the curve, from bets on labels less the first curve.
 
-        -1 and 1 in regions without bets. With the first curve h0, a rate of r, and the final curve h, the mean of
-        y - h is that of y - h0, which the bets bound, less that of h - h0. The latter is known up to the sum of its
-        steps times `near`, how near the shares of rows below each cell are to those of the population.
+        -1 and 1 in regions without bets. With the first curve h0, the final curve h, and any c between 0 and 1,
+        the mean of y - h is 1 - c times the rate, plus c times the mean of y - h0, less the mean of h - c h0. The
+        `limits` bound the first, the bets the second. The third is known up to the sum of its steps times `near`,
+        a limit on the difference between the shares of rows below each cell in the sample and in the population.
         """
         size, region = regions.n_regions, grid.regions(regions)
         counted = region >= 0
