@@ -31,53 +31,28 @@ __all__ = [
     "umd",
 ]
 
+_TAILS = "binomial tails inverted (Clopper and Pearson 1934)"
+_ACCEPTABILITY = "binomial acceptability inverted (Blaker 2000, Theorem 1)"
+_BERNSTEIN = "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4)"
+_CHERNOFF = "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1)"
+_SMALLEST = "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021)"
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method(
-            "clopper-pearson",
-            clopper_pearson,
-            "binomial tails inverted (Clopper and Pearson 1934), at the Sidak level",
-            exact=True,
-            largest_radius=largest_binomial,
-        ),
+        Method("clopper-pearson", clopper_pearson, f"{_TAILS}, at the Sidak level", largest_binomial, exact=True),
         Method(
             "clopper-pearson-weighted",
             clopper_pearson_weighted,
-            "binomial tails inverted (Clopper and Pearson 1934), at levels weighted by a guess of each bin's variance",
+            f"{_TAILS}, at levels weighted by a guess of each bin's variance",
             exact=True,
             takes_partition=True,
         ),
-        Method(
-            "blaker",
-            blaker,
-            "binomial acceptability inverted (Blaker 2000, Theorem 1), at the Sidak level",
-            exact=True,
-            largest_radius=largest_binomial,
-        ),
-        Method(
-            "hoeffding",
-            hoeffding,
-            "Hoeffding's inequality (1963, Theorem 2), by Bonferroni",
-            largest_radius=largest_hoeffding,
-        ),
-        Method(
-            "empirical-bernstein",
-            empirical_bernstein,
-            "the empirical Bernstein bound of Gupta, Podkopaev and Ramdas (2020, Theorem 4), by Bonferroni",
-            largest_radius=largest_bernstein,
-        ),
-        Method(
-            "kl",
-            kl,
-            "Chernoff's bound in relative-entropy form (Hoeffding 1963, Theorem 1), by Bonferroni",
-            largest_radius=largest_kl,
-        ),
-        Method(
-            "umd",
-            umd,
-            "Hoeffding's inequality at the smallest count of a uniform-mass bin (Gupta, Ramdas 2021), by Bonferroni",
-        ),
+        Method("blaker", blaker, f"{_ACCEPTABILITY}, at the Sidak level", largest_binomial, exact=True),
+        Method("hoeffding", hoeffding, "Hoeffding's inequality (1963, Theorem 2), by Bonferroni", largest_hoeffding),
+        Method("empirical-bernstein", empirical_bernstein, f"{_BERNSTEIN}, by Bonferroni", largest_bernstein),
+        Method("kl", kl, f"{_CHERNOFF}, by Bonferroni", largest_kl),
+        Method("umd", umd, f"{_SMALLEST}, by Bonferroni"),
     )
 }
 """Every method by the name that the parameter ``interval`` takes."""

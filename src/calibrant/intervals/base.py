@@ -59,14 +59,14 @@ class Method:
         1 - alpha.
     theorem : str
         One line: the result that the method rests on.
-    exact : bool
-        Whether the limits invert the binomial distribution itself, rather than a bound on it.
-    takes_partition : bool
-        Whether the function takes the partition too, as a third argument.
     largest_radius : callable or None
         ``largest_radius(rows, most, alpha, n_regions)`` bounds how far a limit can be from the values "mean" and
         "jeffreys" of its region, if that has at least `rows` rows, of which at most `most` are positive. `plan` offers
         the methods that have it.
+    exact : bool
+        Whether the limits invert the binomial distribution itself, rather than a bound on it.
+    takes_partition : bool
+        Whether the function takes the partition too, as a third argument.
 
     Examples
     --------
@@ -79,9 +79,9 @@ class Method:
     name: str
     function: Callable[..., Interval]
     theorem: str
+    largest_radius: Callable[[int, int, float, int], float] | None = None
     exact: bool = False
     takes_partition: bool = False
-    largest_radius: Callable[[int, int, float, int], float] | None = None
 
     def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
         """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""

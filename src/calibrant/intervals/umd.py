@@ -49,25 +49,16 @@ def umd(tally: Tally, alpha: float) -> Interval:
     np.float64(0.0515)
     """
     alpha = OPEN_UNIT.check("alpha", alpha)
-    smallest = tally.n_rows // tally.n_regions - 1
+    smallest, fewest = tally.n_rows // tally.n_regions - 1, int(tally.counts.min())
+    method, exact = Setting("interval", "umd"), ("use ", Setting("interval", "clopper-pearson"))
     if smallest < 1:
-        raise InvalidValueError(
-            None,
-            (Setting("interval", "umd"), " needs at least 2 rows per region"),
-            got=f"{tally.n_rows} rows in {tally.n_regions} regions",
-            advice=("use ", Setting("interval", "clopper-pearson"), " or fewer bins"),
-        )
-    fewest = int(tally.counts.min())
+        got = f"{tally.n_rows} rows in {tally.n_regions} regions"
+        needs = (method, " needs at least 2 rows per region")
+        raise InvalidValueError(None, needs, got=got, advice=(*exact, " or fewer bins"))
     if fewest < smallest:
-        raise InvalidValueError(
-            None,
-            (
-                Setting("interval", "umd"),
-                " needs at least floor(n/B) - 1 rows in every region, as uniform-mass bins of untied scores have",
-            ),
-            got=f"a region with {fewest} rows where floor(n/B) - 1 = {smallest}",
-            advice=("use ", Setting("interval", "clopper-pearson"), ", which is exact for any counts"),
-        )
+        got = f"a region with {fewest} rows where floor(n/B) - 1 = {smallest}"
+        rows = " needs at least floor(n/B) - 1 rows in every region, as uniform-mass bins of untied scores have"
+        raise InvalidValueError(None, (method, rows), got=got, advice=(*exact, ", which is exact for any counts"))
     log_term = np.log(2.0 * tally.n_regions) - np.log(alpha)
     width = np.sqrt(log_term / (2.0 * smallest))
     return around(tally.rates, np.full(tally.n_regions, width))

@@ -179,15 +179,13 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
 def as_matrix(values: ArrayLike, name: str, *, least: int) -> FloatArray:
     """Return rows as a finite float64 matrix with at least `least` rows; a flat array is one column."""
     array: NDArray[Any] = as_array(values, name)
-    if array.ndim == 1 and array.dtype.kind in "fiub":
-        array = array[:, None]
+    if array.dtype.kind == "O":  # numbers that come as Python objects
+        with suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
-        if array.dtype.kind == "O":  # numbers that come as Python objects
-            with suppress(TypeError, ValueError):
-                array = array.astype(np.float64)
-        if array.dtype.kind not in "fiub":
-            advice = "encode other columns first, or use LogisticRatio with a pipeline that does"
-            raise InvalidTypeError(name, "be numbers", got=f"dtype {array.dtype}", advice=advice)
+        advice = "encode other columns first, or use LogisticRatio with a pipeline that does"
+        raise InvalidTypeError(name, "be numbers", got=f"dtype {array.dtype}", advice=advice)
+    array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] == 0:
         raise InvalidValueError(name, "have shape (n, n_features)", got=f"shape {array.shape}")
     if len(array) < least:

@@ -42,12 +42,9 @@ class Paper(HalfWidthSequence):
     def __init__(self, n_regions: int, alpha: float) -> None:
         super().__init__(n_regions, alpha)
         if self.log_share >= _LARGEST_LOG_SHARE:
-            raise InvalidValueError(
-                "confidence_level",
-                ("leave (number of regions) / alpha below 2.5e25 for ", Setting("sequence", "paper")),
-                got=f"{n_regions} / {alpha:g}",
-                advice=("use ", Setting("sequence", "beta-binomial")),
-            )
+            rule = ("leave (number of regions) / alpha below 2.5e25 for ", Setting("sequence", "paper"))
+            advice = ("use ", Setting("sequence", "beta-binomial"))
+            raise InvalidValueError("confidence_level", rule, got=f"{n_regions} / {alpha:g}", advice=advice)
 
     @staticmethod
     def half_width(counts: FloatArray, surprise: FloatArray, log_share: float) -> FloatArray:

@@ -34,33 +34,20 @@ __all__ = [
 ]
 
 
+_ON_ROWS = "hedged betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level"
+_BERNSTEIN = "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level"
+_HOEFFDING = "Hoeffding's inequality on w (y - theta) (1963, Theorem 2), by Bonferroni"
+_ORACLE = "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni"
+_PAPER = "Gupta, Podkopaev and Ramdas (2020, Theorem 7) with c = 9, by Bonferroni"
+
 SHIFT_METHODS: dict[str, ShiftMethod] = {
     method.name: method
     for method in (
-        ShiftMethod(
-            "betting",
-            betting,
-            "hedged betting on w (y - q) (Waudby-Smith and Ramdas 2024), at the Sidak level",
-            needs_rows=True,
-        ),
-        ShiftMethod(
-            "empirical-bernstein",
-            empirical_bernstein,
-            "the empirical Bernstein bound on w (y - q) inverted (Audibert et al. 2007), at the Sidak level",
-        ),
-        ShiftMethod("hoeffding", hoeffding, "Hoeffding's inequality on w (y - theta) (1963, Theorem 2), by Bonferroni"),
-        ShiftMethod(
-            "oracle",
-            oracle,
-            "known relative masses (Gupta, Podkopaev and Ramdas 2020), by Bonferroni",
-            any_multiple=False,
-        ),
-        ShiftMethod(
-            "paper",
-            paper,
-            "Gupta, Podkopaev and Ramdas (2020, Theorem 7) with c = 9, by Bonferroni",
-            remark=why_vacuous,
-        ),
+        ShiftMethod("betting", betting, _ON_ROWS, needs_rows=True),
+        ShiftMethod("empirical-bernstein", empirical_bernstein, _BERNSTEIN),
+        ShiftMethod("hoeffding", hoeffding, _HOEFFDING),
+        ShiftMethod("oracle", oracle, _ORACLE, any_multiple=False),
+        ShiftMethod("paper", paper, _PAPER, remark=why_vacuous),
     )
 }
 """Every method by the name that the parameter ``interval`` of `ShiftCalibrator` takes."""
