@@ -22,7 +22,7 @@ from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.bins import OTHER
 from calibrant.partition.scores import check_enough_rows, edge_ranks
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.base import Split
 from calibrant.rows.draw import Draw, seed_of
 from calibrant.rows.facts import RowFacts
@@ -104,18 +104,6 @@ class CutParameters(BinParameters):
         if self.strategy == "quantile" and self.score_range is not None:
             any_score = ("be None for ", Setting("strategy", "quantile"), ", which takes any score")
             raise InvalidValueError("score_range", any_score, got=repr(self.score_range))
-
-    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
-        """Check what `fit` was given."""
-        return read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            partition=self.partition,
-            threads=rules.thread_count(self.n_jobs),
-            **beside,
-        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,7 +1,7 @@
 """What calibrators of scores have in common: classes, probabilities of both labels, and state that is plain JSON."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 from typing import Any, Literal, Self
 
@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._frames import FrameOutput
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, CheckedParameters, check_state
+from calibrant._params import OPEN_UNIT, CheckedParameters, check_state, thread_count
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.kernels.device import in_own_library, predicts_in_own_library
-from calibrant.rows import ScoredData
+from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
 
 _SCHEMA = "calibrant.calibrator/1"
@@ -40,6 +40,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     __metadata_request__predict = {"scores": UNUSED}  # noqa: RUF012
     __metadata_request__predict_proba = {"scores": UNUSED}  # noqa: RUF012
 
+    classes: ArrayLike | None
+    pos_label: Hashable
     guarantee_: Guarantee | NoGuarantee
     classes_: NDArray[Any]
     score_range_seen_: Limits | None = None
@@ -63,6 +65,13 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     @abstractmethod
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         """Set what was learned from what `_state` returned; raise where it breaks a rule."""
+
+    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
+        """Check what `fit` was given."""
+        partition, threads = getattr(self, "partition", None), thread_count(getattr(self, "n_jobs", None))
+        return read_rows(
+            scores, y, classes=self.classes, pos_label=self.pos_label, partition=partition, threads=threads, **beside
+        )
 
     def _set_classes(self, classes: Classes) -> None:
         self.classes_ = classes.labels

@@ -17,7 +17,7 @@ from calibrant.calibrators.claims import WeakerGuarantee
 from calibrant.calibrators.venn_abers import Loss, VennAbersCalibrator, merged
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.reader import check_no_weights, refuse_groups
 
 _MOST_FOLDS = 1000  # of a saved calibrator
@@ -104,7 +104,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
-        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label)
+        data = self._read(scores, y)
         refuse_groups(data, type(self).__name__)
         rows = data.collect()
         _, fold = segment_kinds(folds)

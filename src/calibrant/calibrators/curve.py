@@ -18,7 +18,7 @@ from calibrant.calibrators._weighted import checked_bound, has_weights, weights_
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.reach import Reach
 from calibrant.rows.reader import check_no_weights, refuse_groups
 
@@ -87,14 +87,7 @@ class CurveCalibrator(ScoreCalibrator):
         self._check_parameters()
         if not self._takes_weights:
             check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
-        data = read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            sample_weight=sample_weight,
-            importance_weight=importance_weight,
-        )
+        data = self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight)
         if not self._takes_weights:
             refuse_groups(data, type(self).__name__)
         weighted, rows = has_weights(data), data.collect()

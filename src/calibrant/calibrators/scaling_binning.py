@@ -23,7 +23,7 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.kernels.device import in_own_library
 from calibrant.partition import Partition
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.device import look_up
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.reach import Reach
@@ -145,14 +145,7 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
         if sample_weight is not None:
             rule = ("be None where rows are split by ", Setting("split"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
-        rows = read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            importance_weight=importance_weight,
-            groups=groups,
-        ).collect()
+        rows = self._read(scores, y, importance_weight=importance_weight, groups=groups).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))
         if not 0 < np.count_nonzero(fits) < len(rows):
             got = f"{self.split!r} of {counted(len(rows), 'row')}, which draws {np.count_nonzero(fits):,}"
@@ -164,7 +157,7 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
         weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
         base.fit(to_fit.scores, to_fit.codes, **weighted)
         base.score_range_seen_ = None  # the range of all rows is kept instead
-        mapped = replace(to_count, scores=base.predict(to_count.scores), known=CODED, threads=self._threads)
+        mapped = replace(to_count, scores=base.predict(to_count.scores), known=CODED)
         binned = self._binning()._fit_rows(mapped)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
