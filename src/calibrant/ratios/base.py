@@ -115,7 +115,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     def _weigh(self, rows: FloatArray) -> FloatArray:
         """Weights of one batch of checked rows."""
 
-    def fit(self, X_source: ArrayLike, X_target: ArrayLike) -> Self:
+    def fit(self, X_source: ArrayLike | Table, X_target: ArrayLike | Table) -> Self:
         """Learn the ratio from unlabelled rows of both populations.
 
         Parameters
@@ -141,7 +141,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self._diagnose(source, target)
         return self
 
-    def _rows(self, X: ArrayLike, name: str) -> Any:
+    def _rows(self, X: ArrayLike | Table, name: str) -> Any:
         """Checked rows, as `_fit` takes them."""
         return as_matrix(X, name, least=2)
 
@@ -154,7 +154,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if diagnostics.is_too_large:
             warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
 
-    def predict(self, X: ArrayLike) -> FloatArray:
+    def predict(self, X: ArrayLike | Table) -> FloatArray:
         """Return the weight of each row, shape (n,); in batches, so that memory grows with n alone."""
         check_is_fitted(self)
         names = column_names(X)
@@ -176,7 +176,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def as_matrix(values: ArrayLike, name: str, *, least: int) -> FloatArray:
+def as_matrix(values: ArrayLike | Table, name: str, *, least: int) -> FloatArray:
     """Return rows as a finite float64 matrix with at least `least` rows; a flat array is one column."""
     array: NDArray[Any] = as_array(values, name)
     if array.dtype.kind == "O":  # numbers that come as Python objects

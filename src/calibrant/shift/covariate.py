@@ -27,7 +27,7 @@ from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
-from calibrant.shift.weights import ShiftResult, Weights, counted_mass, estimated_weights
+from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.tally import Tally
 
 MASS_VALUES = ("known-mass", "counted-mass")
@@ -180,33 +180,27 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             weights = self._weights_of(_largest_weight(data, binned))
         else:
             rows = data.collect()
-            weights = self._find_weights(len(rows), importance_weight, X, X_source, X_target)
+            weights = self._find_weights(len(rows), importance_weight, Features(X, X_source, X_target))
             binned = cut_and_count(replace(rows, weights=weights.values), self, weighted=True)
         masses = _masses(relative_mass, binned.partition)
         if self.value == "counted-mass":
             source = source_scores if source_scores is not None else scores
             known = data.collect().scores if isinstance(source, ScoredData) else source
             masses = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
-        evidence = self._evidence(binned, weights, masses)
+        drawn = shuffled(binned, self.random_state) if get_shift_method(self.interval).needs_rows else None
+        evidence = Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, drawn)
         self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
 
-    def _find_weights(
-        self,
-        n_rows: int,
-        importance_weight: ArrayLike | None,
-        X: Table | None,
-        X_source: Table | None,
-        X_target: Table | None,
-    ) -> Weights:
-        """Take the weights as given, or estimate them; raise for those that break what was said of them."""
+    def _find_weights(self, n_rows: int, importance_weight: ArrayLike | None, features: Features) -> Weights:
+        """Take the weights as given, or estimate them; raise if they break what was said of them."""
         ratio, name = None, "importance_weight"
         if importance_weight is None:
-            ratio, weights = estimated_weights(n_rows, self.ratio, X, X_source, X_target)
+            ratio, weights = estimated_weights(n_rows, self.ratio, features)
             name = "the estimated importance weight"
-        elif X_target is None:
+        elif features.target is None:
             weights = as_weights(importance_weight, n_rows)
         else:
             rule = "be None where importance_weight is given"
@@ -214,11 +208,6 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         bound, floor = checked_bound(weights, self.weight_bound, name), self.weight_floor
         check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
         return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
-
-    def _evidence(self, binned: Binned, weights: Weights, masses: FloatArray | None) -> Evidence:
-        """What the interval is made of."""
-        rows = shuffled(binned, self.random_state) if get_shift_method(self.interval).needs_rows else None
-        return Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, rows)
 
     def _weights_of(self, largest: float) -> Weights:
         """What is known of weights that are not at hand; the largest is the bound where none is given."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -92,19 +92,26 @@ class ShiftResult:
         return cls(partition, tally, limits, value, known, bound, bounded, tuple(remarks))
 
 
-def estimated_weights(
-    n_rows: int, ratio: DensityRatio | None, X: Table | None, X_source: Table | None, X_target: Table | None
-) -> tuple[DensityRatio, FloatArray]:
-    """Fit the ratio, and return it with the weights that it gives the rows of X."""
+class Features(NamedTuple):
+    """Features of the labelled rows, of more rows like them, and of rows of the target population."""
+
+    rows: Table | None
+    source: Table | None
+    target: Table | None
+
+
+def estimated_weights(n_rows: int, ratio: DensityRatio | None, features: Features) -> tuple[DensityRatio, FloatArray]:
+    """Fit the ratio, and return it with the weights of the labelled rows."""
     if ratio is None:
         advice = ("set ", Setting("ratio", python="ratio=ULSIF()"), " and pass X and X_target to estimate it")
         raise InvalidTypeError("importance_weight", "be given", got="None", advice=advice)
-    for name, rows in (("X", X), ("X_target", X_target)):
-        if rows is None:
-            raise InvalidTypeError(name, "be given to estimate importance weights", got="None")
+    X, source, target = features
+    if X is None or target is None:
+        name = "X" if X is None else "X_target"
+        raise InvalidTypeError(name, "be given to estimate importance weights", got="None")
     if row_count(X) != n_rows:
         raise InvalidValueError("X", f"have one row per score, {n_rows:,}", got=f"{row_count(X):,}")
-    fitted: DensityRatio = clone(ratio).fit(X if X_source is None else X_source, X_target)
+    fitted: DensityRatio = clone(ratio).fit(X if source is None else source, target)
     return fitted, as_weights(fitted.predict(X), n_rows)
 
 
