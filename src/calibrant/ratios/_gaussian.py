@@ -30,7 +30,7 @@ class Basis:
         cls,
         source: FloatArray,
         target: FloatArray,
-        centers: int | ArrayLike,
+        centers: Any,
         standardize: bool,
         generator: np.random.Generator,
     ) -> Self:
