@@ -42,7 +42,7 @@ class Decisions:
     break_even : float
         The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm + cost_miss).
     cost : float
-        Expected cost per row, if regions that cannot be told are decided by the middle of their interval.
+        Expected cost per row, if regions of "cannot tell" are decided by the middle of their interval.
     cost_lower, cost_upper : float
         Limits of that cost.
     confidence_level : float

@@ -82,7 +82,7 @@ def threshold(
         population.
     groups : array-like of shape (n,), optional
         Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
-        rows of new groups, however rows of a group depend on each other.
+        rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
         A group counts as at most so many rows; by default as many as the largest group that was drawn.
     method : {"auto", "ranks", "look"}, default="auto"
@@ -161,7 +161,7 @@ def threshold(
     data = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
     weighted = data.columns.weight is not None or weight_bound is not None
     if weighted:
-        # draws from the weighted population, of which everything below is true
+        # these are draws from the weighted population, so everything below holds for it
         rows, units = Units.bounded_of(data.collect(), weight_bound, None)
         data = kept_rows(rows, units.bound, random_state)
     grouped = data.columns.group is not None

@@ -35,8 +35,8 @@ from calibrant.rows.memory import MemoryRows
 _DRAWN = 0.15  # share of the rows that only choose where to look
 _MOST_DRAWN = 10**6
 _GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
-_GROUP_GRID = 100  # the same with groups, of which each is bet on at every threshold
-_SHARES = 5  # for which exact limits are told beside a target
+_GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
+_SHARES = 5  # with exact limits beside the target
 
 _ALONE = "would do as the only test, but tests share the error budget and stop at the first that fails"
 _SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
@@ -268,7 +268,7 @@ class Search:
         return Cut(name, target, level, None, reason, needed, counted=n)
 
     def _with_drawn(self, n: int) -> int:
-        """About how many rows a segment has in all, of which `n` are counted."""
+        """Return about how many rows a segment has in all, if `n` of them are counted."""
         return math.ceil(n * self.n_rows / (self.n_rows - self.n_drawn))
 
     def by_order_statistic(self) -> tuple[Cut, ...]:

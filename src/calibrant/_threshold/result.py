@@ -24,7 +24,7 @@ TARGETS = {
     "npv": "{share} of the rows with score {below} are negative",
     "specificity": "{share} of the negative rows have a score {below}",
 }
-"""What can be asked for, and what it says."""
+"""The targets, and what each claims."""
 SHOWN = ("selected", "precision", "recall", "false_alarms")
 """What is printed of a threshold."""
 NAMES = {"false_alarms": "false alarms per true one"}
@@ -32,7 +32,7 @@ NAMES = {"false_alarms": "false alarms per true one"}
 
 
 def compared(cut: float) -> dict[str, str]:
-    """How scores above and below a threshold compare with it; the next double above a short number is told by that one.
+    """Return how scores above and below a threshold compare with it; the double after a short number is shown by it.
 
     >>> compared(0.85), compared(0.8500000000000001)
     ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
@@ -142,7 +142,7 @@ class Cut:
 
     @property
     def threshold_text(self) -> str:
-        """The threshold for people to read: "> 0.85" for the next number above 0.85."""
+        """The threshold as text: "> 0.85" for the next number above 0.85."""
         if self.threshold is None:
             return "none"
         above = compared(self.threshold)["above"]
@@ -190,7 +190,7 @@ class Threshold:
     def only(self) -> Cut:
         """The cut, where there is one."""
         if len(self.cuts) > 1:
-            raise InvalidTypeError("the threshold", "be one to be asked for as one", f"{len(self.cuts)}", "use .cuts")
+            raise InvalidTypeError("the threshold", "be the only one", f"{len(self.cuts)}", "use .cuts")
         return self.cuts[0]
 
     @property
@@ -266,7 +266,7 @@ class Threshold:
         return self._sides(scores, segments)[0]
 
     def refer(self, scores: ArrayLike, segments: ArrayLike | None = None) -> BoolArray:
-        """Return which rows are for a person to decide: with precision and npv both asked for, those in between."""
+        """Return which rows are referred to a person: those between both thresholds, with precision and npv."""
         selected, below = self._sides(scores, segments)
         return ~selected & ~below
 

@@ -56,7 +56,7 @@ def candidates(scores: FloatArray, codes: CodeArray, target: float, alpha: float
 
     The first is where the drawn rows are the best evidence, in standard errors, among those that enough rows are
     expected above: `ratio` counted rows for each drawn one. From there on candidates follow down to where the drawn
-    rows speak clearly against the target, and half of them lie where the answer is expected.
+    rows are clear evidence against the target. Half of them lie where the answer is expected.
     """
     values, n, k = above_each(scores, codes)
     evidence = (k - target * n) / np.sqrt(n)

@@ -34,7 +34,7 @@ def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -
 
 
 def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
-    """Limits at any threshold, however it was found: Kolmogorov's distance within each class holds at all of them."""
+    """Limits at any threshold, found in any way: Kolmogorov's distance within each class holds at all thresholds."""
     pairs = seen.shares["recall"], seen.shares["specificity"]
     reach = kolmogorov_distance(np.array([n for _, n in pairs]), 0.75 * alpha)
     recall, specificity = (

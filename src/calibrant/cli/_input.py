@@ -134,7 +134,7 @@ def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":
-    """Write standard input to a file whose name tells its format."""
+    """Write standard input to a file whose name ends in its format."""
     import shutil
 
     from calibrant.rows.file_kind import sniff

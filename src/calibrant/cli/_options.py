@@ -17,7 +17,7 @@ INTERVALS = (*PLAN_INTERVALS, "umd", "clopper-pearson-weighted", "betting")
 
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Several decorators as one, in the order in which --help shows them."""
+    """Combine decorators, in the order in which --help lists them."""
 
     def decorate(function: Any) -> Any:
         for decorator in reversed(decorators):
@@ -113,7 +113,9 @@ classes = together(
 skip_missing = click.option("--skip-missing", is_flag=True, help="Skip rows whose label is missing, such as outcomes "
                             "that are still pending, and say how many.")  # fmt: skip
 reading = together(
-    click.option("--format", "file_format", type=click.Choice(FORMATS), help="Format, where file names do not tell."),
+    click.option(
+        "--format", "file_format", type=click.Choice(FORMATS), help="File format, if the file names do not show it."
+    ),
     click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Reader threads; results are the same."),
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

@@ -1,4 +1,4 @@
-"""Reports that commands write: which files they are, and what they tell of the data."""
+"""Reports written by commands: their file names, and the facts about the data that they list."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -12,9 +12,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant._file import draft_of
 from calibrant._optional import pa, pc, pq
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless, plain
+from calibrant.cli._target import kind_of
 
 _FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"  # what spreadsheets take for the start of a formula
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
@@ -22,13 +24,17 @@ _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 @contextmanager
 def opened(
-    place: Path | None, schema: Any, kind: str, packing: str | None, mark: str, *, escape: bool = False
+    output: str, schema: Any, data: Any, *, overwrite: bool, escape: bool = False
 ) -> Iterator[Callable[[Any], object]]:
-    """A function that writes a record batch to a file; to standard output where the place is None.
+    """Yield a function that writes a record batch to a file, complete or absent; - is standard output.
 
-    With `escape`, text in CSV that a spreadsheet would run as a formula gets a ' in front.
+    CSV has the delimiter of the `data` that were read. With `escape`, text in CSV that a spreadsheet would run as a
+    formula gets a ' in front.
     """
+    kind, packing = kind_of(output)
+    mark = "\t" if ".tsv" in Path(output).name else getattr(data, "delimiter", ",")
     with ExitStack() as stack:
+        place = None if output == "-" else stack.enter_context(draft_of(output, overwrite=overwrite))
         file: Any = sys.stdout.buffer if place is None else stack.enter_context(open(place, "wb"))
         if kind == "parquet":
             yield stack.enter_context(pq.ParquetWriter(file, schema, compression="zstd")).write_batch

@@ -1,8 +1,7 @@
 """`calibrant apply`: add calibrated probabilities, limits and sets to files of any size."""
 
-import os
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -14,9 +13,6 @@ from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import check_scale, read_model, role_of, text_types
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._target import check_target, kind_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 
@@ -50,15 +46,14 @@ def command(**options: Any) -> None:
     calibrant apply model.json 'days/*.csv' -o all.csv --overwrite
     cat new.csv | calibrant apply model.json - -o - | head
     """
-    from calibrant._file import draft_of
+    from calibrant.cli._writer import opened
 
-    output, data = options["output"], options["data"]
-    prefix, overwrite = options["prefix"], options["overwrite"]
+    output, data, prefix = options["output"], options["data"], options["prefix"]
     if options["as_json"] and output == "-":
         raise click.UsageError("--json and -o - both print to standard output: write to a file, or leave out --json")
     if options["model"] == STANDARD_INPUT and STANDARD_INPUT in data:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
-    kind, packing = kind_of(output)
+    kind, _ = kind_of(output)
     if options["escape_formulas"] and kind != "csv":
         raise RefusedError("--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=repr(output))
     if output != "-":
@@ -72,10 +67,9 @@ def command(**options: Any) -> None:
         if not options["allow_out_of_range"]:
             check_scale(model.calibrator, scored)
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
-        seen = _Seen(prefix)
-        mark = "\t" if ".tsv" in os.path.basename(output) else getattr(scored, "delimiter", ",")
-        with nullcontext() if output == "-" else draft_of(output, overwrite=overwrite) as place:
-            seen.copy(reader, place, kind, packing, mark, escape=options["escape_formulas"])
+        seen, how = _Seen(prefix), {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
+        with opened(output, reader.schema, scored, **how) as write:
+            seen.copy(reader, write)
     added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]
     if options["as_json"]:
         counts = {"rows": seen.rows, "refused": seen.refused, "unknown": seen.unknown}
@@ -98,21 +92,16 @@ class _Seen:
         self.prefix = prefix
         self.rows = self.refused = self.unknown = 0
 
-    def copy(
-        self, reader: Any, place: "Path | None", kind: str, packing: str | None, mark: str, *, escape: bool
-    ) -> None:
+    def copy(self, reader: Any, write: Callable[[Any], object]) -> None:
         """Write all batches, and count."""
-        from calibrant.cli._writer import opened
-
         calibrated, lower, upper, _ = (f"{self.prefix}{name}" for name in _COLUMNS)
-        with opened(place, reader.schema, kind, packing, mark, escape=escape) as write:
-            for batch in reader:
-                write(batch)
-                self.rows += batch.num_rows
-                self.refused += batch.column(calibrated).null_count
-                if lower in batch.schema.names:
-                    nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
-                    self.unknown += int(pc.sum(nothing).as_py() or 0)
+        for batch in reader:
+            write(batch)
+            self.rows += batch.num_rows
+            self.refused += batch.column(calibrated).null_count
+            if lower in batch.schema.names:
+                nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
+                self.unknown += int(pc.sum(nothing).as_py() or 0)
 
 
 def _on_unknown(n_rows: int, guarantee: Any) -> str:

@@ -33,7 +33,7 @@ def command(**options: Any) -> int:
     """Test whether rows are drawn alike, as every guarantee assumes, and look for rows that belong together.
 
     DATA are files, folders or globs, or - for standard input. The test is valid for every distribution of the data. It
-    tells scores that moved from rates that moved, and says when. The look names a column that seems to be an id.
+    says whether scores or rates changed, and when. The look names a column that seems to be an id.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """`calibrant decide`: act, do not act, or cannot tell, from a model file and what errors cost."""
 
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -67,7 +67,7 @@ def command(**options: Any) -> None:
         if not options["allow_out_of_range"]:
             check_scale(calibrator, data)
         reader = regions_of(calibrator, data, **added)
-        counts, refused = _copied(reader, options, action.size, getattr(data, "delimiter", ","))
+        counts, refused = _copied(reader, data, options, action.size)
         about = facts_of(source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})")
     found = decided_by_region(guarantee, counts, *costs)
     known = int(counts.sum())
@@ -89,8 +89,8 @@ def command(**options: Any) -> None:
     if known:
         paragraph(
             f"The break-even rate is {found.break_even:.4g}. The expected cost per row is {nearest(found.cost)} "
-            f"({limits(found.cost_lower, found.cost_upper)}), if regions that cannot be told are decided by the middle "
-            "of their interval."
+            f"({limits(found.cost_lower, found.cost_upper)}), if regions of 'cannot tell' are decided by the middle of "
+            "their interval."
         )
     say()
     cells = [(one["region"], f"{one['rows']:,}", limits(one["lower"], one["upper"]), one["action"]) for one in regions]
@@ -107,26 +107,19 @@ def command(**options: Any) -> None:
         saved(output, "" if is_page(output) else rows(known))
 
 
-def _copied(reader: Any, options: dict[str, Any], n_regions: int, mark: str) -> tuple[Any, int]:
-    """Write the rows where they are asked for; count them by region, and those that are in none."""
+def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> tuple[Any, int]:
+    """Write the rows if an output file was given; return the count of each region, and of rows in none."""
     import numpy as np
 
     from calibrant._decide import REGION
-    from calibrant._file import draft_of
     from calibrant.cli._writer import opened
 
-    output = None if is_page(options["output"]) else options["output"]
+    output, schema = options["output"], reader.schema.remove(reader.schema.get_field_index(REGION))
     counts, refused = np.zeros(n_regions, dtype=np.int64), 0
-    with ExitStack() as stack:
-        write = None
-        if output is not None:
-            kind, packing = kind_of(output)
-            place = stack.enter_context(draft_of(output, overwrite=options["overwrite"]))
-            schema = reader.schema.remove(reader.schema.get_field_index(REGION))
-            write = stack.enter_context(opened(place, schema, kind, packing, "\t" if ".tsv" in output else mark))
+    writes = output is not None and not is_page(output)
+    with opened(output, schema, data, overwrite=options["overwrite"]) if writes else nullcontext(id) as write:
         for batch in reader:
             refused += batch.column(REGION).null_count
             counts += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=n_regions)
-            if write is not None:
-                write(batch.drop_columns([REGION]))
+            write(batch.drop_columns([REGION]))
     return counts, refused

@@ -1,4 +1,4 @@
-"""Colours, dashes and markers of every figure: one style for each model, told apart in colour and in grey."""
+"""Colours, dashes and markers of every figure: one style for each model, distinct in colour and in grey."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

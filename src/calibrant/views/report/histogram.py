@@ -11,7 +11,7 @@ from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.tally import Tally
 from calibrant.views.report.scales import LARGE, Axis
 
-MOST_BARS = 100  # more cannot be told apart
+MOST_BARS = 100  # more would not be distinct
 _SMALLEST_BAR = 0.75
 _ATOM_WIDTH = 3.0
 _FEWEST_BARS = 4  # a histogram with fewer bars in sight says less than the regions do
@@ -19,7 +19,7 @@ _FEWEST_BARS = 4  # a histogram with fewer bars in sight says less than the regi
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of the histogram; its lower part stands for the positive rows."""
+    """One bar of the histogram; its lower part shows the positive rows."""
 
     x: float
     width: float
@@ -33,7 +33,7 @@ def score_bars(
 ) -> tuple[tuple[Bar, ...], int]:
     """The bars of the histogram, or else of the chosen regions, and how many rows lie beyond the axis."""
     if histogram is not None:
-        # neighbours become one bar where there would be more bars than the eye can tell apart
+        # neighbours are merged into one bar if there are too many bars to see
         first = np.arange(0, histogram.n_regions, -(-histogram.n_regions // MOST_BARS))
         counts, positives = (np.add.reduceat(sums, first) for sums in (histogram.counts, histogram.positives))
         starts, ends = first / histogram.n_regions, np.append(first[1:], histogram.n_regions) / histogram.n_regions

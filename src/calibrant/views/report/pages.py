@@ -123,7 +123,7 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
             guarantee.regions, counts, guarantee.lower, guarantee.upper, action, strict=True
         )
     ]
-    remark = "Nothing is said of one row. Regions that cannot be told are decided by the middle of their interval."
+    remark = "Nothing is said of one row. Regions of 'cannot tell' are decided by the middle of their interval."
     caption = f"All intervals hold at once with {percent(guarantee.confidence_level)} confidence"
     table = Table(caption, ("region", "rows", "true rate lies in", "action"), lines[:_MOST_LINES])
     remark += _left_out(len(lines), len(table.rows), "region")
