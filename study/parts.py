@@ -13,8 +13,8 @@ from sets import SETS, RealSet, generator, load, score, scored
 from calibrant import AnchoredCalibrator, BinningCalibrator, DriftMonitor, check_exchangeable
 
 Line = dict[str, Any]
-SPLITS = 10  # of the rows of each set
-DRAWS = 2  # of each split: samples from a known population
+SPLITS = 3  # of the rows of each set
+DRAWS = 5  # of each split: samples from a known population
 ORDER_TIMES = 3  # as many rows in order as at random
 CLUSTER_DRAWS = 16  # of each model: samples of whole groups
 CLUSTERS = 800  # drawn each time
