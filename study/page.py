@@ -287,7 +287,6 @@ def figures(folder: Path) -> dict[str, str]:
     real, mixed = order[~order.shuffled], order[order.shuffled]
     behind, few = ours[ours.excess > 0.02], ours[ours.rows < 300]
     lost, worst = ours[ours.auc_change < -0.002], real.loc[real.distance.idxmax()]
-    spam = ours[(ours.set == "spam") & (ours.model == "bayes")]
     return {
         "cells": f"{len(ours)}",
         "sets": f"{ours.set.nunique()}",
@@ -300,7 +299,6 @@ def figures(folder: Path) -> dict[str, str]:
         "behind_few_rows": f"{(behind.rows < 700).sum()}",
         "behind_sets": ", ".join(f"*{name}*" for name in behind.set.value_counts().index[:5]),
         "few_rows": f"{few.groupby('set').excess.mean().max():.1%}",
-        "spam_bayes": f"{spam.excess.iloc[0]:.1%}",
         "lost": "; ".join(f"*{each.set}* with {each.model}" for each in lost.itertuples()) or "none",
         "farthest": f"{worst.distance:.2f}",
         "farthest_where": f"*{worst.set}* by {worst.by}, {worst.model}",
