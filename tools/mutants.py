@@ -49,7 +49,7 @@ HEAVY = ("numba", "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.calibrati
 LONGEST = 3600  # seconds; no tests take longer, even on a machine that has other work
 PATIENCE = 10  # times as much processor time as without a change, and a minute: more is taken for a loop without end
 MARKS = ("not slow and not broad and not service", "(slow or broad) and not service")
-OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick"]
+OPTIONS, PROFILE = ["-x", "-q", "-p", "no:cacheprovider"], "--hypothesis-profile=quick"  # which doctests do not know
 NO_TESTS = 5  # what pytest returns where no test was chosen
 ENOUGH = 0.95  # the share of those that differ that must be killed
 
@@ -305,7 +305,7 @@ def reached(tests: list[str], marks: str) -> dict[str, tuple[float, list[str]]]:
         name = sha256(f"{_state()} {marks} {file} {path.read_text(encoding='utf-8')}".encode()).hexdigest()
         if name not in kept:
             result = REACH.with_name("reach-of-one.json")
-            if not in_child(["-m", marks, file], LONGEST, reach=result):
+            if not in_child([PROFILE, "-m", marks, file], LONGEST, reach=result):
                 sys.exit(f"a test fails without any change: {file}")
             kept[name] = json.loads(result.read_text())
             write(REACH, kept)
@@ -333,7 +333,7 @@ def survives(mutant: Mutant, tests: list[str]) -> bool:
             names = [name for name in known if (mutant.function in known[name][1]) == near]
             names.sort(key=lambda name: known[name][0])
             limit = int(60 + PATIENCE * sum(known[name][0] for name in names))
-            if names and not in_child(names, limit, mutant=mutant):
+            if names and not in_child([PROFILE, *names], limit, mutant=mutant):
                 return False
             if near and marks == MARKS[0] and not in_child([module], 120, mutant=mutant):
                 return False
