@@ -1,7 +1,7 @@
 """Split-conformal prediction sets for two labels: exact coverage at any sample size, for every distribution."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Annotated, Any, Self
@@ -22,8 +22,8 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.facts import RowFacts
-from calibrant.rows.reader import check_no_weights, refuse_groups
+from calibrant.rows.facts import ONE_OF_EACH, RowFacts
+from calibrant.rows.reader import check_no_weights, one_row_each
 
 _SCHEMA = "calibrant.conformal/1"
 _ASSUMED = (
@@ -52,20 +52,26 @@ class ConformalGuarantee:
         The negative and the positive label.
     randomized : bool
         Whether ties are broken at random, so that the coverage is met exactly rather than exceeded.
-    n_skipped : int
-        Rows that were skipped because their label is missing.
+    facts : RowFacts
+        What is to be said of how the rows were read.
     """
 
     kind: str
     counts: tuple[int, int]
     classes: tuple[Hashable, Hashable]
     randomized: bool
-    n_skipped: int = 0
+    facts: RowFacts = field(default_factory=RowFacts)
+
+    @property
+    def n_skipped(self) -> int:
+        """Rows that were skipped because their label is missing."""
+        return self.facts.skipped
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true for it to hold."""
-        return _ASSUMED + ((_OWN_NUMBERS,) if self.randomized else ()) + ((_SKIPPED,) if self.n_skipped else ())
+        stated = {_OWN_NUMBERS: self.randomized, _SKIPPED: self.n_skipped, ONE_OF_EACH: self.facts.one_of_each[0]}
+        return (*_ASSUMED, *(text for text, holds in stated.items() if holds))
 
     @property
     def is_proved(self) -> bool:
@@ -80,7 +86,7 @@ class ConformalGuarantee:
         return (
             f"From {rows} calibration rows, {whom} lies in its set {how}, whatever the distribution of the data, as "
             "long as future rows are drawn like the calibration rows; the chance is over the "
-            f"calibration rows{drawn} together, not for one score in particular."
+            f"calibration rows{drawn} together, not for one score in particular.{self.facts.said_of_groups}"
         )
 
 
@@ -163,7 +169,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     classes: ArrayLike | None = None
     random_state: RandomSeed = 0
 
-    def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None) -> Self:
+    def fit(
+        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Rank the oddness of the calibration rows.
 
         Parameters
@@ -173,6 +181,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             whose rows are brought into memory.
         y : array-like of shape (n,)
             Labels of two classes.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
+            others are not used: the promise is then about a row drawn at random from a new group.
 
         Returns
         -------
@@ -180,9 +191,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         """
         self._check_parameters()
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
-        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label)
-        refuse_groups(data, type(self).__name__)
-        rows = data.collect()
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups)
+        rows = one_row_each(data, self.random_state).collect()
         per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
@@ -206,7 +216,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         self._oddness = oddness
         self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
         sizes, both = (oddness[0].size, oddness[1].size), (classes.negative, classes.positive)
-        self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts.skipped)
+        self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts)
 
     def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
         """For the negative and the positive label: rows odder, rows tied, and rows in all."""
@@ -285,7 +295,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             "classes": self.classes_.tolist(),
             "positive_index": self._positive_index,
             "oddness": [known.tolist() for known in self._oddness],
-            **RowFacts(skipped=self.guarantee_.n_skipped).to_dict(),
+            **self.guarantee_.facts.to_dict(),
         }
 
     @classmethod

@@ -21,8 +21,9 @@ from calibrant.errors import InvalidValueError, warn_caller
 from calibrant.intervals.non_identical import non_identical
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.metrics.bins import equal_mass
-from calibrant.metrics.units import check_alone
 from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.facts import ONE_OF_EACH, RowFacts
+from calibrant.rows.reader import check_no_weights, one_row_each
 
 _SCHEMA = "calibrant.monotone/1"
 _SIDES = ("lower_knots", "lower", "upper_knots", "upper")
@@ -178,7 +179,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
 
-    def fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None) -> Self:
+    def fit(
+        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Find the band.
 
         Parameters
@@ -187,17 +190,21 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             Scores of rows that the model was not trained on; or scores and labels together, see `calibrant.scored`.
         y : array-like of shape (n,)
             Labels of two classes.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
+            others are not used: the promise is then about a row drawn at random from a new group.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        rows = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label).collect()
-        check_alone(rows)
+        check_no_weights(scores, None, "the limits are those of labels that each count once")
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups)
+        rows = one_row_each(data).collect()
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
         counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
-        self._learn(values, values, counts, positives, rows.known)
+        self._learn(values, values, counts, positives, rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
             warn_caller(f"the rate falls somewhere as the score rises, so that no band holds: {self.refutation_}")
         return self
@@ -219,7 +226,13 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         return band
 
     def _learn(
-        self, low: FloatArray, high: FloatArray, counts: IntArray, positives: IntArray, classes: Classes
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        counts: IntArray,
+        positives: IntArray,
+        classes: Classes,
+        facts: RowFacts = RowFacts(),  # noqa: B008 - frozen
     ) -> None:
         n_rows = int(counts.sum())
         n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(self.n_cells, str) else self.n_cells
@@ -237,10 +250,18 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         )
         upper = _best(-low, -limits.upper, -1.0)  # mirrored: the smallest limit of all runs that begin later
         steps = _Steps(*_best(high, limits.lower, 0.0), *(-side[::-1] for side in upper))
-        self._set(steps, classes, n_rows, start.size, _refutation(low, high, limits.lower, limits.upper))
+        self._set(steps, classes, n_rows, start.size, _refutation(low, high, limits.lower, limits.upper), facts)
 
-    def _set(self, steps: _Steps, classes: Classes, n_rows: int, n_runs: int, refutation: Refutation | None) -> None:
-        self._steps, self.n_rows_, self.n_runs_ = steps, n_rows, n_runs
+    def _set(
+        self,
+        steps: _Steps,
+        classes: Classes,
+        n_rows: int,
+        n_runs: int,
+        refutation: Refutation | None,
+        facts: RowFacts,
+    ) -> None:
+        self._steps, self.n_rows_, self.n_runs_, self._facts = steps, n_rows, n_runs, facts
         self.refutation_, self.is_refuted_ = refutation, refutation is not None
         self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
 
@@ -282,10 +303,12 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         """What is claimed, in words."""
         check_is_fitted(self)
         basis = f"With {_numbers.percent(self.confidence_level)} confidence, from {_numbers.rows(self.n_rows_)}"
+        of_groups = self._facts.said_of_groups
         if self.refutation_ is not None:
-            return f"{basis}, the rate falls somewhere as the score rises: {self.refutation_}."
+            return f"{basis}, the rate falls somewhere as the score rises: {self.refutation_}.{of_groups}"
         claim = "the rate at every score lies in its interval, at all scores at once"
-        return f"{basis}, {claim}. Assumed: {'; '.join(_ASSUMED)}."
+        assumed = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ())
+        return f"{basis}, {claim}.{of_groups} Assumed: {'; '.join(assumed)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted band as plain JSON values; `from_dict` reads it back."""
@@ -299,6 +322,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             "runs": self.n_runs_,
             **{name: getattr(self._steps, name).tolist() for name in _SIDES},
             "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
+            **self._facts.to_dict(),
         }
 
     @classmethod
@@ -320,7 +344,8 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         saved = state["refutation"]
         refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
         classes = read_classes(state["classes"], state["positive_index"])
-        band._set(_Steps(*arrays), classes, read_count(state, "rows"), read_count(state, "runs"), refutation)
+        sizes = read_count(state, "rows"), read_count(state, "runs")
+        band._set(_Steps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
         return band
 
 

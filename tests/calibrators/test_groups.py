@@ -1,4 +1,4 @@
-"""`groups=` in `fit`: bad input, giants, model files, merged tallies, and who refuses groups."""
+"""`groups=` in `fit`: bad input, giants, model files, merged tallies, and who draws one row of each group."""
 
 import inspect
 import json
@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest, chisquare
+from sklearn.base import clone
 
 import calibrant
 from calibrant import (
@@ -15,6 +17,7 @@ from calibrant import (
     ClassWiseCalibrator,
     ConformalSets,
     CrossVennAbersCalibrator,
+    LabelShiftCalibrator,
     MonotoneBand,
     OnlineCalibrator,
     Partition,
@@ -29,6 +32,7 @@ from calibrant import (
 from calibrant.calibrators._groups import _aside, groups_that_cut
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 from calibrant.rows import read_rows
+from calibrant.rows.groups import Groups
 
 CALIBRATORS = [BinningCalibrator(3), AnchoredCalibrator(n_bins=3), ScalingBinningCalibrator(n_bins=3)]
 
@@ -95,6 +99,9 @@ def test_merged_tallies_give_the_same_limits(rows):
 @pytest.mark.parametrize("calibrator", [MonotoneBand(), CrossVennAbersCalibrator()])
 def test_what_fit_cannot_use_is_refused_with_advice(calibrator, name):
     scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
+    if name in inspect.signature(calibrator.fit).parameters:
+        assert (name, type(calibrator)) == ("groups", MonotoneBand)
+        return
     with pytest.raises(InvalidTypeError, match=f"{name} must be left out for {type(calibrator).__name__}: ") as refused:
         calibrator.fit(scores, y, **{name: np.ones(50)})
     assert refused.value.advice
@@ -174,14 +181,123 @@ def test_parameters_that_do_not_go_with_groups(rows, parameters, said):
         BinningCalibrator(**parameters).fit(scores, y, groups=groups)
 
 
-def test_promises_about_independent_rows_refuse_groups(rows):
+ONE_OF_EACH = [
+    VennBinningCalibrator(2),
+    VennAbersCalibrator(),
+    ConformalSets(),
+    MonotoneBand(),
+    OnlineCalibrator(n_bins=2, warmup=50),
+    LabelShiftCalibrator(n_bins=2, target_prior=0.4),
+]
+
+
+def mixed_groups(rng, n_groups):
+    """Groups of two kinds, one of them ten times as large: the rate of a random row of a random group is its score."""
+    mood = rng.choice([-1.0, 1.0], size=n_groups)
+    groups = np.repeat(np.arange(n_groups), np.where(mood > 0, 10, 1))
+    scores = rng.uniform(size=groups.size)
+    rates = scores + 0.8 * mood[groups] * np.minimum(scores, 1 - scores)
+    return scores, (rng.uniform(size=groups.size) < rates).astype(int), groups
+
+
+@pytest.mark.parametrize("calibrator", ONE_OF_EACH, ids=lambda found: type(found).__name__)
+def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibrator):
+    scores, y, groups = rows
+    fitted = clone(calibrator).fit(scores, y, groups=groups)
+    said = fitted.sentence() if isinstance(fitted, MonotoneBand) else fitted.guarantee_.__str__()
+    assert "a row drawn at random from a new group, and every group counts the same" in said
+    drawn = read_rows(scores, y, groups=groups).groups.one_row_each(0)
+    assert groups[drawn].tolist() == list(range(400))
+    alone = clone(calibrator).fit(scores[drawn], y[drawn])
+    scored_too = clone(calibrator).fit(read_rows(scores, y, groups=groups))
+    read = type(fitted).from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert (read.sentence() if isinstance(read, MonotoneBand) else str(read.guarantee_)) == said
+    for other in (alone, scored_too, read):
+        for method in ("predict", "predict_interval", "predict_multiprobability", "predict_p_value"):
+            if hasattr(fitted, method):
+                found, wanted = (getattr(one, method)(scores[:50]).tolist() for one in (other, fitted))
+                assert found == wanted
+
+
+@pytest.mark.parametrize("number", [0, 3, 4, 5])
+def test_promises_hold_for_a_random_row_of_a_new_group(number):
+    missed, missed_without, n_draws = 0, 0, 25
+    for seed in range(n_draws):
+        scores, y, groups = mixed_groups(np.random.default_rng(seed), 300)
+        missed += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y, groups=groups))
+        if seed < 5:
+            missed_without += _is_broken(clone(ONE_OF_EACH[number]).fit(scores, y))
+    assert binomtest(missed, n_draws, 0.1, alternative="greater").pvalue > 0.001
+    assert missed_without >= 3  # where groups are not given, large groups decide
+
+
+def _is_broken(fitted):
+    if isinstance(fitted, MonotoneBand):
+        rates = np.linspace(0.05, 0.95, 19)
+        limits = fitted.predict_interval(rates)
+    else:
+        edges = np.concatenate([[0.0], fitted.partition_.edges, [1.0]])
+        rates, limits = (edges[1:] + edges[:-1]) / 2, fitted.guarantee_.interval
+        limits = np.column_stack([limits.lower, limits.upper])
+    if isinstance(fitted, LabelShiftCalibrator):
+        odds = rates / (1 - rates) * (0.4 / 0.6)
+        rates = odds / (1 + odds)
+    return bool(((limits[:, 0] > rates) | (limits[:, 1] < rates)).any())
+
+
+def test_sets_cover_a_random_row_of_a_new_group():
+    covered = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        scores, y, groups = mixed_groups(rng, 60)
+        sets = ConformalSets().fit(scores, y, groups=groups)
+        new, label, _ = mixed_groups(rng, 1)
+        covered += bool(sets.predict_set(new[:1], coverage=0.9)[0, label[0]])
+    assert binomtest(covered, 150, 0.9, alternative="less").pvalue > 0.001
+
+
+def test_a_stream_says_that_groups_must_come_whole(rows):
+    scores, y, groups = rows
+    halves = [
+        OnlineCalibrator(Partition.fixed_width(2)).fit(scores[k], y[k], groups=groups[k])
+        for k in (groups < 200, groups >= 200)
+    ]
+    assert halves[0].tally_.n_rows == 200
+    plain = OnlineCalibrator(Partition.fixed_width(2)).fit(scores[:10], y[:10])
+    assert "no group has rows in two batches, or in two streams that are merged" not in plain.guarantee_.assumptions
+    merged = plain.merge(halves[0]).merge(halves[1])
+    assert "no group has rows in two batches, or in two streams that are merged" in merged.guarantee_.assumptions
+
+
+def test_one_row_of_each_group_is_drawn_uniformly_and_alone():
+    groups = Groups.of(np.repeat(np.arange(3000), 4), 12_000)
+    places = np.stack([groups.one_row_each(seed) % 4 for seed in range(2)])
+    assert chisquare(np.bincount(places[0] * 4 + places[1], minlength=16)).pvalue > 0.001
+    assert chisquare(np.bincount(places[0, ::2] * 4 + places[0, 1::2], minlength=16)).pvalue > 0.001
+
+
+def test_rows_that_were_sampled_by_label_are_not_drawn_from_groups(rows):
+    scores, y, groups = rows
+    with pytest.raises(InvalidTypeError, match="sampling_rates must be None with groups"):
+        LabelShiftCalibrator(sampling_rates=(0.1, 1.0)).fit(scores, y, groups=groups)
+
+
+def test_shifted_rows_have_one_row_of_each_group(rows):
+    scores, y, groups = rows
+    drawn = read_rows(scores, y, groups=groups).groups.one_row_each(0)
+    weights = 0.5 + scores
+    with_groups = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(scores, y, importance_weight=weights, groups=groups)
+    alone = ShiftCalibrator(n_bins=2, weight_bound=1.5).fit(scores[drawn], y[drawn], importance_weight=weights[drawn])
+    assert with_groups.guarantee_.lower.tolist() == alone.guarantee_.lower.tolist()
+    target = np.random.default_rng(3).uniform(size=500)
+    moved = LabelShiftCalibrator(n_bins=2).fit(scores, y, groups=groups, target_scores=target)
+    by_hand = LabelShiftCalibrator(n_bins=2).fit(scores[drawn], y[drawn], target_scores=target)
+    assert moved.target_prior_ == by_hand.target_prior_
+
+
+def test_weights_and_groups_of_scored_data_are_refused(rows):
     scores, y, groups = rows
     data = read_rows(scores, y, groups=groups)
-    for calibrator in (VennBinningCalibrator(), ConformalSets(), VennAbersCalibrator(), OnlineCalibrator()):
-        with pytest.raises(InvalidTypeError, match=r"whose rows must be independent.*keep one row of each group"):
-            (calibrator.partial_fit if isinstance(calibrator, OnlineCalibrator) else calibrator.fit)(data)
-    with pytest.raises(CalibrantError, match="ShiftCalibrator, whose rows"):
-        ShiftCalibrator().fit(replace(data, weights=np.ones(len(y))))
     with pytest.raises(CalibrantError, match="weight must be None where rows have groups"):
         BinningCalibrator().fit(replace(data, weights=np.ones(len(y))))
 

@@ -29,7 +29,7 @@ from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.ranks import MovedRowsError
 from calibrant.rows.reach import Reach
-from calibrant.rows.reader import refuse_groups
+from calibrant.rows.reader import one_row_each
 from calibrant.tally import Tally
 
 STRATEGIES = ("quantile", "uniform")
@@ -161,7 +161,7 @@ class _Segments(NamedTuple):
 
 def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool = False) -> Binned:
     """Cut bins and count the rows in them, once; `weighted` sums their importance weights too."""
-    refuse_groups(data, type(settings).__name__)
+    data = one_row_each(data, settings.random_state)
     if settings.partition is not None:
         return _counted(settings.partition, data, data, weighted, data.facts(drawn=False))
     seed = seed_of(settings.random_state)

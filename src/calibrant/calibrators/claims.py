@@ -1,9 +1,11 @@
 """What is said of calibrators without a guarantee: why there is none, and what is known instead."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from calibrant._text import PlainText, Setting, Text, in_python, render, words
 from calibrant.guarantee import NoGuarantee
+from calibrant.rows.facts import RowFacts
 
 BINNED_INSTEAD = words(
     (
@@ -36,11 +38,20 @@ class WeakerGuarantee(NoGuarantee):
         What to use for one.
     known : Text
         What is known, and on which assumptions.
+    of_groups : str
+        What is to be said where one row was drawn from each group.
     """
 
     known: Text
+    of_groups: str = ""
+
+    def of_rows(self, facts: RowFacts) -> Self:
+        """What is known of rows that were read in this way: of one row of each group, where they were drawn so."""
+        return replace(self, of_groups=facts.said_of_groups)
 
     def sentence(self, setting: PlainText = in_python) -> str:
         """Why there is no bound, what is known instead, and what to use for one."""
         reason, known, advice = (render(text, setting) for text in (self.reason, self.known, self.advice))
-        return f"No bound on the calibration error is proved: {reason}. What is known: {known}. {advice}."
+        return (
+            f"No bound on the calibration error is proved: {reason}. What is known: {known}.{self.of_groups} {advice}."
+        )

@@ -18,7 +18,7 @@ from calibrant.calibrators.venn_abers import Loss, VennAbersCalibrator, merged
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows import ScoredData
-from calibrant.rows.reader import check_no_weights, refuse_groups
+from calibrant.rows.reader import check_no_weights
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(
@@ -105,13 +105,12 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         self._check_parameters()
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
         data = self._read(scores, y)
-        refuse_groups(data, type(self).__name__)
         rows = data.collect()
         _, fold = segment_kinds(folds)
         if len(fold) != len(rows):
             raise InvalidValueError("folds", f"have one entry per score, {len(rows):,}", got=f"{len(fold):,}")
         fitted = [
-            VennAbersCalibrator(loss=self.loss, classes=(0, 1)).fit(rows.scores[here], rows.codes[here])
+            VennAbersCalibrator(loss=self.loss).fit(rows.take(here))
             for here in (fold == number for number in range(int(fold.max()) + 1))
         ]
         self._set_folds(tuple(fitted), rows.known)

@@ -19,8 +19,8 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
 from calibrant.rows import ScoredData
+from calibrant.rows.facts import RowFacts
 from calibrant.rows.reach import Reach
-from calibrant.rows.reader import check_no_weights, refuse_groups
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""
@@ -38,7 +38,6 @@ class CurveCalibrator(ScoreCalibrator):
 
     _learned: ClassVar[tuple[str, ...]]
     _claim: ClassVar[NoGuarantee]
-    _takes_weights: ClassVar[bool] = True
 
     pos_label: Hashable = None
     classes: ArrayLike | None = None
@@ -85,11 +84,11 @@ class CurveCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        if not self._takes_weights:
-            check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
-        data = self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight)
-        if not self._takes_weights:
-            refuse_groups(data, type(self).__name__)
+        return self._fit_rows(
+            self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight)
+        )
+
+    def _fit_rows(self, data: ScoredData) -> Self:
         weighted, rows = has_weights(data), data.collect()
         self._check_scores(rows.scores)
         repeats: IntArray | FloatArray | None = rows.repeats
@@ -97,16 +96,16 @@ class CurveCalibrator(ScoreCalibrator):
             repeats = weights_of(rows)
             checked_bound(repeats, None)
             rows, repeats = rows.take(repeats > 0.0), repeats[repeats > 0.0]
-        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, repeats), rows.known)
+        self.fit_distinct(DistinctScores.of(rows.scores, rows.codes, repeats), rows.known, rows.one_of_each)
         self.score_range_seen_ = Reach.of(rows.scores).seen
         return self
 
-    def fit_distinct(self, rows: DistinctScores, classes: Classes) -> Self:
-        """Learn the curve from counts of rows at distinct scores."""
+    def fit_distinct(self, rows: DistinctScores, classes: Classes, one_of_each: tuple[int, int] = (0, 0)) -> Self:
+        """Learn the curve from counts of rows at distinct scores, which may be one of each group."""
         self._check_scores(rows.scores)
         with np.errstate(all="ignore"):
             state = self._learn(rows)
-        self._restore(state, classes)
+        self._restore({**state, **RowFacts(one_of_each=one_of_each).to_dict()}, classes)
         return self
 
     def predict(self, scores: ArrayLike) -> FloatArray:
@@ -123,13 +122,15 @@ class CurveCalibrator(ScoreCalibrator):
         return np.ascontiguousarray(checked, dtype=np.float64)
 
     def _state(self) -> dict[str, Any]:
-        return {name: np.asarray(getattr(self, f"{name}_")).tolist() for name in self._learned}
+        learned = {name: np.asarray(getattr(self, f"{name}_")).tolist() for name in self._learned}
+        return {**learned, **self._facts.to_dict()}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, self._learned)
         self._set_curve(state)
-        self.guarantee_ = self._claim
+        self._facts = RowFacts.from_dict(state)
+        self.guarantee_ = self._claim.of_rows(self._facts)
         self._set_classes(classes)
 
 

@@ -21,10 +21,16 @@ from calibrant.guarantee import Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.base import settle
-from calibrant.rows.reader import check_no_weights, check_nothing_beside, refuse_groups
+from calibrant.rows.facts import ONE_OF_EACH
+from calibrant.rows.reader import check_no_weights, check_nothing_beside, one_row_each
 from calibrant.tally import Tally
 
 _DEFAULT_CLASSES = (0, 1)
+_WHOLE_GROUPS = "no group has rows in two batches, or in two streams that are merged"
+_OF_GROUPS = (
+    " Of each group in a batch one row counts, drawn at random: this is about a row drawn at random from a new group, "
+    "and every group counts the same."
+)
 _MERGED = "which streams were merged, and when, was decided without looking at their labels"
 
 
@@ -115,14 +121,24 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     n_jobs: Threads = None
 
     def fit(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Forget everything, and take a first batch."""
         with self._lock:
-            return self._learn(None, scores, y, segments)
+            return self._learn(None, scores, y, segments, groups)
 
     def partial_fit(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, segments: ArrayLike | None = None
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Take a batch of any size, in the order in which the rows came.
 
@@ -136,16 +152,24 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             Labels of two classes.
         segments : array-like of shape (n,), optional
             For a partition with segments.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group of the batch is drawn at
+            random and the others are not used. All rows of a group must come in one batch.
 
         Returns
         -------
         self
         """
         with self._lock:
-            return self._learn(self._stream if self.__sklearn_is_fitted__() else None, scores, y, segments)
+            return self._learn(self._stream if self.__sklearn_is_fitted__() else None, scores, y, segments, groups)
 
     def _learn(
-        self, begun: Stream | None, scores: ArrayLike | ScoredData, y: ArrayLike | None, segments: ArrayLike | None
+        self,
+        begun: Stream | None,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None,
+        segments: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> Self:
         """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()
@@ -153,10 +177,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
         if isinstance(scores, ScoredData) and stream.partition is not None and stream.sequence.order_free:
-            check_nothing_beside(y=y, segments=segments)
+            check_nothing_beside(y=y, segments=segments, groups=groups)
             known = self._add_counts(scores, stream, stream.partition, *named)
         else:
-            known = self._add_rows(scores, y, segments, stream, *named)
+            known = self._add_rows(scores, y, segments, groups, stream, *named)
         self._stream = stream
         self._promise: Guarantee | None = None
         self._set_classes(known)
@@ -166,12 +190,14 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
     ) -> Classes:
         """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
+        data = one_row_each(data)
         counted = data.count(partition)
         counted.faults.check()
         if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
             classes = _DEFAULT_CLASSES
         tally, known = settle(counted, partition, classes, pos_label, weighted=False)
         stream.add(tally.counts, tally.positives, tally.uncounted)
+        stream.one_of_each |= data.facts(drawn=False).one_of_each[0] > 0
         return known
 
     def _add_rows(
@@ -179,6 +205,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         scores: ArrayLike | ScoredData,
         y: ArrayLike | None,
         segments: ArrayLike | None,
+        groups: ArrayLike | None,
         stream: Stream,
         classes: ArrayLike | None,
         pos_label: Hashable,
@@ -195,14 +222,14 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             rule = "be None while bins are cut from the stream"
             raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
         check_no_weights(scores, None, "labels are counted")
-        data = read_rows(scores, y, classes=classes, pos_label=pos_label, segments=segments, partition=stream.partition)
-        refuse_groups(data, type(self).__name__)
-        rows = data.collect()
+        named = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
+        rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named)).collect()
         prepared, codes = rows.prepared, rows.codes
         if stream.partition is None:
             used = stream.warm_up(rows.scores, self.n_bins, self.warmup)
             prepared, codes = rows.scores[used:], codes[used:]
         stream.count(prepared, codes, self._threads)
+        stream.one_of_each |= rows.one_of_each[0] > 0
         return rows.known
 
     def _known(self) -> Classes:
@@ -247,6 +274,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             if self.confidence_level != other.confidence_level or list(self.classes_) != list(other.classes_):
                 raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
             mine.merge(parts)
+            mine.one_of_each |= theirs.one_of_each
             self._promise = None
         return self
 
@@ -293,12 +321,14 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         remarks = []
         if stream.partition is None:
             remarks.append(f"warming up: {stream.window.size:,} of {self.warmup:,} rows seen, none counted yet")
+        assumed = (ONE_OF_EACH, _WHOLE_GROUPS)
         if stream.contradicts:
             remarks.append("intervals of different moments contradict each other: a rate has changed")
         said = replace(
             Statement.about(self.partition_, theorem=stream.sequence.theorem),
             population=Population.STREAM,
-            assumed=(_MERGED,) if stream.merged else (),
+            assumed=((_MERGED,) if stream.merged else ()) + (assumed if stream.one_of_each else ()),
+            of_groups=_OF_GROUPS if stream.one_of_each else "",
             notes=tuple(remarks),
         )
         level, method, label = stream.confidence_level, stream.sequence.name, self._known().positive

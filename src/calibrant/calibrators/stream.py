@@ -50,6 +50,7 @@ class Stream:
         self.contradicts = False
         self.identity = uuid4().hex
         self.merged: dict[str, Tally] = {}
+        self.one_of_each = False  # whether batches counted one row of each group
         if partition is not None:
             self.set_partition(partition)
 
@@ -153,6 +154,7 @@ class Stream:
             "contradicts": self.contradicts,
             "identity": self.identity,
             "merged": {identity: part.to_dict() for identity, part in self.merged.items()},
+            **({"one_of_each": True} if self.one_of_each else {}),
         }
 
     @classmethod
@@ -176,6 +178,7 @@ class Stream:
                 raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))
             stream.running = Interval(*read_limits(running[0], running[1], n_regions))
         stream.contradicts = read_flag(state, "contradicts")
+        stream.one_of_each = Flag().check("one_of_each", state.get("one_of_each", False))
         stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
         return stream
 

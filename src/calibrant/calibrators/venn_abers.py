@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 from calibrant.kernels.pooling import multiprobabilities
+from calibrant.rows import ScoredData, read_rows
+from calibrant.rows.reader import check_no_weights, one_row_each
 
 Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
 _MANY_SCORES = 100_000
@@ -95,9 +97,28 @@ class VennAbersCalibrator(CurveCalibrator):
 
     _learned: ClassVar[tuple[str, ...]] = ("cuts", "p0", "p1")
     _claim: ClassVar[NoGuarantee] = _KNOWN
-    _takes_weights: ClassVar[bool] = False
 
     loss: Loss = "log"
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit both steps; arguments as in `PlattCalibrator.fit`.
+
+        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn prediction needs. Of
+        `groups`, one row each is drawn at random and the others are not used: the claim is then about a row drawn at
+        random from a new group.
+        """
+        self._check_parameters()
+        check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
+        named = {"classes": self.classes, "pos_label": self.pos_label}
+        return self._fit_rows(one_row_each(read_rows(scores, y, **named, sample_weight=sample_weight, groups=groups)))
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores

@@ -16,7 +16,7 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import Loss, merged
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData
-from calibrant.rows.reader import check_no_weights, refuse_groups
+from calibrant.rows.reader import check_no_weights, one_row_each
 from calibrant.tally import Tally
 
 _VENN = (
@@ -101,16 +101,19 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         segments: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         importance_weight: None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and derive the guarantee; arguments as in `BinningCalibrator.fit`.
 
-        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn prediction needs.
+        `importance_weight` must be None: rows of different weights are not exchangeable, as Venn prediction needs. Of
+        `groups`, one row each is drawn at random and the others are not used: the promise is then about a row drawn at
+        random from a new group.
         """
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
-        if isinstance(scores, ScoredData):
-            refuse_groups(scores, type(self).__name__)
-        binned = self._binning().fit(scores, y, segments=segments, sample_weight=sample_weight)
+        binned = self._binning()
+        data = binned._read(scores, y, segments, sample_weight, None, groups)
+        binned._fit_rows(one_row_each(data, self.random_state))
         self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
         self.score_range_seen_ = binned.score_range_seen_
         self._warn_if_weak()

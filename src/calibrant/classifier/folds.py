@@ -30,14 +30,14 @@ def held_out(task: Task, calibration_size: float) -> Fold:
     if task.moments is None:
         place = _random_order(task)
         return np.flatnonzero(place >= size), np.flatnonzero(place < size)
-    late = _of_latest(task.moments, task.groups, size)
+    late = of_latest(task.moments, task.groups, size)
     if late.all():
         rule, got = "leave rows to train on, with all rows of one moment held out together", "no earlier moment"
         raise InvalidValueError("calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times")
     return np.flatnonzero(~late), np.flatnonzero(late)
 
 
-def _of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
+def of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
     """Whether each row is one of the last ones, or its group one of the last groups."""
     if groups is None:
         return np.asarray(moments >= np.sort(moments)[-size])

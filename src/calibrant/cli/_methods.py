@@ -43,8 +43,8 @@ _METHODS = {
 }
 METHODS = tuple(_METHODS)
 _IN_SEGMENTS = ("anchored", "binning", "uniform")
-_GROUPED = (*_IN_SEGMENTS, "scaling-binning")
-_WEIGHTED = (*_GROUPED, "platt", "temperature", "beta", "isotonic")
+_GROUPED = (*_IN_SEGMENTS, "scaling-binning", "venn-abers")
+_WEIGHTED = (*_IN_SEGMENTS, "scaling-binning", "platt", "temperature", "beta", "isotonic")
 _BY_LABEL = ("binning", "uniform")
 _PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level", "seed": "random_state"}  # others have one name
 
@@ -70,6 +70,9 @@ class Settings:
     group_target: str | None = None
     seed: int = 0
     skip_missing: bool = False
+    holdout: str | None = None
+    time: str | None = None
+    calibration_size: float | None = None
 
     def saved(self) -> dict[str, Any]:
         """As plain JSON values, with the rule by which rows are drawn now."""
@@ -110,6 +113,8 @@ class Settings:
             ("--interval betting", self.interval == "betting", self.weighted, "--weight, the column of weights"),
             ("--max-group-size", self.max_group_size is not None, group is not None, "--group, the column of groups"),
             ("--group-target", self.group_target is not None, group is not None, "--group, the column of groups"),
+            ("--time", self.time is not None, self.holdout is not None, "--holdout last"),
+            ("--calibration-size", self.calibration_size is not None, self.holdout is not None, "--holdout last"),
         )
         for option, given, possible, other in needed:
             if given and not possible:

@@ -110,6 +110,13 @@ classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),
     click.option("--classes", metavar="A,B", help="Both classes, where the data may hold only one."),
 )
+holdout = together(
+    click.option("--holdout", type=click.Choice(("last",)), help="Calibrate on the most recent rows only."),
+    column("time", "With --holdout: column of times. Default: the rows are in order of time."),
+    click.option("--calibration-size", type=number_or(rule="a fraction such as 0.2, or a number of rows",
+                 fractions=True), metavar="SHARE", help="With --holdout: fraction or number of the rows to calibrate "
+                 "on, or of the groups. Default: 0.25."),
+)  # fmt: skip
 skip_missing = click.option("--skip-missing", is_flag=True, help="Skip rows whose label is missing, such as outcomes "
                             "that are still pending, and say how many.")  # fmt: skip
 reading = together(

@@ -11,6 +11,7 @@ import click
 from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
 from calibrant.cli._input import STANDARD_INPUT, labelled, typed_segments
+from calibrant.cli._latest import latest
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
@@ -27,6 +28,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.row_id
 @option.group_options
 @option.skip_missing
+@option.holdout
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
 @click.option("--method", type=click.Choice(METHODS),
@@ -65,6 +67,7 @@ def command(**options: Any) -> int:
     calibrant fit 'days/*.parquet' --score p --label y --segment region --bins 10 -o model.json
     calibrant fit old.csv --score p --label y --weight w --weight-bound 8 -o model.json
     calibrant fit visits.csv --score p --label y --group patient -o model.json
+    calibrant fit scores.csv --score p --label y --holdout last --time day -o model.json
     calibrant fit balanced.csv --score p --label y --prior 0.02 -o model.json
     calibrant fit scores.csv --score p --label y --require-epsilon 0.05 --json   # for scripts
     """
@@ -78,7 +81,11 @@ def command(**options: Any) -> int:
     settings.check(options["segment"], options["group"])
     if output is not None:
         check_target(options)
+    recent = ()
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
+        if settings.holdout is not None:
+            data, said = latest(data, settings.time, settings.calibration_size)
+            recent = (said,)
         if kept:
             settings = replace(settings, keep_segments=typed_segments(data, kept))
         calibrator = settings.fit(data, labels)
@@ -89,7 +96,7 @@ def command(**options: Any) -> int:
     if n_groups is not None:
         provenance["groups"] = n_groups
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
-    notes = (*told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *direction)
+    notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *direction)
     columns = data.columns.named
     if output is not None:
         from calibrant.saving import save_model
@@ -117,7 +124,7 @@ def command(**options: Any) -> int:
             }
         )
         return 1 if reached is False else 0
-    show_promise(calibrator, told if is_quiet() else notes)
+    show_promise(calibrator, (*recent, *told) if is_quiet() else notes)
     _show_rest(calibrator.guarantee_, provenance["rows"])
     show_signs(signs)
     say()

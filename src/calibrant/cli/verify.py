@@ -9,6 +9,7 @@ from calibrant._text import render, shown
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._input import files
+from calibrant.cli._latest import latest
 from calibrant.cli._model import DamagedError, read_model, role_of, settings_of, text_types
 from calibrant.cli._output import note, print_json, say, width
 from calibrant.cli._promise import promise_json, show_sentence
@@ -65,6 +66,8 @@ def command(**options: Any) -> int:
         types = text_types(model, label=columns["label"], segment=columns["segment"])
         skip = options["skip_missing"] or settings_of(model).get("skip_missing") is True
         data = source.scored(columns, types=types, skip_missing=skip)
+        if settings_of(model).get("holdout") == "last":
+            data, _ = latest(data, settings_of(model).get("time"), settings_of(model).get("calibration_size"))
         checks = [Check("model file", True, f"complete, checksum begins {model.fingerprint}")]
         if not guarantee.is_proved:
             checks.append(Check("promise", False, f"nothing is proved: {render(guarantee.caveat or '', in_options)}"))

@@ -235,6 +235,7 @@ class Guarantee:
             notes=tuple(dict.fromkeys((*said.notes, *facts.notes))),
             edges=Edges.OTHER_ROWS if facts.cutting and said.edges is Edges.FIXED else said.edges,
             looked=facts.looked,
+            of_groups=facts.said_of_groups,
             cutting=facts.cutting,
         )
 
@@ -388,6 +389,10 @@ class NoGuarantee:
     is_proved: ClassVar[bool] = False
     remarks: ClassVar[tuple[str, ...]] = ()
     assumptions: ClassVar[tuple[str, ...]] = ()
+
+    def of_rows(self, facts: RowFacts) -> Self:
+        """What is said of rows that were read in this way: the same, where nothing is claimed."""
+        return self
 
     def sentence(self, setting: PlainText = in_python) -> str:
         """Why there is no guarantee, and what to use for one."""

@@ -150,6 +150,8 @@ class Statement:
         Further assumptions, and further remarks.
     groups : GroupFacts or None
         What is to be said of groups, where rows have them.
+    of_groups : str
+        What is to be said where one row was drawn from each group.
     """
 
     theorem: str = ""
@@ -169,6 +171,7 @@ class Statement:
     notes: tuple[Text, ...] = ()
     claim: Claim = Claim.RATE
     groups: GroupFacts | None = None
+    of_groups: str = ""
 
     @property
     def has_ties(self) -> bool:
@@ -194,7 +197,7 @@ class Statement:
 
 def sentence(guarantee: "Guarantee") -> Text:
     """What is proved, for which rows, and what to do where that is little."""
-    said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee))
+    said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee), guarantee.statement.of_groups)
     if guarantee.is_weak:
         said = joined(said, " This says ", weakness(guarantee), ".")
     statement = guarantee.statement

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from calibrant._numbers import counted
 from calibrant._params import Integer
+from calibrant._state import read_counts
 from calibrant._text import shown
 from calibrant.errors import InvalidTypeError
 
@@ -13,6 +14,10 @@ _BY_ID = "rows were drawn by an id that is unique per row and says nothing about
 _SKIPPED = (
     "in every region, whether a row's label is missing does not depend on the label; shares of the population are "
     "shares of the rows with a label"
+)
+ONE_OF_EACH = (
+    "groups are independent draws, and one row of each was drawn at random: by a hash of the seed, the group's name "
+    "and the row's place in the group, and neither names nor places say anything about scores and labels"
 )
 _NAMED = 12  # segments that a remark names
 _BY_PARTITION = (
@@ -35,6 +40,8 @@ class RowFacts:
         Rows that were looked at for ties and then left alone, and rows that cut bins because the look found ties.
     pooled : tuple
         Segments of these rows that share the regions of other segments.
+    one_of_each : (int, int)
+        Where one row of each group was drawn: how many groups there are, and how many rows were left out.
     """
 
     drawn_by: str | None = None
@@ -42,11 +49,25 @@ class RowFacts:
     looked: int = 0
     cutting: int = 0
     pooled: tuple[str | int | float, ...] = ()
+    one_of_each: tuple[int, int] = (0, 0)
 
     @property
     def assumed(self) -> tuple[str, ...]:
         """Assumptions of the guarantee."""
-        return ((_BY_ID,) if self.drawn_by == "id" else ()) + ((_SKIPPED,) if self.skipped else ())
+        stated = {_BY_ID: self.drawn_by == "id", _SKIPPED: self.skipped, ONE_OF_EACH: self.one_of_each[0]}
+        return tuple(text for text, holds in stated.items() if holds)
+
+    @property
+    def said_of_groups(self) -> str:
+        """What a promise says of groups, one row of each of which was drawn; empty without groups."""
+        groups, others = self.one_of_each
+        if not groups:
+            return ""
+        left = f" The other {counted(others, 'row')} {'was' if others == 1 else 'were'} not used." if others else ""
+        return (
+            f" One row was drawn at random from each of {counted(groups, 'group')}: this is about a row drawn at "
+            f"random from a new group, and every group counts the same.{left}"
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -68,7 +89,8 @@ class RowFacts:
         drawn = {f"drawn_by_{self.drawn_by}": True} if self.drawn_by in ("id", "partition") else {}
         numbers = {"skipped_rows": self.skipped, "looked_rows": self.looked, "cutting_rows": self.cutting}
         pooled = {"pooled_segments": list(self.pooled)} if self.pooled else {}
-        return {**drawn, **{name: number for name, number in numbers.items() if number}, **pooled}
+        together = {"one_of_each": list(self.one_of_each)} if self.one_of_each[0] else {}
+        return {**drawn, **{name: number for name, number in numbers.items() if number}, **pooled, **together}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
@@ -79,4 +101,5 @@ class RowFacts:
         if not isinstance(pooled, list) or not all(isinstance(name, str | int | float) for name in pooled):
             raise InvalidTypeError("pooled_segments", "be a list of texts, numbers or bools", got=shown(pooled))
         skipped, looked, cutting = (Integer(0).check(name, state.get(name, 0)) for name in names)
-        return cls(drawn_by, skipped, looked, cutting, tuple(pooled))
+        together = read_counts(state.get("one_of_each", [0, 0]), "one_of_each", size=2).tolist()
+        return cls(drawn_by, skipped, looked, cutting, tuple(pooled), (together[0], together[1]))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant._input import as_column, is_missing, missing_entry
 from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.draw import value_keys
+from calibrant.rows.draw import Draw, mixed, value_keys
 
 _KINDS = "hold whole numbers, dates or text, of one kind"
 
@@ -63,6 +63,19 @@ class Groups:
     def take(self, index: IndexArray | BoolArray) -> "Groups":
         """The groups of some of the rows; numbers stay as they are."""
         return Groups(self.codes[index], self.keys)
+
+    def one_row_each(self, seed: int) -> IndexArray:
+        """One row of each group, in increasing order: by a hash of seed, key of the group, and place in the group.
+
+        >>> Groups.of(["ann", "bob", "ann"], 3).one_row_each(0)
+        array([0, 1])
+        """
+        order = np.argsort(self.codes, kind="stable")
+        first = np.flatnonzero(np.diff(self.codes[order], prepend=-1))
+        sizes = np.diff(first, append=order.size)
+        place = np.arange(order.size) - np.repeat(first, sizes)
+        hashes = Draw(seed).hashes(mixed(self.row_keys[order]) + place.astype(np.uint64))  # all different in a group
+        return np.sort(order[hashes == np.repeat(np.minimum.reduceat(hashes, first), sizes)])
 
     @property
     def sizes(self) -> NDArray[np.int64]:

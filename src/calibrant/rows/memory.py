@@ -20,6 +20,7 @@ from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData, Split
 from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work, grouped
 from calibrant.rows.draw import Draw, position_keys, smallest
+from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Place
 from calibrant.rows.groups import Groups
 from calibrant.rows.reach import Reach
@@ -57,6 +58,8 @@ class MemoryRows(ScoredData):
         The group of each row; whole groups are drawn.
     reach : Reach, optional
         The range of the scores, where it is known already.
+    one_of_each : (int, int)
+        Where these rows are one of each group: how many groups there are, and how many rows were left out.
     """
 
     scores: Any
@@ -71,6 +74,11 @@ class MemoryRows(ScoredData):
     skipped: int = 0
     groups: Groups | None = None
     reach: Reach | None = None
+    one_of_each: tuple[int, int] = (0, 0)
+
+    def facts(self, *, drawn: bool) -> RowFacts:
+        """What a guarantee has to say of how the rows were read."""
+        return RowFacts("position" if drawn else None, self.skipped, one_of_each=self.one_of_each)
 
     def skipped_rows(self) -> int:
         """How many rows were left out because their label is missing."""

@@ -1,14 +1,16 @@
 """One reader of scores and labels, from arrays or scored data."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from calibrant._input import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
 from calibrant._labels import encode_labels
-from calibrant._typing import ArrayLike
+from calibrant._typing import ArrayLike, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows.base import ScoredData
+from calibrant.rows.draw import seed_of
 from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reach import Reach
@@ -94,11 +96,19 @@ def check_nothing_beside(**given: object) -> None:
             raise InvalidTypeError(name, "be None beside scored data", advice="name its column in scored(...) instead")
 
 
-def refuse_groups(data: ScoredData, name: str) -> None:
-    """Raise an error for rows with groups, for a calibrator that needs independent rows."""
-    if data.columns.group is not None:
-        advice = "use BinningCalibrator or AnchoredCalibrator, or keep one row of each group"
-        raise InvalidTypeError("groups", f"be None for {name}, whose rows must be independent", advice=advice)
+def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:
+    """The data; where rows have groups, one row of each in memory, drawn at random, for promises of independent rows.
+
+    Groups are independent draws, and so are rows that are drawn from them: what holds for independent rows holds for
+    them as it stands, about a row drawn at random from a new group.
+    """
+    if data.columns.group is None:
+        return data
+    rows = data.collect()
+    if rows.groups is None:
+        return rows
+    drawn = rows.take(rows.groups.one_row_each(seed_of(random_state)))
+    return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
 
 
 def check_no_weights(data: object, importance_weight: object, reason: str) -> None:

@@ -26,7 +26,7 @@ from calibrant.ratios import DensityRatio
 from calibrant.rows import ScoredData
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
-from calibrant.rows.reader import check_nothing_beside
+from calibrant.rows.reader import check_nothing_beside, one_row_each
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.tally import Tally
 
@@ -139,6 +139,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         target_scores: ArrayLike | None = None,
         source_scores: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Cut the bins, count and weigh the rows, and derive the guarantee.
 
@@ -162,18 +163,23 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
             Scores of unlabelled rows of both populations, for "counted-mass"; source_scores are `scores` by default.
         segments : array-like of shape (n,), optional
             The segment of each row. Every segment gets bins of its own, within one error budget.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
+            others are not used: the promise is then about a row drawn at random from a new group of
+            the target population.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        data = self._read(scores, y, segments=segments)
+        data = self._read(scores, y, segments=segments, groups=groups)
         if isinstance(scores, ScoredData):
             check_nothing_beside(importance_weight=importance_weight, X=X, X_target=X_target, X_source=X_source)
             if data.columns.weight is None:
                 advice = "scored(..., weight=)"
                 raise InvalidValueError("weight", "name the column of weights", got="None", advice=advice)
+            data = one_row_each(data, self.random_state)
             if get_shift_method(self.interval).needs_rows:
                 data = data.collect()
             binned = cut_and_count(data, self, weighted=True)

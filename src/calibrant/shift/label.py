@@ -17,8 +17,9 @@ from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
+from calibrant.rows.draw import seed_of
 from calibrant.rows.facts import RowFacts
-from calibrant.rows.reader import check_no_weights
+from calibrant.rows.reader import check_no_weights, one_row_each
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
 
@@ -117,6 +118,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         *,
         target_scores: ArrayLike | None = None,
         segments: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Cut the bins, count the labels, and move the odds to the target population.
 
@@ -133,6 +135,10 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             The segment of each row. Every segment gets bins of its own. The priors are those of all segments together,
             so score and segment together must be distributed alike given the label. Where only the scores within each
             segment are, fit each segment on its own.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
+            others are not used: the promise is then about a row drawn at random from a new group of
+            the target population. `target_scores` must be of rows of different groups.
 
         Returns
         -------
@@ -141,7 +147,13 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_parameters()
         check_no_weights(scores, None, "labels are counted")
         self._check_sources(target_scores)
-        rows = self._read(scores, y, segments=segments).collect()
+        data = self._read(scores, y, segments=segments, groups=groups).collect()
+        if data.groups is not None and self.sampling_rates is not None:
+            rule = "be None with groups, of which rows are left that were sampled by their label"
+            advice = "use BinningCalibrator with groups, and one over the rate of each row's class as importance_weight"
+            raise InvalidTypeError("sampling_rates", rule, got=repr(self.sampling_rates), advice=advice)
+        seed = self.random_state if data.groups is None else seed_of(self.random_state)
+        rows = one_row_each(data, seed).collect()
         partition, tally, classes, reach, _, facts, *_ = cut_and_count(rows, self)
         column = classes.positive_index
         unknown = [self.source_prior, self.target_prior].count(None)
@@ -149,7 +161,9 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.sampling_rates is not None:
             priors = None
         elif self.target_prior is None:
-            own = rows.scores if isinstance(scores, ScoredData) else as_scores(scores, positive_column=column)
+            own = data.scores if isinstance(scores, ScoredData) else as_scores(scores, positive_column=column)
+            if data.groups is not None:
+                own = own[data.groups.one_row_each(seed_of(seed))]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")
             priors = self._source(rows.codes, share), mixture_prior(own, rows.codes, moved, share)
         else:
