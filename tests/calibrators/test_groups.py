@@ -3,7 +3,6 @@
 import inspect
 import json
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,10 +115,8 @@ def test_none_is_no_group_for_a_calibrator_that_takes_none():
         PlattCalibrator().fit(scores, y, group=y)
 
 
-def test_weights_and_groups_together_are_refused_with_advice_that_can_be_followed():
+def test_counts_and_groups_together_are_refused_with_advice_that_can_be_followed():
     scores, y, groups = np.linspace(0, 1, 50), np.arange(50) % 2, np.arange(50) // 2
-    with pytest.raises(InvalidTypeError, match="keep one row of each group"):
-        BinningCalibrator().fit(scores, y, groups=groups, importance_weight=np.full(50, 0.3))
     with pytest.raises(InvalidTypeError, match="repeat the rows instead"):
         BinningCalibrator().fit(scores, y, groups=groups, sample_weight=np.full(50, 3))
 
@@ -295,11 +292,53 @@ def test_shifted_rows_have_one_row_of_each_group(rows):
     assert moved.target_prior_ == by_hand.target_prior_
 
 
-def test_weights_and_groups_of_scored_data_are_refused(rows):
+def surveyed(rng, n_groups):
+    """Groups of two kinds and sizes, whose rows have weights that depend on the label, the score and the kind."""
+    scores, y, groups = mixed_groups(rng, n_groups)
+    large = np.bincount(groups)[groups] > 1
+    return scores, y, groups, np.where(y, 0.25, 1.0) * np.where(large, 0.5, 1.0) * (0.5 + scores / 2)
+
+
+@pytest.mark.parametrize("target", ["rows", "groups"])
+def test_promises_of_weighted_groups_hold(target):
+    n_draws, missed = 20, 0
+    scores, y, groups, weights = surveyed(np.random.default_rng(1), 60_000)
+    if target == "groups":
+        weights = weights / np.bincount(groups, weights)[groups]
+    truth = [np.average(y[here], weights=weights[here]) for here in (scores < 0.5, scores >= 0.5)]
+    bins = Partition.fixed_width(2)
+    for seed in range(n_draws):
+        scores, y, groups, weights = surveyed(np.random.default_rng(seed), 200)
+        beside = {"importance_weight": weights, "groups": groups}
+        found = BinningCalibrator(partition=bins, group_target=target).fit(scores, y, **beside).guarantee_
+        missed += bool(((found.lower > truth) | (found.upper < truth)).any())
+        assert found.epsilon < 0.25
+    assert binomtest(missed, n_draws, 0.1, alternative="greater").pvalue > 0.001
+
+
+def test_weights_of_one_are_no_weights(rows):
     scores, y, groups = rows
-    data = read_rows(scores, y, groups=groups)
-    with pytest.raises(CalibrantError, match="weight must be None where rows have groups"):
-        BinningCalibrator().fit(replace(data, weights=np.ones(len(y))))
+    for parameters in ({"max_group_size": 5, "weight_bound": 1.0}, {"group_target": "groups"}):
+        plain = BinningCalibrator(3, **parameters).fit(scores, y, groups=groups).guarantee_
+        ones = BinningCalibrator(3, **parameters).fit(scores, y, groups=groups, importance_weight=np.ones(len(y)))
+        np.testing.assert_allclose(ones.guarantee_.lower, plain.lower, atol=1e-12)
+        np.testing.assert_allclose(ones.guarantee_.value, plain.value, atol=1e-12)
+        read = BinningCalibrator.from_dict(json.loads(json.dumps(ones.to_dict())))
+        assert str(read.guarantee_) == str(ones.guarantee_)
+        assert read.guarantee_.value.tolist() == ones.guarantee_.value.tolist()
+
+
+def test_weighted_groups_in_other_calibrators(rows):
+    scores, y, groups = rows
+    beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
+    scaled = ScalingBinningCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
+    assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.sentence()
+    with pytest.raises(InvalidTypeError, match="be None for AnchoredCalibrator where rows have groups"):
+        AnchoredCalibrator(weight_bound=1.0).fit(scores, y, **beside)
+    with pytest.raises(InvalidValueError, match="weight_bound must be given with importance weights and max_group"):
+        BinningCalibrator(max_group_size=5).fit(scores, y, **beside)
+    with pytest.raises(InvalidValueError, match="importance_weight must be at most weight_bound"):
+        BinningCalibrator(weight_bound=0.6).fit(scores, y, **beside)
 
 
 def test_segments_and_groups(rows):
@@ -332,7 +371,7 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
 
 @pytest.mark.broad
 def test_classes_of_new_groups(rows):
-    scores, _, groups = rows
+    scores, _, groups = (column[:1000] for column in rows)
     label = np.random.default_rng(3).integers(0, 3, size=len(groups))
     columns = np.column_stack([scores, 1 - scores, scores / 2])
     weight = np.random.default_rng(4).uniform(0.5, 1.0, size=len(groups))

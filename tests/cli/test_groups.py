@@ -173,14 +173,20 @@ def test_plan_takes_the_size_of_groups(calibrant: Any) -> None:
 
 
 REFUSED = {
-    "another method": (("--method", "platt"), "--group must go with --method anchored, binning, uniform or"),
+    "another method": (("--method", "platt"), "--group must go with --method anchored, binning, uniform,"),
     "a size": (("--method", "scaling-binning", "--min-rows", "9"), "--min-rows must be left out with"),
     "a bound": (("--weight-bound", "9"), "--weight-bound must go with --weight"),
     "a segment": (("--keep-segment", "north"), "--keep-segment must go with --segment"),
     "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
     "an id": (("--id", "patient"), "--id must be None beside a group"),
-    "a weight": (("--weight", "p"), "--group must be left out with --weight"),
+    "a weight": (("--weight", "p", "--method", "anchored"), "--group must go with --method binning, uniform or"),
+    "sampling rates": (("--sampling-rates", "0.1", "1"), "use --weight, one over the share of each row's class"),
+    "a size that is not used": (("--prior", "0.1", "--max-group-size", "9"), "--max-group-size must be left out"),
+    "times": (("--time", "p"), "--time must go with --holdout last"),
+    "a part of the rows": (("--calibration-size", "0.1"), "--calibration-size must go with --holdout last"),
+    "too many groups": (("--holdout", "last", "--calibration-size", "401"), "be at most 400, the number of groups"),
+    "no part": (("--holdout", "last", "--calibration-size", "0"), "must be a fraction strictly between 0 and 1"),
     "fractions": (("--group", "f"), "group column 'f' must hold whole numbers"),
     "a missing group": (("--group", "m"), "group column 'm' must"),
 }
@@ -193,6 +199,40 @@ def test_what_does_not_go_together_is_refused(name: str, visits: pd.DataFrame, c
     answer = calibrant("fit", "visits.csv", *COLUMNS, *options)
     assert answer.code == 2
     assert said in answer.err
+
+
+@pytest.mark.broad
+def test_groups_with_weights_or_a_prior(visits: pd.DataFrame, calibrant: Any) -> None:
+    visits.assign(w=0.5 + visits["p"] / 2).to_csv("visits.csv", index=False)
+    answer = calibrant("fit", "visits.csv", *COLUMNS, "--weight", "w", "--bins", "3", "-o", "model.json", "--json")
+    assert "a group counts by at most" in answer.json["guarantee"]["sentence"]
+    assert calibrant("verify", "model.json", "visits.csv").code == 0
+    answer = calibrant("fit", "visits.csv", *COLUMNS, "--prior", "0.3", "--bins", "3", "--json")
+    assert "a row drawn at random from a new group" in answer.json["guarantee"]["sentence"]
+
+
+@pytest.mark.broad
+def test_the_most_recent_rows_calibrate(visits: pd.DataFrame, calibrant: Any) -> None:
+    rng = np.random.default_rng(5)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 100, len(visits)), unit="D")
+    patient_of_day = visits.assign(day=day.strftime("%Y-%m-%d"), y=visits["y"].astype("Int64"))
+    patient_of_day.loc[:9, ["y", "day"]] = (None, "2023-12-01")
+    patient_of_day.to_csv("visits.csv", index=False)
+    options = ("visits.csv", "--score", "p", "--label", "y", "--skip-missing", "--bins", "3")
+    last = ("--holdout", "last", "--time", "day", "--calibration-size", "500", "-o", "model.json", "--overwrite")
+    answer = calibrant("fit", *options, *last, "--json")
+    labelled = patient_of_day[10:]
+    since = labelled["day"].sort_values(ascending=False).iloc[499]
+    recent = labelled[labelled["day"] >= since]
+    assert answer.json["rows"] == len(recent)
+    assert f"of day {since} to {labelled['day'].max()}" in answer.json["notes"][0]
+    expected = AnchoredCalibrator(n_bins=3).fit(recent["p"].to_numpy(), recent["y"].to_numpy())
+    assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon)
+    checked = calibrant("verify", "model.json", "visits.csv")
+    assert checked.code == 0, checked.out + checked.err
+    whole = calibrant("fit", *options, "--group", "patient", *last[:4], "--json").json
+    assert whole["groups"] < 400
+    assert calibrant("fit", *options, *last[:2], "--json").json["rows"] == round(0.25 * len(labelled))
 
 
 def test_the_size_limit_needs_groups(visits: pd.DataFrame, calibrant: Any) -> None:

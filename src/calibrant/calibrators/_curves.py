@@ -151,7 +151,8 @@ def _shared(counts: IntArray, generator: np.random.Generator) -> list[IntArray]:
 
 def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
     """The curve of a calibrator, fitted to counts of rows with labels 0 and 1."""
-    if isinstance(calibrator, CurveCalibrator) and type(calibrator).fit is CurveCalibrator.fit:
+    known = (CurveCalibrator.fit, VennAbersCalibrator.fit)  # a class that a user wrote may have another
+    if isinstance(calibrator, CurveCalibrator) and type(calibrator).fit in known:
         steps = isinstance(calibrator, VennAbersCalibrator)  # whose values are in (0, 1) by themselves
         low, high = float(rows.scores[0]), float(rows.scores[-1])
         if isinstance(calibrator, BetaCalibrator):

@@ -21,14 +21,14 @@ from calibrant.calibrators._bins import (
     cut_and_count,
     split_size,
 )
-from calibrant.calibrators._weighted import has_weights
+from calibrant.calibrators._weighted import WeightedLimits, checked_bound, has_weights, weights_of
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Edges, GroupFacts, Statement
-from calibrant.intervals.groups import GroupDesign, GroupSums
+from calibrant.intervals.groups import GroupDesign, GroupSums, shared_limits
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.base import Split
-from calibrant.rows.draw import seed_of
+from calibrant.rows.draw import Draw, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reach import Reach
@@ -67,8 +67,10 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
     the largest size among the counted groups is no limit on the size of a new group.
     """
     check_interval(settings.interval, "groups")
-    if data.columns.weight is not None:
-        raise InvalidValueError("weight", "be None where rows have groups", got=repr(data.columns.weight))
+    weighted = has_weights(data)
+    if weighted:
+        data = data.collect()
+        checked_bound(weights_of(data), settings.weight_bound)
     seed = seed_of(settings.random_state)
     if isinstance(settings.min_rows, int):
         advice = ("name the segments with ", Setting("keep_segments"))
@@ -91,13 +93,48 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
     if largest is None:
         seen = data.group_counts(partition, classes.positive, draw=draw, aside=True)
         largest = max(1, int(seen.rows.max(initial=1)))
-    if settings.group_target == "rows":
+    if weighted:
+        tally, _ = parts.others.without_groups().tally(partition, weighted=True)
+    elif settings.group_target == "rows":
         tally = replace(tally, groups=table.without_sizes())
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
     unproved = () if known else _regions_without(partition, unseen)
     design = GroupDesign(largest, settings.group_target, n_groups - table.n_groups, unproved)
+    if isinstance(data, MemoryRows) and weighted:
+        design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
     return Binned(partition, tally, classes, reach, parts.others, facts, data), design
+
+
+def _most_weight(
+    data: MemoryRows, draw: Draw | None, partition: Partition, design: GroupDesign, settings: Any
+) -> float:
+    """By how much a group counts in a region at most: as stated, or the most of a group that was set aside."""
+    if draw is not None and settings.max_group_size is None:
+        aside = weighted_sums(data.take(data.chosen(draw)), partition, replace(design, target="rows"))
+        if aside.weight.size:
+            return float(aside.weight.max())
+    if settings.weight_bound is None:
+        raise InvalidValueError("weight_bound", "be given with importance weights and max_group_size", got="None")
+    return float(design.max_size * settings.weight_bound)
+
+
+def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> GroupSums:
+    """Sums of the weights of groups in regions."""
+    if rows.groups is None:
+        raise InvalidValueError("groups", "be given", got="None")
+    groups, regions = (rows.groups.codes, rows.groups.keys), partition.membership(rows.prepared)
+    return GroupSums.of_rows(regions, weights_of(rows), rows.codes, groups, partition.n_regions, design)
+
+
+def weighted_limits(binned: Binned, design: GroupDesign, bound: float | None, alpha: float) -> WeightedLimits:
+    """Limits by bets on sums of the weights of whole groups."""
+    rows = binned.rows.collect()
+    sums = weighted_sums(rows, binned.partition, design)
+    effect = float(np.nan_to_num(sums.design_effect, nan=1.0))
+    facts = GroupFacts(rows.n_groups(), design.aside, design.max_size, design.target, effect, design.max_weight)
+    largest = checked_bound(weights_of(rows), bound)
+    return WeightedLimits(shared_limits(sums, design, alpha), largest, bounded=True, groups=facts, rows=sums.telling)
 
 
 def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
@@ -174,13 +211,15 @@ def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, sett
     """The statement about rows of new groups."""
     n_groups = 0 if tally.groups is None else tally.groups.n_groups
     effect = GroupSums.of(tally, design).design_effect
-    cut = settings.strategy == "quantile" and settings.partition is None
-    return replace(
-        statement,
-        theorem=THEOREM,
-        edges=Edges.OTHER_ROWS if cut else statement.edges,
-        groups=GroupFacts(n_groups, design.aside, design.max_size, design.target, effect),
+    return of_new_groups(
+        statement, GroupFacts(n_groups, design.aside, design.max_size, design.target, effect), settings
     )
+
+
+def of_new_groups(statement: Statement, groups: GroupFacts, settings: CutParameters) -> Statement:
+    """The statement about rows of new groups, with what is to be said of them."""
+    cut = settings.strategy == "quantile" and settings.partition is None and groups.aside > 0
+    return replace(statement, theorem=THEOREM, edges=Edges.OTHER_ROWS if cut else statement.edges, groups=groups)
 
 
 def saved_design(state: Mapping[str, Any], tally: Tally) -> GroupDesign | None:

@@ -1,20 +1,22 @@
 """Rows that count differently: limits by bets on weighted rows, and rows of the population that weights describe."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
 from calibrant._input import check_rows
-from calibrant._params import as_generator, check_state
-from calibrant._state import read_counts, read_limits
+from calibrant._params import Choice, Integer, Number, as_generator, check_state
+from calibrant._state import read_counts, read_limits, read_numbers
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import FloatArray, IndexArray, IntArray, Seed
 from calibrant.calibrators._bins import Binned
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Caveat, ImportanceWeights, Population, Statement
+from calibrant.guarantee.statement import GroupFacts
 from calibrant.intervals import Interval
+from calibrant.intervals.groups import TARGETS
 from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
@@ -56,13 +58,17 @@ def at_most(bound: float) -> Text:
 class WeightedLimits:
     """Limits of the weighted rate of each region, which a tally does not tell, and the bound of the weights.
 
-    `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them.
+    `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them. If rows
+    have groups, `groups` describes them, and `rows` is the number of independent rows, and of positives among them,
+    that would give the rate of each region with the same precision.
     """
 
     limits: Interval
     bound: float
     bounded: bool
     kept: IntArray | None = None
+    groups: GroupFacts | None = None
+    rows: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
     def of(cls, data: MemoryRows, binned: Binned, bound: float | None, random_state: Seed, alpha: float) -> Self:
@@ -84,7 +90,9 @@ class WeightedLimits:
     def to_dict(self) -> dict[str, Any]:
         """The limits as plain JSON values."""
         limits = {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
-        return limits if self.kept is None else {**limits, "kept": self.kept.tolist()}
+        rows = {} if self.rows is None else {"rows": [column.tolist() for column in self.rows]}
+        groups = {} if self.groups is None else {"groups": asdict(self.groups), **rows}
+        return {**limits, **groups, **({} if self.kept is None else {"kept": self.kept.tolist()})}
 
     @classmethod
     def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
@@ -97,7 +105,19 @@ class WeightedLimits:
         if bound is not None and bound != largest:
             raise InvalidValueError("weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}")
         limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
-        return cls(limits, largest, bound is not None, kept)
+        if state.get("groups") is None:
+            return cls(limits, largest, bound is not None, kept)
+        check_state(state, ("rows",))
+        rows, positives = (read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"])
+        return cls(limits, largest, True, kept, read_group_facts(state["groups"]), (rows, positives))
+
+
+def read_group_facts(state: Any) -> GroupFacts:
+    """What a state says of weighted groups."""
+    check_state(state, [entry.name for entry in fields(GroupFacts)])
+    n_groups, aside, size = (Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size"))
+    effect, most = (Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight"))
+    return GroupFacts(n_groups, aside, size, Choice(TARGETS).check("target", state["target"]), effect, most)
 
 
 def saved_limits(state: Mapping[str, Any], tally: Tally, bound: float | None) -> WeightedLimits | None:

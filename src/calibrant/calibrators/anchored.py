@@ -23,7 +23,7 @@ from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplifi
 from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
 from calibrant.guarantee.statement import Claim, Statement
@@ -215,6 +215,9 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
         """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
         partition, tally, classes, reach, rows, facts, data, drawn = binned
+        if design is not None and tally.weights is not None:
+            rule, advice = "be None for AnchoredCalibrator where rows have groups", "use BinningCalibrator"
+            raise InvalidTypeError("importance_weight", rule, got="both", advice=advice)
         data, rows = data.without_groups(), rows.without_groups()
         regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
         sizes = _sizes(regions, tally)

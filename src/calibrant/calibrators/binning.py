@@ -9,7 +9,7 @@ from calibrant._labels import Classes, name_classes
 from calibrant._params import check_state, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import Binned, FitParameters, RegionParameters
-from calibrant.calibrators._groups import cut_rows, said_of_groups, saved_design
+from calibrant.calibrators._groups import cut_rows, of_new_groups, said_of_groups, saved_design, weighted_limits
 from calibrant.calibrators._weighted import WeightedLimits, saved_limits
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
@@ -188,7 +188,11 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
         weighted = None
         if binned.tally.weights is not None:
             alpha = error_budget(self.confidence_level)
-            weighted = WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, alpha)
+            if design is None:
+                whole = binned.whole.collect()
+                weighted = WeightedLimits.of(whole, binned, self.weight_bound, self.random_state, alpha)
+            else:
+                weighted, design = weighted_limits(binned, design, self.weight_bound, alpha), None
         self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted, design)
         self.score_range_seen_ = binned.reach.seen
 
@@ -243,8 +247,10 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
             said = said_of_groups(said, tally, design, self)
             guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
         elif weighted is not None:
-            said = weighted.said(said)
-            guarantee = Guarantee.from_limits(partition, tally, weighted.limits, level, "betting", said, value, label)
+            limits, said = weighted.limits, weighted.said(said)
+            said = said if weighted.groups is None else of_new_groups(said, weighted.groups, self)
+            values = region_values(value, partition, tally, limits, weighted.rows)
+            guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
         else:
             asked = {"confidence_level": level, "value": value, "positive_label": label, **self._asked()}
             guarantee = Guarantee.from_tally(partition, tally, interval=self.interval, **asked)

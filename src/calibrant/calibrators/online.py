@@ -222,7 +222,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             rule = "be None while bins are cut from the stream"
             raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
         check_no_weights(scores, None, "labels are counted")
-        named = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
+        named: dict[str, Any] = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
         rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named)).collect()
         prepared, codes = rows.prepared, rows.codes
         if stream.partition is None:

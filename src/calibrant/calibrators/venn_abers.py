@@ -106,7 +106,7 @@ class VennAbersCalibrator(CurveCalibrator):
         y: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        importance_weight: None = None,
+        importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Fit both steps; arguments as in `PlattCalibrator.fit`.
@@ -117,7 +117,7 @@ class VennAbersCalibrator(CurveCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
-        named = {"classes": self.classes, "pos_label": self.pos_label}
+        named: dict[str, Any] = {"classes": self.classes, "pos_label": self.pos_label}
         return self._fit_rows(one_row_each(read_rows(scores, y, **named, sample_weight=sample_weight, groups=groups)))
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
         binned = self._binning()
-        data = binned._read(scores, y, segments, sample_weight, None, groups)
+        data = binned._read(scores, y, segments=segments, sample_weight=sample_weight, groups=groups)
         binned._fit_rows(one_row_each(data, self.random_state))
         self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
         self.score_range_seen_ = binned.score_range_seen_

@@ -101,8 +101,14 @@ class Settings:
                 raise RefusedError(option, rule, got=f"--method {self.method}")
         if self.by_label and self.weighted:
             raise RefusedError(by_label, "be left out with --weight", advice="multiply the weights instead")
-        if group is not None and (self.weighted or self.by_label):
-            raise RefusedError("--group", f"be left out with {'--weight' if self.weighted else by_label}")
+        if group is not None and self.sampling_rates is not None:
+            advice = "use --weight, one over the share of each row's class that was kept"
+            raise RefusedError("--group", f"be left out with {by_label}", advice=advice)
+        if self.by_label and (self.max_group_size is not None or self.group_target is not None):
+            option = "--group-target" if self.max_group_size is None else "--max-group-size"
+            raise RefusedError(option, f"be left out with {by_label}, for which one row of each group is drawn")
+        if group is not None and self.weighted and self.method == "anchored":
+            raise RefusedError("--group", "go with --method binning, uniform or scaling-binning beside --weight")
         if self.weighted and self.interval not in (None, "betting"):
             raise RefusedError("--interval", "be left out with --weight, whose interval is that of betting")
         segments = "--segment, the column of segments"
@@ -133,7 +139,8 @@ class Settings:
         if self.weighted and takes:  # a curve without a guarantee needs no bound
             takes = (*(part for part in takes if part != "interval"), "weight_bound")
         if self.by_label:
-            name, takes = "LabelShiftCalibrator", (*takes, "target_prior", "sampling_rates")
+            name = "LabelShiftCalibrator"
+            takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
         common = ("confidence", "seed") if takes else ()
         given = {_PARAMETERS.get(part, part): getattr(self, part) for part in (*takes, *common)}
         chosen = {parameter: value for parameter, value in given.items() if value is not None}

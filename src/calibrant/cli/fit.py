@@ -81,7 +81,7 @@ def command(**options: Any) -> int:
     settings.check(options["segment"], options["group"])
     if output is not None:
         check_target(options)
-    recent = ()
+    recent: tuple[str, ...] = ()
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
         if settings.holdout is not None:
             data, said = latest(data, settings.time, settings.calibration_size)

@@ -110,6 +110,8 @@ class GroupFacts:
         "rows" or "groups": what counts the same.
     design_effect : float
         How many times larger variances were than those of as many independent rows; NaN where that is not known.
+    max_weight : float or None
+        Where rows have importance weights: by how much a group counts in a region, at most.
     """
 
     counted: int
@@ -117,6 +119,7 @@ class GroupFacts:
     max_size: int
     target: str
     design_effect: float
+    max_weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +302,12 @@ def _group_scope(groups: GroupFacts, n_rows: int) -> str:
         "This holds for rows of new groups, for every distribution of the data, if new groups are drawn like the "
         f"{counted(groups.counted, 'group')} of the {counted(n_rows, 'calibration row')}{aside}. "
     )
-    if groups.target == "groups":
+    if groups.max_weight is not None and groups.target == "groups":
+        said += "The rate is that of a row of a random group, drawn by the importance weights: groups count the same."
+    elif groups.max_weight is not None:
+        most = upper(groups.max_weight)
+        said += f"Each row counts by its importance weight; a group counts by at most {most} in a region."
+    elif groups.target == "groups":
         said += "The rate is that of a random row of a random group: every group counts the same."
     else:
         said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region."
@@ -366,7 +374,9 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
 
 def _on_population(statement: Statement) -> tuple[str, ...]:
     if statement.groups is not None:
-        return ("calibration groups and future groups are independent draws from one distribution of whole groups",)
+        groups = "calibration groups and future groups are independent draws from one distribution of whole groups"
+        counts = "future rows count by their weight: one over the probability to be sampled, or a multiple of it"
+        return (groups,) if statement.groups.max_weight is None else (groups, counts)
     if statement.population is Population.SAME:
         return ("calibration rows and future rows are independent draws from one distribution",)
     if statement.population is Population.STREAM:

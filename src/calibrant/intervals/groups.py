@@ -16,9 +16,9 @@ from scipy.special import ndtri_exp
 
 from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
 from calibrant._state import read_count, read_counts
-from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError
-from calibrant.group_counts import N_BLOCKS
+from calibrant.group_counts import N_BLOCKS, block_of
 from calibrant.intervals.base import Interval, last_rejected
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.tally import Tally
@@ -49,12 +49,15 @@ class GroupDesign:
         Groups that were set aside, and are not counted.
     unproved : tuple of int
         Regions for which nothing is proved: no group that was set aside has rows in their segment.
+    max_weight : float or None
+        If rows have importance weights: the largest weight of a group in a region. Not saved, because limits are.
     """
 
     max_size: int
     target: str = "rows"
     aside: int = 0
     unproved: tuple[int, ...] = ()
+    max_weight: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -121,6 +124,37 @@ class GroupSums:
             weight, bound = rows / table.size, 1.0
         rate = table.positives / rows
         return cls(table.region, weight, rate, table.block, table.number, weight / rows, tally.n_regions, bound)
+
+    @classmethod
+    def of_rows(
+        cls,
+        regions: IndexArray,
+        weights: FloatArray,
+        codes: CodeArray,
+        groups: tuple[IndexArray, Keys],
+        n_regions: int,
+        design: GroupDesign,
+    ) -> Self:
+        """Sums of importance weights: a group counts by those of its rows in a region, at most `design.max_weight`.
+
+        With the target "groups" it counts by the share of its weight that lies in the region. `groups` are the number
+        of each row's group, and the key of each group.
+        """
+        of_row, keys = groups
+        whole = np.bincount(of_row, weights, minlength=len(keys))
+        inside = (regions >= 0) & (weights > 0.0)
+        pairs, entry = np.unique(of_row[inside] * n_regions + regions[inside], return_inverse=True)
+        group, region = np.divmod(pairs, n_regions)
+        total = np.bincount(entry, weights[inside], minlength=pairs.size)
+        rate = np.minimum(np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0)
+        if design.target == "groups":
+            weight, bound = np.minimum(total / whole[group], 1.0), 1.0
+        else:
+            bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
+            weight = np.minimum(total, bound)
+        block, number = block_of(keys)[group], np.ones(pairs.size, dtype=np.int64)
+        rows = np.bincount(entry, minlength=pairs.size)
+        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""
@@ -224,9 +258,13 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     >>> group_limits(tally, GroupDesign(max_size=10), 0.1).radius.round(3)
     array([0.015])
     """
-    alpha = OPEN_UNIT.check("alpha", alpha)
-    n_proved = max(tally.n_regions - len(design.unproved), 1)
-    found = limits_of_sums(GroupSums.of(tally, design), design.max_size, alpha / n_proved)
+    return shared_limits(GroupSums.of(tally, design), design, OPEN_UNIT.check("alpha", alpha))
+
+
+def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interval:
+    """Limits for the rate of every region at once, from sums of groups; see `group_limits`."""
+    n_proved = max(sums.n_regions - len(design.unproved), 1)
+    found = limits_of_sums(sums, design.max_size, alpha / n_proved)
     found.lower[[*design.unproved]], found.upper[[*design.unproved]] = 0.0, 1.0
     return found
 

@@ -55,10 +55,9 @@ def read_rows(
     threads : int
         Threads for very large data.
     """
-    weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
-    beside = {"segments": segments, "groups": groups, **weighting}
     if isinstance(scores, ScoredData):
-        check_nothing_beside(y=y, **beside)
+        weighting = {"sample_weight": sample_weight, "importance_weight": importance_weight}
+        check_nothing_beside(y=y, segments=segments, groups=groups, **weighting)
         return scores.with_classes(classes, pos_label)
     # the inputs of a function are no scores, so their columns do not belong to classes
     of_score = partition is None or bool(partition.bins_by_segment)
@@ -69,10 +68,9 @@ def read_rows(
     weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
     together = None
     if groups is not None:
-        for name, value in weighting.items():
-            if value is not None:
-                advice = "repeat the rows instead" if name == "sample_weight" else "keep one row of each group"
-                raise InvalidTypeError(name, "be None where rows have groups", advice=advice)
+        if sample_weight is not None:
+            advice = "repeat the rows instead"
+            raise InvalidTypeError("sample_weight", "be None where rows have groups", advice=advice)
         together = Groups.of(groups, len(codes))
     if partition is not None:
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)

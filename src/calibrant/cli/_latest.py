@@ -1,0 +1,62 @@
+"""`--holdout last`: calibrate on the most recent rows."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant._numbers import rows
+from calibrant._optional import pa
+from calibrant._params import FRACTION_OR_COUNT
+from calibrant.cli._errors import RefusedError
+from calibrant.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from calibrant.rows.arrow import ArrowData
+
+DEFAULT_SIZE = 0.25  # of the rows, as in CalibratedClassifier
+
+
+def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["ArrowData", str]:
+    """Return the most recent rows, in memory, and a sentence that says which they are.
+
+    Rows of one moment stay together. A group comes as late as its last row, and stays whole. Without a column of times,
+    the last rows of the data are the most recent.
+    """
+    from calibrant._exchangeable.order import read_times
+    from calibrant.classifier.folds import of_latest
+    from calibrant.rows.arrow import from_arrow
+    from calibrant.rows.batch import absent_rows
+    from calibrant.rows.columns import column_of
+    from calibrant.rows.draw import id_keys
+
+    whole = data.with_columns(replace(data.columns, pending=None))
+    table = pa.table({name: column_of(whole, name, part) for part, name in whole.columns.named.items()})
+    n_rows, columns = table.num_rows, data.columns
+    times: Any = np.arange(n_rows) if time is None else read_times(column_of(whole, time, "time"), n_rows)
+    labelled = np.ones(n_rows, dtype=bool)
+    if columns.pending is not None and (absent := absent_rows(_one_chunk(table, columns.pending))) is not None:
+        labelled = ~absent
+    keys = None
+    if columns.group is not None:
+        groups = _one_chunk(table, columns.group)
+        if groups.null_count:
+            raise InvalidValueError("group", "have no missing values", f"{groups.null_count:,}", column=columns.group)
+        keys = id_keys(groups, columns.group, "group")[labelled]
+    n_units = int(labelled.sum()) if keys is None else np.unique(keys).size
+    wanted = FRACTION_OR_COUNT.check("calibration_size", DEFAULT_SIZE if size is None else size)
+    count = max(1, round(wanted * n_units)) if isinstance(wanted, float) else int(wanted)
+    if count > n_units:
+        unit = "rows" if keys is None else "groups"
+        raise RefusedError("--calibration-size", f"be at most {n_units:,}, the number of {unit}", got=f"{count:,}")
+    moments = np.unique(times, return_inverse=True)[1]
+    late = np.zeros(n_rows, dtype=bool)
+    late[labelled] = of_latest(moments[labelled], keys, count)
+    late |= ~labelled & (moments >= moments[late].min())
+    since = "" if time is None else f", of {time} {times[late].min()} to {times[late].max()}"
+    said = f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the others were not used"
+    return from_arrow(table.filter(pa.array(late)), columns, threads=1, progress=False), said
+
+
+def _one_chunk(table: Any, name: str) -> Any:
+    return table.column(name).combine_chunks()
