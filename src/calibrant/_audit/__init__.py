@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -170,7 +171,7 @@ def audit(
             raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
         rows = read_forecasts(y, scores, pos_label, classes, segments, **beside)
         found = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
-        return _conclude(
+        told = _conclude(
             found.parts,
             found.averages,
             found.unseen_mass,
@@ -179,6 +180,7 @@ def audit(
             assumptions=found.assumed,
             n_skipped=rows.skipped,
         )
+        return replace(told, n_groups=found.units.n_units, population=found.units.population)
     if isinstance(y, ScoredData):
         n_skipped = y.skipped_rows()
     if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):

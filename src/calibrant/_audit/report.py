@@ -240,6 +240,10 @@ class Audit(Bounds):
         holds at `confidence_level` by itself, not at once with the rest.
     noun : str
         What a segment is called, such as "month".
+    n_groups : int
+        Groups that the rows belong to; 0 where rows have none.
+    population : str
+        What the errors are those of, where rows have weights or groups, such as " of rows of new groups".
     """
 
     within_segments: Bounds | None
@@ -251,6 +255,14 @@ class Audit(Bounds):
     n_skipped: int = 0
     monotone: MonotoneBand | None = None
     noun: str = "segment"
+    n_groups: int = 0
+    population: str = ""
+
+    @property
+    def basis(self) -> str:
+        """How many rows were audited, and in how many groups."""
+        groups = f" in {_numbers.counted(self.n_groups, 'group')}" if self.n_groups else ""
+        return f"{_numbers.rows(self.n_rows)}{groups}"
 
     @property
     def by_segment(self) -> bool:
@@ -284,7 +296,8 @@ class Audit(Bounds):
 
     def __str__(self) -> str:
         confidence = f"with {_numbers.percent(self.confidence_level)} confidence"
-        lines = [f"{self.verdict}, {confidence}, from {_numbers.rows(self.n_rows)}"]
+        lines = [f"{self.verdict}, {confidence}, from {self.basis}"]
+        lines += [f"  this is about the error{self.population}"] if self.population else []
         lines += [f"  {finding.sentence(self.noun)}" for finding in self.findings[:_LINES]]
         if len(self.findings) > _LINES:
             lines.append(f"  and findings in {_numbers.counted(len(self.findings) - _LINES, f'more {self.noun}')}")

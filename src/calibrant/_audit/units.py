@@ -37,12 +37,15 @@ class UnitAudit:
         At most this share of the population has score values, or values within segments, that no row set aside has.
     assumed : tuple of str
         What must be true.
+    units : Units
+        The rows or groups that were counted.
     """
 
     parts: list[Resolutions]
     averages: tuple[float, float]
     unseen_mass: tuple[float, float]
     assumed: tuple[str, ...]
+    units: Units
 
 
 def audit_units(
@@ -96,7 +99,7 @@ def audit_units(
     silent = [name for name, inside in segments if not (inside & cutting).any()]
     if silent:
         assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
-    return UnitAudit(parts, (average, within), (masses[0], masses[-1]), assumed)
+    return UnitAudit(parts, (average, within), (masses[0], masses[-1]), assumed, units)
 
 
 def _segments(rows: MemoryRows) -> list[tuple[Hashable, BoolArray]]:

@@ -175,7 +175,8 @@ class Exchangeability:
         found: list[Text] = []
         if self.long_run:
             row = f"{self.long_run:,} equal labels come in a row"
-            found.append((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"))
+            # in such a file the other findings say nothing about the rows
+            return ((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"),)
         if any(self._has_runs(*pair) for pair in _PAIRS):
             why = _GROUPS_TOGETHER if self.grouped else _TOGETHER
             found.append((why, Setting("groups"), ", then check again"))
@@ -183,8 +184,11 @@ class Exchangeability:
             since = self["labels"].change_time
             recent = "the most recent rows" if since is None else f"recent rows, such as those from {since} on"
             found.append(
-                f"calibrate on {recent}; the rates of older rows no longer hold. In Python, "
-                'CalibratedClassifier(..., holdout="last") does so'
+                (
+                    f"calibrate on {recent}; the rates of older rows no longer hold. ",
+                    Setting("holdout", "last", python='CalibratedClassifier(..., holdout="last")'),
+                    " does so",
+                )
             )
             if not self["scores by class"].alarm:
                 found.append(

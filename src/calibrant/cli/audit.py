@@ -195,7 +195,7 @@ def show_validation(found: Any) -> None:
 
 def show_audit(found: Any) -> None:
     """The verdict first, then what it rests on."""
-    basis = f", with {percent(found.confidence_level)} confidence, from {rows(found.n_rows)}"
+    basis = f", with {percent(found.confidence_level)} confidence, from {found.basis}"
     verdict = verdict_of(found, basis)
     paragraph(f"{verdict[:1].upper()}{verdict[1:]}.", bold=True)
     for line in str(found).splitlines()[1:]:

@@ -10,7 +10,7 @@ from calibrant._numbers import limits, nearest, percent, rows
 from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled, sample_of
+from calibrant.cli._input import labelled, rows_of, sample_of
 from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
 from calibrant.cli._report import facts_of, is_page, write_page
 from calibrant.cli._signs import show_signs, signs_of
@@ -127,9 +127,11 @@ def command(**options: Any) -> None:
             for one in found.differences
         ],
     )
+    about = f" Expected losses are those{found.population}." if found.population else ""
     paragraph(
-        f"{rows(found.n_rows)}. With {percent(found.confidence_level)} confidence, all limits called proved hold at "
-        f"once. For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has no limits."
+        f"{rows_of(samples[0])}.{about} With {percent(found.confidence_level)} confidence, all limits called proved "
+        f"hold at once. For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has "
+        "no limits."
     )
     for text in facts.notes:
         note(render(text, in_options))
