@@ -127,9 +127,9 @@ def command(**options: Any) -> None:
             for one in found.differences
         ],
     )
-    about = f" Expected losses are those{found.population}." if found.population else ""
+    target = f" Expected losses are those{found.population}." if found.population else ""
     paragraph(
-        f"{rows_of(samples[0])}.{about} With {percent(found.confidence_level)} confidence, all limits called proved "
+        f"{rows_of(samples[0])}.{target} With {percent(found.confidence_level)} confidence, all limits called proved "
         f"hold at once. For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has "
         "no limits."
     )
