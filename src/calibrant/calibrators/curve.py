@@ -84,9 +84,7 @@ class CurveCalibrator(ScoreCalibrator):
         self
         """
         self._check_parameters()
-        return self._fit_rows(
-            self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight)
-        )
+        return self._fit_rows(self._read(scores, y, sample_weight=sample_weight, importance_weight=importance_weight))
 
     def _fit_rows(self, data: ScoredData) -> Self:
         weighted, rows = has_weights(data), data.collect()

@@ -17,7 +17,7 @@ from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 from calibrant.kernels.pooling import multiprobabilities
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData
 from calibrant.rows.reader import check_no_weights, one_row_each
 
 Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
@@ -117,8 +117,7 @@ class VennAbersCalibrator(CurveCalibrator):
         """
         self._check_parameters()
         check_no_weights(scores, importance_weight, "rows of different weights are not exchangeable")
-        named: dict[str, Any] = {"classes": self.classes, "pos_label": self.pos_label}
-        return self._fit_rows(one_row_each(read_rows(scores, y, **named, sample_weight=sample_weight, groups=groups)))
+        return self._fit_rows(one_row_each(self._read(scores, y, sample_weight=sample_weight, groups=groups)))
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         z = rows.scores
