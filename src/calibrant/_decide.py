@@ -195,9 +195,9 @@ def decided_by_region(guarantee: Guarantee, rows: IntArray, false_alarm: float, 
     """Decide for each region, with `rows` rows in each."""
     lower, upper = guarantee.lower, guarantee.upper
     action, costs = weighed(guarantee.value, lower, upper, false_alarm, miss)
-    cost = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
+    cost, least, most = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
-    return Decisions(action, lower, upper, even, *cost, level, false_alarm, miss, guarantee.caveat, rows)
+    return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss, guarantee.caveat, rows)
 
 
 def check_cost(name: str, cost: Any) -> float:
