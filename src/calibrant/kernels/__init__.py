@@ -1,6 +1,6 @@
 """The per-row work: finding a score's cell, counting, looking up, order statistics, and checking what came in.
 
-Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the public API these are 1.35
+Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the public API they are 1.3
 to 1.7 times as fast for scores that all differ (uniform, logits, float32), and 1.9 to 3.5 times for tied ones.
 Nanoseconds of processor time a row, 10^7 rows, one thread, the best of seven turns taken one after the other on a busy
 machine, for uniform scores and for scores of two decimals (a copy of the array takes 1.2; predict of float32 scores
