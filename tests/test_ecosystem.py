@@ -220,6 +220,22 @@ def test_frames_come_back_as_frames_where_that_is_set(library) -> None:
         model.set_output(predict="pandas")
 
 
+def test_set_output_takes_what_scikit_learn_takes() -> None:
+    calibrator = fitted(BINS)
+    rows = pd.Series(SCORES[:9], index=list("abcdefghi"))
+    plain = calibrator.predict_interval(rows)
+    for library, given in ((pd, rows), (pd, SCORES[:9]), (pl, rows), (pl, SCORES[:9])):
+        found = calibrator.set_output(transform=library.__name__).predict_interval(given)
+        assert isinstance(found, library.DataFrame)
+        assert list(found.columns) == ["lower", "upper"]
+        np.testing.assert_array_equal(found.to_numpy(), plain)
+        if library is pd and given is rows:
+            assert found.index.equals(rows.index)
+    assert isinstance(calibrator.set_output(transform="default").predict(rows), np.ndarray)
+    with pytest.raises(ValueError, match="transform must be one of 'default', 'pandas', 'polars'; got 'arrow'"):
+        calibrator.set_output(transform="arrow")
+
+
 @pytest.mark.parametrize("library", [pytest.param(pd, marks=pytest.mark.broad), pl])
 @pytest.mark.parametrize("kind", [*CALIBRATORS, "conformal"])
 def test_every_calibrator_gives_frames(kind, library) -> None:

@@ -1,9 +1,9 @@
 """Predictions in the library of the rows that were given: pandas in, pandas out; Polars in, Polars out."""
 
-import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
+from importlib import import_module
 from types import FunctionType
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ _inside: ContextVar[bool] = ContextVar("inside a prediction", default=False)
 class FrameOutput:
     """An estimator whose methods that predict can return frames; see `set_output`."""
 
-    _frames_out = False
+    _frames_out = "default"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Wrap the methods that the class defines and whose names begin with "predict"."""
@@ -27,11 +27,14 @@ class FrameOutput:
             if name.startswith("predict") and isinstance(method, FunctionType):
                 setattr(cls, name, framed(method))
 
-    def set_output(self, *, predict: str | None = None) -> Self:
-        """Say in which library predictions come.
+    def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
+        """Set the library in which predictions are returned.
 
         Parameters
         ----------
+        transform : {"default", "pandas", "polars"}, optional
+            As in scikit-learn: numpy arrays, or pandas or Polars for rows of any kind. It applies to predictions, as
+            there is no method `transform`. None changes nothing.
         predict : {"default", "input"}, optional
             "default": always numpy arrays. "input": pandas in, pandas out, with the same index; Polars in,
             Polars out; arrays for all other rows. Columns of probabilities and sets are named by the classes, those of
@@ -41,8 +44,10 @@ class FrameOutput:
         -------
         self
         """
+        if transform is not None:
+            self._frames_out = Choice(("default", "pandas", "polars")).check("transform", transform)
         if predict is not None:
-            self._frames_out = Choice(("default", "input")).check("predict", predict) == "input"
+            self._frames_out = Choice(("default", "input")).check("predict", predict)
         return self
 
 
@@ -51,28 +56,30 @@ def framed(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def wrapped(self: Any, rows: Any, *args: Any, **named: Any) -> Any:
-        if not self._frames_out or _inside.get():
+        if self._frames_out == "default" or _inside.get():
             return method(self, rows, *args, **named)
         token = _inside.set(True)  # methods that are called from within give arrays
         try:
             found = method(self, rows, *args, **named)
         finally:
             _inside.reset(token)
-        return _like(rows, found, method.__name__, self.classes_)
+        return _frame(rows, found, method.__name__, self.classes_, self._frames_out)
 
     return wrapped
 
 
-def _like(rows: Any, values: Any, method: str, classes: Any) -> Any:
-    name = type(rows).__module__.partition(".")[0]
+def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> Any:
+    given = type(rows).__module__.partition(".")[0]
+    name = given if wanted == "input" else wanted
     if name not in ("pandas", "polars") or values.ndim > 2:
         return values
-    library = sys.modules[name]
+    library = import_module(name)
     columns = _COLUMNS.get(method) or classes.tolist()
     if name == "polars":
         if values.ndim == 1:
             return library.Series(method, values)
         return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
+    index = rows.index if given == "pandas" else None
     if values.ndim == 1:
-        return library.Series(values, index=rows.index, name=method)
-    return library.DataFrame(values, index=rows.index, columns=list(columns))
+        return library.Series(values, index=index, name=method)
+    return library.DataFrame(values, index=index, columns=list(columns))
