@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def read_scored(
     scores: ArrayLike | None,
     pos_label: Hashable | None,
     classes: ArrayLike | None,
-    **beside: ArrayLike | None,
+    **beside: Any,
 ) -> MemoryRows:
     """Read labels and scores of any scale into memory. Rows have groups or importance weights, not both."""
     if isinstance(y, ScoredData):
