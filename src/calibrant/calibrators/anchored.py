@@ -159,7 +159,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
     array([0.09, 0.25, 0.48])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
-    ('beta', 0.052)
+    ('beta', 0.051)
     """
 
     def fit(
