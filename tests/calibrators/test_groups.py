@@ -92,6 +92,10 @@ def test_merged_tallies_give_the_same_limits(rows):
     assert merged.guarantee_.lower.tolist() == whole.guarantee_.lower.tolist()
     with pytest.raises(InvalidValueError, match="max_group_size must be given with a tally of groups"):
         BinningCalibrator.from_tally(bins, tallies[0])
+    alike = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], group_target="groups")
+    assert alike.guarantee_.statement.groups.max_size == 1  # a group counts by the share of its rows in a region
+    fitted = BinningCalibrator(partition=bins, max_group_size=1, group_target="groups").fit(scores, y, groups=groups)
+    assert alike.guarantee_.lower.tolist() == fitted.guarantee_.lower.tolist()
 
 
 @pytest.mark.parametrize("name", ["groups", "segments", "importance_weight", "sample_weight"])
