@@ -271,3 +271,13 @@ def test_weights_may_equal_their_bound_and_must_not_all_be_zero():
     for weights in (np.zeros(3), np.empty(0)):
         with pytest.raises(InvalidValueError, match="not be zero in every row"):
             checked_bound(weights, None)
+
+
+def test_without_a_bound_the_largest_weight_of_all_bins_is_taken():
+    scores, y, _ = survey(np.random.default_rng(7), 400)
+    for high in (scores < 0.3, scores > 0.9):
+        table = pa.table({"p": scores, "y": y, "w": np.where(high, 2.0, 1.0)})
+        model = ShiftCalibrator(partition=BINS, interval="empirical-bernstein")
+        found = model.fit(scored(table, score="p", label="y", weight="w")).guarantee_
+        assert found.statement.weights.bound == 2.0
+        assert not found.is_proved
