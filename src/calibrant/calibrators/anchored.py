@@ -1,20 +1,28 @@
-"""A smooth curve whose average in every region is proved: the default."""
+"""A smooth curve whose average in every region is proved: the default.
 
-from collections.abc import Mapping, Sequence
+What `fit_binned` does, after the regions are cut and the rows are counted:
+
+1. count the rows in fine cells of the score (`Grid`);
+2. let rows that are not counted choose a first curve, and how regions share the error budget (`Beforehand`);
+3. find the limits of the rates;
+4. fit the curve to all rows (`fit_curve`), as a table of straight pieces (`Pieces`);
+5. shift it towards the rates, in order (`bent`), and into their limits where the data refute it (`anchored`);
+6. bound how far its averages can be off, and state the guarantee (`_set_curve`).
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._optional import pa
 from calibrant._params import Choice, Instance, Integer, check_state, error_budget, thread_count
 from calibrant._state import read_numbers
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._beforehand import Beforehand, Parts, look_knots
 from calibrant.calibrators._bins import EXACT, Binned, FitParameters, automatic_bins
 from calibrant.calibrators._curves import CURVES, fit_curve
@@ -22,6 +30,7 @@ from calibrant.calibrators._groups import cut_rows, said_of_groups, saved_design
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified, with_jumps
 from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.predicted_columns import FollowCurve
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
@@ -34,9 +43,6 @@ from calibrant.mass import budgets, mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.batch import Coded, Columns
-from calibrant.rows.counts import segment_numbers
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
@@ -462,48 +468,6 @@ def automatic_regions(n_rows: int) -> int:
     [1, 3, 5, 10, 50]
     """
     return max(1, round(automatic_bins(n_rows) / 2))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FollowCurve(AddColumns):
-    """The value of a curve at each score, its limits, and the set of its region.
-
-    Attributes
-    ----------
-    columns : Columns
-        Where the score is found, and the segment if there are any.
-    cells : Bins
-        The pieces of the curve.
-    table : float array of shape (n_pieces, 5)
-        Of each piece where it begins, the value there, the slope, and what is added to the value for the limits.
-    sets : tuple of str
-        The set of each piece.
-    prefix : str
-        Prefix of the names of the columns.
-    """
-
-    columns: Columns
-    cells: Bins
-    table: FloatArray
-    sets: tuple[str, ...]
-    prefix: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns to add."""
-        return tuple(self.prefix + name for name in ("calibrated", "lower", "upper", "set"))
-
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> BoolArray:
-        """Rows within the score range, of a known segment."""
-        return self.cells.inside(scores, segment_numbers(segments, self.cells))
-
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
-        """What `predict`, `predict_interval` and `predict_set` give."""
-        piece = self.cells.regions_of(self.cells.prepared(scores, segment_numbers(segments, self.cells)))
-        start, value, slope, lower, upper = self.table[piece].T
-        curve = value + slope * (scores.astype(np.float64) - start)
-        limits = [np.clip(curve + offset, 0.0, 1.0) for offset in (lower, upper)]
-        return [curve, *limits, pa.array(self.sets, pa.string()).take(pa.array(piece))]
 
 
 def _drawn(regions: Bins, drawn: Mapping[Any, FloatArray]) -> list[FloatArray]:

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import pa
+from calibrant._typing import BoolArray, FloatArray
 from calibrant.errors import CalibrantError
+from calibrant.partition.bins import Bins
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Coded, Columns
+from calibrant.rows.counts import segment_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +60,48 @@ class Predict(AddColumns):
         first, second = (str(label) for label in self.calibrator.classes_.tolist())
         kinds = pa.array(["{}", f"{{{first}}}", f"{{{second}}}", f"{{{first}, {second}}}"])
         return [calibrated, limits[:, 0], limits[:, 1], kinds.take(pa.array(held @ np.array([1, 2])))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FollowCurve(AddColumns):
+    """The value of a curve at each score, its limits, and the set of its region.
+
+    Attributes
+    ----------
+    columns : Columns
+        Where the score is found, and the segment if there are any.
+    cells : Bins
+        The pieces of the curve.
+    table : float array of shape (n_pieces, 5)
+        Of each piece where it begins, the value there, the slope, and what is added to the value for the limits.
+    sets : tuple of str
+        The set of each piece.
+    prefix : str
+        Prefix of the names of the columns.
+    """
+
+    columns: Columns
+    cells: Bins
+    table: FloatArray
+    sets: tuple[str, ...]
+    prefix: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns to add."""
+        return tuple(self.prefix + name for name in ("calibrated", "lower", "upper", "set"))
+
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> BoolArray:
+        """Rows within the score range, of a known segment."""
+        return self.cells.inside(scores, segment_numbers(segments, self.cells))
+
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+        """What `predict`, `predict_interval` and `predict_set` give."""
+        piece = self.cells.regions_of(self.cells.prepared(scores, segment_numbers(segments, self.cells)))
+        start, value, slope, lower, upper = self.table[piece].T
+        curve = value + slope * (scores.astype(np.float64) - start)
+        limits = [np.clip(curve + offset, 0.0, 1.0) for offset in (lower, upper)]
+        return [curve, *limits, pa.array(self.sets, pa.string()).take(pa.array(piece))]
 
 
 def _takes(calibrator: Any, score: float) -> bool:
