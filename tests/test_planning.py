@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from calibrant import BinningCalibrator, Tally, plan
-from calibrant._plan import _bernstein_bound
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
 from promises import assert_kept
@@ -258,13 +257,3 @@ def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
         plan(n=1000, **options)
     with pytest.raises(InvalidValueError, match="split must be left as it is with groups"):
         plan(n=1000, group_size=2, icc=0.1, split=None)
-
-
-def test_the_bound_of_empirical_bernstein_is_where_the_radius_meets_what_is_left():
-    def radius(p, log_term):
-        return np.sqrt(2 * p * (1 - p) * log_term) + 3 * log_term
-
-    for log_term, rate in ((0.05, 0.5), (0.1, 0.5), (0.1, 0.4), (0.01, 0.3)):
-        grid = np.linspace(0, rate, 200_001)
-        largest = np.minimum(1 - grid, radius(grid, log_term)).max()
-        assert _bernstein_bound(log_term, rate) == pytest.approx(largest, abs=1e-5)
