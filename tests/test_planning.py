@@ -10,6 +10,7 @@ from scipy import stats
 from calibrant import BinningCalibrator, Tally, plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import get_method
+from calibrant.intervals.empirical_bernstein import largest_bernstein
 from promises import assert_kept
 
 
@@ -257,3 +258,11 @@ def test_a_plan_for_groups_needs_a_size_and_a_correlation(options):
         plan(n=1000, **options)
     with pytest.raises(InvalidValueError, match="split must be left as it is with groups"):
         plan(n=1000, group_size=2, icc=0.1, split=None)
+
+
+def test_the_bound_of_empirical_bernstein_is_where_the_radius_meets_what_is_left():
+    for rows, most in ((40, 40), (80, 30), (200, 100), (1000, 100)):
+        log_term, grid = np.log(3 * 4 / 0.1) / rows, np.linspace(0, min(most / rows, 0.5), 200_001)
+        radius = np.sqrt(2 * grid * (1 - grid) * log_term) + 3 * log_term
+        largest = min(1.0, np.minimum(1 - grid, radius).max() + 0.5 / (rows + 1))
+        assert min(1.0, largest_bernstein(rows, most, 0.1, 4)) == pytest.approx(largest, abs=1e-5)
