@@ -316,3 +316,13 @@ def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:
     grid = Grid.count(read_rows([0.2, 0.9, 1.0, 1.0], [0, 1, 1, 1]), regions, {None: 4})
     low, high = grid._bounds
     assert (low[-1], high[-1], grid.rows[-1]) == (1.0, 1.0, 2)
+
+
+def test_the_curve_does_not_depend_on_the_confidence_level():
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(size=4_000)
+    y = rng.uniform(size=4_000) < scores**2
+    models = [AnchoredCalibrator(confidence_level=level).fit(scores, y) for level in (0.5, 0.9, 0.99)]
+    assert [model.n_anchored_ for model in models] == [0, 0, 0]
+    np.testing.assert_array_equal(models[0].predict(scores), models[2].predict(scores))
+    np.testing.assert_array_equal(models[1].predict(scores), models[2].predict(scores))

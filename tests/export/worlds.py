@@ -259,7 +259,7 @@ def _fill(columns, calibrator, places, scores, segment):
     labels = calibrator.classes_.tolist()
     sets = ["{" + ", ".join(str(c) for c, i in zip(labels, row, strict=True) if i) + "}"
             for row in calibrator.predict_set(scores, **options).tolist()]  # fmt: skip
-    mapped = calibrator._mapped(scores) if hasattr(calibrator, "_mapped") else scores
+    mapped = calibrator.base_.predict(scores) if hasattr(calibrator, "base_") else scores
     found = {
         "calibrated": calibrator.predict(scores, **options).tolist(),
         "lower": limits[:, 0].tolist(),

@@ -49,6 +49,7 @@ from calibrant.tally import Tally
 CURVE_SHARE = 0.1
 """Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
 
+_USUAL_LEVEL = 0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
 _SMALL = 0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
 _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
@@ -230,9 +231,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         plain = design is None and tally.weights is None
         aside = _drawn(regions, drawn) if plain and self.interval == EXACT else []
         if tally.weights is not None:
-            weighted = WeightedLimits.of(
-                data.collect(), binned, self.weight_bound, self.random_state, self._budgets(plain=False)[0]
-            )
+            weighted = self._weighted_limits(data, binned, self.confidence_level)
             limits, counted = weighted.limits, rows.collect()
             seen = kept_rows(counted, weighted.bound, self.random_state)
             weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
@@ -245,12 +244,17 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             guess, parts = Beforehand.even(regions.n_regions), None
             if aside:
                 look = whole.without(grid).merged(regions, knots)  # cells that no counted score has cut
-                guess = Beforehand.guessed(regions, knots, aside, look, tally, self._budgets()[0])
+                guess = Beforehand.guessed(regions, knots, aside, look, tally, self._budgets(_USUAL_LEVEL)[0])
             if weighted is None:
                 limits = self._limits(partition, tally, design, guess.shares)
             name, curve = self._fit_curves(whole, grid, regions)
             if self._is_increasing():
-                curve = bent(curve, curve.averages(grid), grid.regions(regions), regions, to_fit, limits)
+                usual = limits
+                if self.confidence_level != _USUAL_LEVEL and weighted is None:
+                    usual = self._limits(partition, tally, design, guess.shares, _USUAL_LEVEL)
+                elif self.confidence_level != _USUAL_LEVEL:
+                    usual = self._weighted_limits(binned.whole, binned, _USUAL_LEVEL).limits
+                curve = bent(curve, curve.averages(grid), grid.regions(regions), regions, to_fit, usual)
             grid = grid if weighted is None else Grid.over(seen, grid.cells)
             where = grid.regions(regions)
             moved = anchored(curve, curve.averages(grid), where, regions, limits)
@@ -292,11 +296,21 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         return isinstance(self.curve, str)
 
     def _limits(
-        self, partition: Partition, tally: Tally, design: GroupDesign | None, shares: FloatArray | None
+        self,
+        partition: Partition,
+        tally: Tally,
+        design: GroupDesign | None,
+        shares: FloatArray | None,
+        confidence_level: float | None = None,
     ) -> Interval:
+        budget = self._budgets(confidence_level, plain=design is None)[0]
         if design is not None:
-            return group_limits(tally, design, self._budgets(plain=False)[0])
-        return region_limits(partition, tally, get_method(self.interval), self._budgets()[0], shares)
+            return group_limits(tally, design, budget)
+        return region_limits(partition, tally, get_method(self.interval), budget, shares)
+
+    def _weighted_limits(self, data: ScoredData, binned: Binned, confidence_level: float) -> WeightedLimits:
+        budget = self._budgets(confidence_level, plain=False)[0]
+        return WeightedLimits.of(data.collect(), binned, self.weight_bound, self.random_state, budget)
 
     def _distances(self, partition: Partition, tally: Tally, shares: FloatArray | None = None) -> FloatArray:
         """Limits on the Kolmogorov distance between the rows of each region and the population."""
@@ -319,9 +333,9 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         near = np.where(region >= 0, distance[region], 0.0)
         return np.where(plain, rank_distance(grid.rows, np.where(plain, region, -1), distance, level), near)
 
-    def _budgets(self, *, plain: bool = True) -> tuple[float, float, float]:
+    def _budgets(self, confidence_level: float | None = None, *, plain: bool = True) -> tuple[float, float, float]:
         """What the rates, the distribution within regions, and limits on mass (only of plain rows) may miss."""
-        alpha = error_budget(self.confidence_level)
+        alpha = error_budget(self.confidence_level if confidence_level is None else confidence_level)
         for_rates, for_mass = budgets(alpha) if plain else (alpha, 0.0)
         return for_rates * (1.0 - CURVE_SHARE), for_rates * CURVE_SHARE, for_mass
 

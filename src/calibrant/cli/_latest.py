@@ -3,11 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from calibrant._numbers import rows
 from calibrant._optional import pa
-from calibrant._params import FRACTION_OR_COUNT
 from calibrant.cli._errors import RefusedError
 from calibrant.errors import InvalidValueError
 
@@ -23,7 +20,10 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     Rows of one moment stay together. A group comes as late as its last row, and stays whole. Without a column of times,
     the last rows of the data are the most recent.
     """
+    import numpy as np
+
     from calibrant._exchangeable.order import read_times
+    from calibrant._params import FRACTION_OR_COUNT
     from calibrant.classifier.folds import of_latest
     from calibrant.rows.arrow import from_arrow
     from calibrant.rows.batch import absent_rows
