@@ -323,6 +323,25 @@ def test_a_file_that_is_sorted_by_outcome_is_told_to_be_first_of_all():
     assert check_exchangeable(ordered, ordered > 0.5).long_run == 0, "sorted by a score that tells the label"
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_file_that_is_sorted_by_score_is_told_to_be(step):
+    rng = np.random.default_rng(9)
+    scores = np.sort(rng.random(500))[::step]
+    y = rng.random(500) < scores
+    found = check_exchangeable(scores, y)
+    assert found.sorted_by_score
+    (advice,) = found.advice
+    assert "is the file sorted by score?" in render(advice)
+    mixed = rng.permutation(500)
+    assert check_exchangeable(scores[mixed], y[mixed]).advice == ()
+    timed = check_exchangeable(scores, y, time=np.arange(500))
+    assert timed.alarm
+    assert not timed.sorted_by_score, "with times the order of the file is not used"
+    constant = check_exchangeable(np.full(500, 0.5), rng.random(500) < 0.5)
+    assert constant.sorted_by_score
+    assert constant.advice == ()
+
+
 def test_runs_with_half_the_evidence_of_a_drift_are_told_to_be_runs():
     def found(of_drift):
         evidence = dict(zip(KINDS, (of_drift, 0.0, 0.0, 10.0, 0.0), strict=True))

@@ -128,8 +128,17 @@ def check_exchangeable(
     for kind, path in _paths(values, codes, bins, ends, rng).items():
         change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
         tests.append(_test(kind, path, threshold, ends, times, change))
-    run = long_run(codes, values, rates_of(codes, bins)[bins]) if times is None and names is None else 0
-    return Exchangeability(tuple(tests), ends, float(confidence_level), len(rows), rows.skipped, names is not None, run)
+    in_file_order = times is None and names is None
+    return Exchangeability(
+        tuple(tests),
+        ends,
+        float(confidence_level),
+        len(rows),
+        rows.skipped,
+        grouped=names is not None,
+        long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
+        sorted_by_score=in_file_order and _is_sorted(values),
+    )
 
 
 def _read(
@@ -177,13 +186,18 @@ def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
     >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)
     (100, 0)
     """
-    steps = np.diff(values)
-    if (steps >= 0.0).all() or (steps <= 0.0).all():
+    if _is_sorted(values):
         return 0
     start = np.flatnonzero(np.diff(codes, prepend=2))
     chance = np.add.reduceat(np.log(np.where(codes == 1, rates, 1.0 - rates)), start)
     least = int(np.argmin(chance))
     return int(np.diff(start, append=codes.size)[least]) if chance[least] < _LONG_RUN else 0
+
+
+def _is_sorted(values: FloatArray) -> bool:
+    """Whether values never fall, or never rise."""
+    steps = np.diff(values)
+    return bool((steps >= 0.0).all() or (steps <= 0.0).all())
 
 
 def equal_mass_bins(values: FloatArray) -> IndexArray:

@@ -26,6 +26,7 @@ _MOVED = {
 }
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 SORTED_FILE = "is the file sorted by outcome? Then its order tells nothing"
+_SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order tells nothing"
 _TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
 
 _GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "
@@ -121,6 +122,8 @@ class Exchangeability:
         Whether one row of each group was tested.
     long_run : int
         In file order, equal labels in a row that chance does not explain, as in a file sorted by label; 0 otherwise.
+    sorted_by_score : bool
+        In file order, whether no score is below the one before it, or none above it.
     """
 
     tests: tuple[ExchangeabilityTest, ...]
@@ -130,6 +133,7 @@ class Exchangeability:
     n_skipped: int = 0
     grouped: bool = False
     long_run: int = 0
+    sorted_by_score: bool = False
 
     def __getitem__(self, kind: str) -> ExchangeabilityTest:
         return self.tests[KINDS.index(kind)]
@@ -177,6 +181,8 @@ class Exchangeability:
             row = f"{self.long_run:,} equal labels come in a row"
             # in such a file the other findings say nothing about the rows
             return ((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"),)
+        if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
+            return ((f"{_SORTED_SCORES}: shuffle it, or give ", Setting("time"), ", then check again"),)
         if any(self._has_runs(*pair) for pair in _PAIRS):
             why = _GROUPS_TOGETHER if self.grouped else _TOGETHER
             found.append((why, Setting("groups"), ", then check again"))
