@@ -342,6 +342,13 @@ def test_a_file_that_is_sorted_by_score_is_told_to_be(step):
     assert constant.advice == ()
 
 
+@pytest.mark.parametrize(("confidence_level", "needed"), [(0.9, "50"), (0.95, "100"), (0.99, "500"), (0.999, "5,000")])
+def test_it_says_which_e_value_raises_an_alarm(confidence_level, needed):
+    scores = np.random.default_rng(10).random(60)
+    found = check_exchangeable(scores, scores > 0.5, confidence_level=confidence_level)
+    assert f"an e-value of {needed} raises an alarm" in str(found)
+
+
 def test_runs_with_half_the_evidence_of_a_drift_are_told_to_be_runs():
     def found(of_drift):
         evidence = dict(zip(KINDS, (of_drift, 0.0, 0.0, 10.0, 0.0), strict=True))

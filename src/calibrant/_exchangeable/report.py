@@ -144,6 +144,12 @@ class Exchangeability:
         return any(test.alarm for test in self.tests)
 
     @property
+    def scale(self) -> str:
+        """Which e-value raises an alarm, in words."""
+        needed = len(self.tests) / (1.0 - self.confidence_level)
+        return f"an e-value of {needed:,.4g} raises an alarm: {len(self.tests)} tests share the error budget"
+
+    @property
     def p_value(self) -> float:
         """An upper bound of the p-value of all tests together: the smallest, times their number."""
         return min(1.0, len(self.tests) * min(test.p_value for test in self.tests))
@@ -218,6 +224,7 @@ class Exchangeability:
         basis = f"{_numbers.percent(self.confidence_level)} confidence, {self.tested}"
         lines = [f"{self.verdict[:1].upper()}{self.verdict[1:]} ({basis})."]
         lines += [f"  {test}" for test in self.tests]
+        lines += [f"  {self.scale}"]
         lines += [f"  What to do: {render(text)}." for text in self.advice]
         return "\n".join(lines)
 

@@ -61,6 +61,7 @@ def command(**options: Any) -> int:
         paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}, {basis}.", bold=True)
         for test in found.tests:
             paragraph(str(test), indent="  ")
+        paragraph(found.scale, indent="  ")
         for text in found.advice:
             paragraph(f"What to do: {render(text, in_options)}.")
         show_signs(signs)
