@@ -32,6 +32,7 @@ def test_the_numbers_are_those_of_python(rows: dict[str, np.ndarray], calibrant:
     assert "proved" in told
     assert "asymptotic" in told
     assert "nan" not in told.lower().replace("names", "")
+    assert "The losses say which model is better, not AUC." in " ".join(told.split())
 
 
 def test_a_sample_has_the_same_rows_for_all_models(rows: dict[str, np.ndarray], calibrant: Any) -> None:

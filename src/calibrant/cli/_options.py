@@ -95,8 +95,8 @@ most_rows = click.option("--most-rows", type=click.IntRange(min=100), default=1_
 split = click.option("--split", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
                      "none: every row cuts and counts. Default: auto, a look for tied scores decides.")  # fmt: skip
 min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="With --segment: segments with fewer rows "
-                        "share the bins of one, \"other\"; none: every segment has its own. Default: auto, at least "
-                        "300.")  # fmt: skip
+                        "share the bins of one, \"other\"; none: every segment has its own. Default: auto, about "
+                        "300 or more; with --group every segment has its own.")  # fmt: skip
 allow_out_of_range = click.option(
     "--allow-out-of-range", is_flag=True, help="Take scores far beyond those that the model was fitted on."
 )

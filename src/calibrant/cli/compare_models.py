@@ -131,7 +131,7 @@ def command(**options: Any) -> None:
     paragraph(
         f"{rows_of(samples[0])}.{target} With {percent(found.confidence_level)} confidence, all limits called proved "
         f"hold at once. For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has "
-        "no limits."
+        "no limits. The losses say which model is better, not AUC."
     )
     for text in facts.notes:
         note(render(text, in_options))
