@@ -30,6 +30,22 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.2
 
 
+def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_as_segment():
+    scores, y = data()
+    rng = np.random.default_rng(1)
+    top = scores.argmax(axis=1)
+    beside = {"groups": rng.integers(0, 1000, y.size), "importance_weight": rng.uniform(0.2, 2.0, y.size)}
+    for sizes in ({}, {"max_group_size": 8}):
+        ours = TopLabelCalibrator(2, method="binning", weight_bound=2.0, **sizes).fit(scores, y, **beside)
+        plain = BinningCalibrator(2, weight_bound=2.0, keep_segments=[0, 1, 2], **sizes)
+        plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside)
+        for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
+            np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
+            np.testing.assert_array_equal(limits.value, plain.guarantee_.value)
+    with pytest.raises(CalibrantError, match="importance_weight must be None for AnchoredCalibrator"):
+        TopLabelCalibrator(weight_bound=2.0).fit(scores, y, **beside)
+
+
 @pytest.mark.parametrize("method", [pytest.param("anchored", marks=pytest.mark.broad), "binning"])
 def test_tied_scores_are_served(method):
     scores, y = data(6000)

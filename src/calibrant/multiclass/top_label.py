@@ -27,7 +27,7 @@ class _ClassBins(FitParameters):
     """How bins are cut in each predicted class: no more of them than rows."""
 
     def __init__(self, settings: ColumnsCalibrator) -> None:
-        super().__init__(min_rows=None, interval=settings.interval)
+        super().__init__(min_rows=None, interval=settings.interval, weight_bound=settings.weight_bound)
         self.max_group_size, self.group_target = settings.max_group_size, settings.group_target
         self._automatic = automatic_regions if settings.method == "anchored" else automatic_bins
         self._wanted = settings.n_bins
@@ -145,7 +145,9 @@ class TopLabelCalibrator(ColumnsCalibrator):
         bins, counted = cut.partition.bins_by_segment, cut.rows.collect()
         whole = SegmentedPartition({name: bins.get(name, ScorePartition(np.empty(0))) for name in names})
         counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
-        tally, known, reach = counted.tally_and_reach(whole, weighted=rows.weights is not None)
+        weighted = rows.weights is not None  # weights are summed over rows; their sums over groups are taken later
+        alone = counted.without_groups() if weighted else counted
+        tally, known, reach = alone.tally_and_reach(whole, weighted=weighted)
         if design is not None and design.target == "rows" and tally.groups is not None:
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
