@@ -214,3 +214,15 @@ def test_limits_of_auc_lie_around_it_and_within_0_and_1():
     scores = np.linspace(0.05, 0.95, 60)
     found = validate(np.arange(60) > np.where(np.arange(60) % 7 == 0, 50, 30), scores)["AUC"]
     assert 0.5 < found.lower < found.value < found.upper <= 1.0
+
+
+def test_grades_whose_rows_are_without_weight_are_left_out():
+    rng = np.random.default_rng(0)
+    scores, grades = rng.uniform(size=300), np.repeat(["a", "b", "c"], 100)
+    y, weights = rng.uniform(size=300) < scores, np.ones(300)
+    for grade, others in (("b", ["a", "c"]), ("c", ["a", "b"])):
+        weighted = {"importance_weight": np.where(grades == grade, 0.0, weights), "weight_bound": 1.0}
+        for assigned in (None, {"a": 0.5, "b": 0.5, "c": 0.5}):
+            table = validate(y, scores, grades=grades, assigned=assigned, **weighted).grades
+            assert sorted(table.grade) == others
+            assert np.isfinite([table.rate, table.assigned, table.lower, table.upper]).all()

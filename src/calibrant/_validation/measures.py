@@ -106,17 +106,19 @@ def auc(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Mea
 def grade_table(
     rows: MemoryRows, index: IndexArray, assigned: Mapping[Hashable, float] | None, alpha: float, units: Units
 ) -> GradeTable:
-    """Return what was assigned to each grade, and what was observed."""
-    names, weights = rows.segment_names, units.weights(len(rows))
+    """Return what was assigned to each grade with rows, and what was observed."""
+    n_grades, weights = len(rows.segment_names), units.weights(len(rows))
+    present, index = np.unique(index, return_inverse=True)  # all rows of a grade may be without weight
+    names = tuple(rows.segment_names[number] for number in present)
     counts, positives = np.bincount(index), np.bincount(index, rows.codes).astype(np.int64)
     total = np.bincount(index, weights)
     rate, mean_score = (np.bincount(index, weights * values) / total for values in (rows.codes, rows.scores))
     if units.row_weights is None:
-        limits = non_identical(counts, positives, sidak_level(alpha, len(names)) / 2.0)
+        limits = non_identical(counts, positives, sidak_level(alpha, n_grades) / 2.0)
     else:
         outcomes = rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
         # given its grade, a weighted row is a draw like others of the grade; of groups, the grades must be fixed
-        limits = units.means(outcomes, index, len(names), alpha / max(len(names), len(assigned or ())))
+        limits = units.means(outcomes, index, len(names), alpha / max(n_grades, len(assigned or ())))
         if not assigned:  # the mean of label minus score has limits, whatever the mean score of the grade
             ends = (np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0) for end in (limits.lower, limits.upper))
             limits = Interval(*ends)
