@@ -453,3 +453,10 @@ def test_batches_of_scored_data_keep_the_classes_they_are_given_or_are_zeros_and
     assert fitted([0, 0], classes=(0, 2), pos_label=2).classes_.tolist() == [0, 2]
     named = fitted(["no", "yes"], pos_label="yes")
     assert (named.classes_.tolist(), named.tally_.positives.tolist()) == (["no", "yes"], [0, 1])
+
+
+def test_scored_data_with_weights_are_refused():
+    rows = pd.DataFrame({"p": [0.2, 0.7], "y": [0, 1], "w": [1.0, 2.0]})
+    for partition in (None, Partition.fixed_width(2)):
+        with pytest.raises(CalibrantError, match="importance_weight must be None: labels are counted"):
+            OnlineCalibrator(partition).fit(scored(rows, score="p", label="y", weight="w"))

@@ -173,6 +173,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
     ) -> Self:
         """Take a batch into a stream that has begun, or into a new one."""
         self._check_parameters()
+        check_no_weights(scores, None, "labels are counted")
         stream = begun or Stream(self, self.partition)
         stream.check_unchanged(self)
         named = (self.classes_, self._known().positive) if begun else (self.classes, self.pos_label)
@@ -221,7 +222,6 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         if stream.partition is None and segments is not None:
             rule = "be None while bins are cut from the stream"
             raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
-        check_no_weights(scores, None, "labels are counted")
         named: dict[str, Any] = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
         rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named)).collect()
         prepared, codes = rows.prepared, rows.codes
