@@ -17,6 +17,7 @@ from calibrant import (
     TemperatureCalibrator,
     VennAbersCalibrator,
 )
+from calibrant.errors import CalibrantError
 from calibrant.rows import read_rows
 
 BASES = [PlattCalibrator(), TemperatureCalibrator(), BetaCalibrator(), IsotonicCalibrator(), VennAbersCalibrator()]
@@ -111,3 +112,13 @@ def test_saved_state_is_read_in_a_fresh_process(base):
 def test_bad_parameters_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         ScalingBinningCalibrator(**options).fit(*data())
+
+
+def test_a_base_map_that_predicts_nan_is_refused():
+    class Broken(PlattCalibrator):
+        def predict(self, scores):
+            return np.where(np.arange(len(scores)) < 2, np.nan, super().predict(scores))
+
+    rng = np.random.default_rng(0)
+    with pytest.raises(CalibrantError, match="scores must be finite"):
+        ScalingBinningCalibrator(Broken()).fit(rng.uniform(size=100), rng.integers(0, 2, 100))

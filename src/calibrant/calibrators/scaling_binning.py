@@ -157,7 +157,7 @@ class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator
         weighted = {} if rows.weights is None else {"importance_weight": to_fit.weights}
         base.fit(to_fit.scores, to_fit.codes, **weighted)
         base.score_range_seen_ = None  # the range of all rows is kept instead
-        mapped = replace(to_count, scores=base.predict(to_count.scores), known=CODED)
+        mapped = replace(to_count, scores=as_scores(base.predict(to_count.scores)), known=CODED)
         binned = self._binning()._fit_rows(mapped)
         facts = replace(binned._facts, drawn_by=None, skipped=rows.skipped)
         self._set_parts(base, binned, rows.known, facts)
