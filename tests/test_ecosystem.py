@@ -248,3 +248,12 @@ def test_every_calibrator_gives_frames(kind, library) -> None:
         columns = ("lower", "upper") if name.endswith("interval") else None
         check_frame(getattr(calibrator, name)(rows), rows, plain[name], columns)
         np.testing.assert_array_equal(getattr(calibrator, name)(SCORES[:50]), plain[name])
+
+
+def test_set_output_takes_scores_of_pandas_without_an_index() -> None:
+    scores = np.linspace(0.0, 1.0, 100)
+    calibrator = BinningCalibrator(2).fit(scores, np.arange(100) % 2)
+    for setting in ({"transform": "pandas"}, {"predict": "input"}):
+        calibrator.set_output(**setting)
+        for given in (pd.Index(scores), pd.array(scores)):
+            assert calibrator.predict_proba(given).index.equals(pd.RangeIndex(100))

@@ -79,7 +79,7 @@ def _frame(rows: Any, values: Any, method: str, classes: Any, wanted: str) -> An
         if values.ndim == 1:
             return library.Series(method, values)
         return library.DataFrame(values, schema=[str(column) for column in columns], orient="row")
-    index = rows.index if given == "pandas" else None
+    index = getattr(rows, "index", None) if given == "pandas" else None  # an Index of pandas has none
     if values.ndim == 1:
         return library.Series(values, index=index, name=method)
     return library.DataFrame(values, index=index, columns=list(columns))
