@@ -343,6 +343,11 @@ def test_weighted_groups_in_other_calibrators(rows):
         BinningCalibrator(max_group_size=5).fit(scores, y, **beside)
     with pytest.raises(InvalidValueError, match="importance_weight must be at most weight_bound"):
         BinningCalibrator(weight_bound=0.6).fit(scores, y, **beside)
+    state = BinningCalibrator(2, weight_bound=1.0).fit(scores, y, **beside).to_dict()
+    for damaged in (None, 5, [[1.0, 1.0]], [[1.0, 1.0]] * 3):
+        state["state"]["weighted"]["rows"] = damaged
+        with pytest.raises(InvalidValueError, match="rows must be the rows and the positives of each region"):
+            BinningCalibrator.from_dict(state)
 
 
 def test_segments_and_groups(rows):

@@ -108,6 +108,8 @@ class WeightedLimits:
         if state.get("groups") is None:
             return cls(limits, largest, bound is not None, kept)
         check_state(state, ("rows",))
+        if not isinstance(state["rows"], list | tuple) or len(state["rows"]) != 2:
+            raise InvalidValueError("rows", "be the rows and the positives of each region", got=shown(state["rows"]))
         rows, positives = (read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"])
         return cls(limits, largest, True, kept, read_group_facts(state["groups"]), (rows, positives))
 
