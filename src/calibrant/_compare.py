@@ -261,7 +261,7 @@ def _differences(
     order = generator.permutation(codes.size)  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
     parts = [units.take(rows) for rows in fold_rows]
-    # of groups in an order of their own: that of their first rows would tell of their sizes
+    # groups in a random order: the order of their first rows would depend on their sizes
     orders = [None if part.unit is None else generator.permutation(part.n_units) for part in parts]
     shares = [part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)]
     share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha

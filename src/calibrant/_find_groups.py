@@ -197,11 +197,11 @@ class _Look:
         """Pairs of rows that agree in everything but perhaps the label."""
         if self.codes is None:
             return None
-        # neither unique ids, nor the label in other words, by which identical rows would always have one label
+        # without unique ids, and without the label in other words, which would give identical rows one label
         whole = [
             values
             for values in self.others.values()
-            if np.bincount(values).max() > 1 and not _tells(values, self.codes)
+            if np.bincount(values).max() > 1 and not _determines(values, self.codes)
         ]
         order = np.lexsort((np.random.default_rng(_SEED).random(self.n), *whole, self.scores))
         same = np.ones(self.n - 1, dtype=bool)
@@ -254,8 +254,8 @@ class _Look:
         )
 
 
-def _tells(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
-    """Whether each of a few values is that of rows with one label."""
+def _determines(values: IndexArray, codes: NDArray[np.uint8]) -> bool:
+    """Return whether a column of few values determines the label."""
     counts, positives = np.bincount(values), np.bincount(values, codes)
     return bool(np.count_nonzero(counts) < _FEW_VALUES and ((positives == 0) | (positives == counts)).all())
 

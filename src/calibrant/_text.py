@@ -97,7 +97,7 @@ def joined(*parts: Text) -> Text:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """A question that names the nearest of the known words, whatever the case; None where none is near.
+    """A question that names the nearest of the known words, in any case; None if no word is near.
 
     >>> did_you_mean("Hoefding", ["hoeffding", "kl"])
     "did you mean 'hoeffding'?"

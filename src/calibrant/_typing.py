@@ -1,4 +1,4 @@
-"""The array types that signatures speak of."""
+"""The types of signatures: arrays, models, splitters."""
 
 from typing import Any, Protocol, TypeAlias
 

@@ -31,8 +31,8 @@ _ASSUMED = (
     "the scores come from a model that was not trained on the calibration rows",
 )
 _OWN_NUMBERS = (
-    "each row has random numbers of its own: a fresh draw from a random seed, or a key that is unique and tells "
-    "nothing of the row"
+    "each row has random numbers of its own: a fresh draw from a random seed, or a key that is unique and says "
+    "nothing about the row"
 )
 
 _SKIPPED = "whether a row's label is missing depends on neither its score nor its label"

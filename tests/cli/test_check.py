@@ -97,7 +97,7 @@ def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> 
     for command in ("fit", "audit", "check"):
         said = " ".join(calibrant(command, path, *COLUMNS).err.split())
         assert "warning: labels come in runs: the first 3,000 rows have 2 runs" in said
-        assert "is the file sorted by outcome? Then its order tells nothing: shuffle it" in said
+        assert "is the file sorted by outcome? Then its order says nothing: shuffle it" in said
     advice = calibrant("check", path, *COLUMNS, "--json").json["advice"]
     assert "is the file sorted by outcome?" in advice[0]
     assert "--time" in advice[0]

@@ -84,7 +84,7 @@ def audit(
     groups, max_group_size : array-like of shape (n,), int, optional
         Which rows belong together, such as those of one customer, and as how many rows a group counts at most; None
         takes the largest size of the groups that only cut the regions. What is proved is then about rows of new
-        groups, however rows of a group depend on each other.
+        groups. Rows of a group may depend on each other in any way.
     monotone : bool, default=False
         Whether to say too what is known about the rate at single scores, under the assumption that the rate does not
         fall as the score rises: see `Audit.monotone`. This holds at `confidence_level` by itself.

@@ -207,7 +207,7 @@ class ModelComparison(Differences):
 
 
 def _pair_verdict(brier: PairedDifference, log_loss: PairedDifference) -> str | None:
-    """What is said of one pair of models; None where neither loss tells them apart."""
+    """What is said of one pair of models; None if neither loss shows a difference."""
     pair = {brier.first: brier.second, brier.second: brier.first}
     if brier.better is None and log_loss.better is None:
         return None

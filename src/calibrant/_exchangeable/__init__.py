@@ -35,11 +35,11 @@ def check_exchangeable(
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
 ) -> Exchangeability:
-    """Test whether rows are drawn alike, whatever the distribution; and if not, tell what has moved.
+    """Test whether rows are drawn alike, for every distribution; and if not, say what has changed.
 
     Claimed: if the rows are exchangeable (any order of them is as likely as any other, as for independent draws from
     one population), some test raises an alarm with probability at most 1 - confidence_level. This holds for any number
-    of rows, tied scores, and however often the evidence is looked at on the way. Not claimed: that every change is
+    of rows, tied scores, and any number of looks at the evidence on the way. Not claimed: that every change is
     found, or that the moment of a change is exact.
 
     Parameters
@@ -87,10 +87,10 @@ def check_exchangeable(
 
     *What an alarm disproves.* "scores": that the scores are exchangeable. "labels": that rows within each bin are; it
     stays silent, with the stated probability, if only the shares of the bins move. A rate that changes with the score
-    inside a bin can cause an alarm if the scores move within it. No test without assumptions tells the two apart for a
+    inside a bin can cause an alarm if the scores move within it. No test without assumptions can separate the two for a
     continuous score (Shah and Peters 2020); bins that get narrower with n keep the effect small. "scores by class":
-    that scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms tells
-    what moved.
+    that scores within a class are exchangeable; a label shift leaves it silent. So the pattern of alarms shows
+    what changed.
 
     References
     ----------

@@ -25,8 +25,8 @@ _MOVED = {
     "runs of labels": "labels depend on the labels of the rows before",
 }
 _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
-SORTED_FILE = "is the file sorted by outcome? Then its order tells nothing"
-_SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order tells nothing"
+SORTED_FILE = "is the file sorted by outcome? Then its order says nothing"
+_SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order says nothing"
 _TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
 
 _GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "

@@ -84,7 +84,7 @@ def threshold(
         Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
         rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
-        A group counts as at most so many rows; by default as many as the largest group that was drawn.
+        A group counts as at most this many rows; by default the size of the largest group that was drawn.
     method : {"auto", "ranks", "look"}, default="auto"
         For precision and npv. "ranks" tests every score of the rows themselves, and draws none. "look" draws rows at
         random, which choose the thresholds to test and are not counted. Both are exact for every curve. "auto" takes

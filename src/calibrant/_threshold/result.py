@@ -169,7 +169,7 @@ class Threshold:
     assumptions : tuple of str
         What must be true for all this to hold.
     max_group_size : int or None
-        Where rows belong together: a group counts as at most so many rows.
+        Where rows belong together: a group counts as at most this many rows.
     """
 
     cuts: tuple[Cut, ...]

@@ -109,7 +109,7 @@ class Validation:
     measures : tuple of Measure
         The lines of the table. Each interval holds at `confidence_level` by itself.
     p_value : float
-        Of the test of calibration: small values speak against a calibrated score.
+        Of the test of calibration: small values are evidence against a calibrated score.
     n_draws : int
         Draws of labels behind the p-value.
     grades : GradeTable or None

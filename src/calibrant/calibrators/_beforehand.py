@@ -1,4 +1,4 @@
-"""What rows that are not counted tell beforehand: a first curve, and which regions need most of the error budget."""
+"""What rows that are not counted decide: a first curve, and which regions need most of the error budget."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,10 +19,10 @@ from calibrant.intervals.bounded_mean import fixed_bets
 from calibrant.partition.bins import Bins
 from calibrant.tally import Tally
 
-_FEWEST_ROWS = 20  # with fewer nothing is told
+_FEWEST_ROWS = 20  # with fewer rows there is no first curve
 _MOST_KNOTS = 64  # of the first curve in a segment
 _WIDE = 0.25  # a region in which the first curve rises by more has bets on it
-_EVEN = 0.25  # of the budget: what is shared evenly, whatever the guess
+_EVEN = 0.25  # of the budget: what is shared evenly, for any guess
 _GUESSED = 20.0  # rows that the first curve counts for beside those of a region
 _BISECTIONS = 40
 _MIXES = (0.25, 0.5, 0.75, 1.0)  # weights of the bets beside the limits of the rate
@@ -188,7 +188,7 @@ class Parts:
 
 
 def _drawn_rows(knots: list[FloatArray], drawn: list[FloatArray], look: Grid) -> DistinctScores:
-    """The drawn rows between neighbouring knots as one score, their mean; cells of the grid tell their labels."""
+    """Drawn rows between neighbouring knots as one score, their mean; their labels are those of the grid's cells."""
     scores, rows, positives = [], [], []
     for number, (x, values) in enumerate(zip(knots, drawn, strict=True)):
         if not x.size:

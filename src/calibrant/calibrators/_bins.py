@@ -124,11 +124,11 @@ class UnlikeParameters(rules.CheckedParameters):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FitParameters(CutParameters, UnlikeParameters):
-    """The parameters of calibrators that take all of these rows."""
+    """The parameters of calibrators that take segments, importance weights and groups."""
 
 
 def check_interval(interval: str, beside: str, advice: str | None = None) -> None:
-    """Refuse an interval that rows with weights or groups do not have."""
+    """Raise an error for an interval that rows with weights or groups do not have."""
     if interval != EXACT:
         left = f"be left as it is with {beside}, whose interval is that of betting"
         raise InvalidValueError("interval", left, repr(interval), advice)

@@ -32,7 +32,7 @@ NAMED: dict[str, type[CurveCalibrator]] = {
 CURVES = ("auto", *NAMED)
 _SCORE = "score"
 _FOLDS = 5
-_MANY_ROWS = 100_000  # from which on one fold tells curves apart
+_MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
 _SEED = 13
 _TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
 _CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than that of the score itself
@@ -78,7 +78,7 @@ def _itself(rows: DistinctScores) -> Curve:
 class Candidate(NamedTuple):
     """A curve that "auto" may choose: a smooth one and Venn-Abers, mixed on the logit scale.
 
-    `steps` is the share of Venn-Abers; it is never 1, because its steps do not tell all scores apart. `handicap` is
+    `steps` is the share of Venn-Abers; it is never 1, because scores on one step would be tied. `handicap` is
     what the log loss over all rows must gain for the curve to be chosen: simpler ones come first.
     """
 
@@ -127,7 +127,7 @@ def _present(scores: FloatArray, counts: IntArray, positives: IntArray) -> Disti
 
 
 def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
-    """Rows and positives of each fold: each row is in one of them at random, whatever the order of rows.
+    """Rows and positives of each fold: each row is in one of them at random, for any order of rows.
 
     The classes are drawn in the order of their sizes, so that exchanged labels give exchanged folds.
     """
@@ -195,6 +195,6 @@ def smoothed(rows: DistinctScores) -> DistinctScores:
 
 
 def _mixed(one: FloatArray, other: FloatArray, share: float) -> FloatArray:
-    """The mean on the logit scale, which tells scores apart that either of the two does."""
+    """The weighted mean on the logit scale; scores are tied only if both curves tie them."""
     values: FloatArray = expit(logit(one) * (1.0 - share) + logit(other) * share)
     return values

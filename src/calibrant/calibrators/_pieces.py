@@ -1,4 +1,4 @@
-"""A curve of the score that is straight between knots, and what counts of rows tell of its averages."""
+"""A curve of the score that is straight between knots, and its averages over counts of rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -254,7 +254,7 @@ class Pieces:
         return np.where(total > 0.0, total + _ROUNDING, 0.0)
 
     def averages(self, grid: Grid) -> "Averages":
-        """What the counts of a grid tell of the averages of the curve."""
+        """Return what the counts of a grid say about the averages of the curve."""
         begin, end = self._bounds
         inside = np.where(np.isfinite(grid.begin), grid.begin, grid.middle)
         piece = self.cells.layout.cells.find(inside, grid.segment)
@@ -365,7 +365,7 @@ def bent(curve: Pieces, averages: Averages, where: IndexArray, regions: Bins, ta
 
     On the logit scale, until its average is within a tenth of the half-width of the rate. Where the shifts of two
     regions would cross, both are cut off at a level between their averages, and a small part of the curve as it was is
-    mixed in, so that scores are still told apart. Rates that fall are joined first, as by isotonic regression.
+    mixed in, so that scores are not tied. Rates that fall are joined first, as by isotonic regression.
     """
     found, _ = averages.of(curve, where, regions.n_regions)
     rate = np.where(tally.counts > 0, tally.rates, found)

@@ -56,7 +56,7 @@ def at_most(bound: float) -> Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedLimits:
-    """Limits of the weighted rate of each region, which a tally does not tell, and the bound of the weights.
+    """Limits of the weighted rate of each region, which do not follow from a tally, and the bound of the weights.
 
     `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them. If rows
     have groups, `groups` describes them, and `rows` is the number of independent rows, and of positives among them,

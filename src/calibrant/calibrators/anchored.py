@@ -81,7 +81,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         [0, 1]; a smooth curve, "beta" or for other scores "platt"; or its mean with "venn-abers" on the logit scale.
     n_bins : int or "auto", default="auto"
         Number of regions; in each segment, where segments are given. "auto" is half of the cube root of the number
-        of rows: the curve tells scores apart within a region, so that regions can be larger than bins.
+        of rows: the curve varies within a region, so that regions can be larger than bins.
     confidence_level : float, default=0.9
         Confidence that everything claimed holds at once.
     interval : str, default="clopper-pearson"
@@ -197,7 +197,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             As in `BinningCalibrator.fit`; set `weight_bound` too.
         groups : array-like of shape (n,), optional
             Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
-            about rows of new groups, however rows of a group depend on each other.
+            about rows of new groups. Rows of a group may depend on each other in any way.
 
         Returns
         -------
@@ -354,7 +354,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         design: GroupDesign | None,
         parts: Parts | None,
     ) -> None:
-        """Derive the guarantee from the curve as it is, however it came about."""
+        """Derive the guarantee from a curve that was fitted or loaded."""
         plain = weighted is None and design is None
         _, for_curve, for_mass = self._budgets(plain=plain)
         method = get_method(self.interval)

@@ -164,7 +164,7 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
             about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
         groups : array-like of shape (n,), optional
             Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
-            about rows of new groups, however rows of a group depend on each other.
+            about rows of new groups. Rows of a group may depend on each other in any way.
 
         Returns
         -------

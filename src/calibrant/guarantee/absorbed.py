@@ -19,7 +19,7 @@ def region_limits(
     """Return limits on the rate of every region, which hold at once with probability at least 1 - alpha.
 
     With `shares`, fixed before any counted label was seen and at most 1 in all, each region gets its part of alpha, and
-    the limits are exact binomial ones, whatever the method.
+    the limits are exact binomial ones, for every method.
 
     Notes
     -----

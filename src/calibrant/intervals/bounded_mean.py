@@ -191,7 +191,7 @@ def fixed_bets(
     variance: FloatArray,
     level: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return limits for the mean outcome of each region, from counts of rows, whatever their order.
+    """Return limits for the mean outcome of each region, from counts of rows, in any order.
 
     Parameters
     ----------

@@ -12,11 +12,11 @@ from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import over_threads
 from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, Grid, over_range
 
-SORT_ROWS = 1 << 15  # for at most these rows, a sort is as fast as anything else
+SORT_ROWS = 1 << 15  # for at most this many rows, a sort is as fast as anything else
 SAMPLE_ROWS = 1 << 13  # from which the cells are chosen
 # how far outside its expected place in the sample a wanted score may lie before the cells no longer reach it
 STANDARD_DEVIATIONS = 3.3
-# with at most so many values in the sample the scores are taken to be discrete, and each value is counted
+# with at most this many values in the sample, scores are taken to be discrete, and each value is counted
 FEW_VALUES = SAMPLE_ROWS // 16
 KIND_COST = 0.05  # each kind of key is slower than the one before it: it has to spare copying this share of the rows
 

@@ -37,7 +37,7 @@ __all__ = ["multiprobabilities"]
 
 # distinct scores from which numba pays: it saves 1.5 microseconds each, and takes some tenths of a second to load
 NUMBA_SCORES = 50_000
-# up to so many rows a product of two differences, and the difference of two such products, fits 64 bits
+# for at most this many rows, a product of two differences, and a difference of such products, fits 64 bits
 _EXACT_ROWS = 2**31 - 1
 
 

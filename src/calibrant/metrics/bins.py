@@ -137,7 +137,7 @@ class Bins:
 
     @property
     def effective_rows(self) -> FloatArray:
-        """Rows, or as many as would tell a weighted rate as precisely: (sum of w)^2 / (sum of w^2) (Kish 1965)."""
+        """Rows, or with weights the number with the same precision, (sum of w)^2 / (sum of w^2) (Kish 1965)."""
         return np.asarray(self.counts if self.squares is None else self.counts**2 / self.squares)
 
     @property

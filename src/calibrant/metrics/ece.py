@@ -68,7 +68,7 @@ def ece(
     confidence_level : float, default=0.95
         Confidence in the interval.
     importance_weight : array-like of shape (n,), optional
-        How much each row counts, such as a survey weight; whole numbers count as so many rows in the value. The
+        How much each row counts, such as a survey weight; a whole number counts as that many rows in the value. The
         interval is then for the weighted error of the scores and weights seen.
     groups : array-like of shape (n,), optional
         Which rows belong together, such as those of one customer. The interval then holds however labels of a group
@@ -176,7 +176,7 @@ def debiased_ece(
 def debiased_square(bins: Bins) -> float:
     """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0.
 
-    With weights, N_b is the number of rows that would tell the weighted rate as precisely; with groups, the variance is
+    With weights, N_b is the number of rows with the same precision for the weighted rate; with groups, the variance is
     that of their sums.
     """
     if bins.noise is not None:

@@ -91,7 +91,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     Notes
     -----
     Class l is calibrated against the rest at level 1 - alpha / L. The classes share their rows, so their intervals are
-    dependent, and it is Bonferroni over classes, not Sidak, that holds whatever the dependence. Probabilities of the
+    dependent, and it is Bonferroni over classes, not Sidak, that holds for any dependence. Probabilities of the
     classes are calibrated one by one and need not add up to 1: dividing by their sum would undo the promise.
 
     References

@@ -1,4 +1,4 @@
-"""The ratio from a classifier that tells the two populations apart."""
+"""The ratio from a classifier that separates the two populations."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from calibrant.ratios.base import DensityRatio, RatioDiagnostics, as_matrix, row
 
 @dataclass(eq=False, repr=False)
 class LogisticRatio(DensityRatio):
-    """Density ratio from any probabilistic classifier trained to tell target rows from source rows.
+    """Density ratio from any probabilistic classifier trained to separate target rows from source rows.
 
     Claimed: if the classifier's probabilities tend to the true ones, the weights tend to the true ratio. A logistic
     regression is right when the logarithm of the ratio is linear in the features, as for two normal populations with

@@ -68,7 +68,7 @@ def scored(
     n_jobs : int or None, default=-1
         Threads that read files; -1 is one for each core. Results never depend on it.
     progress : bool or callable, optional
-        True draws a bar, False none; a callable is told the rows done and in all. None, the default, draws a bar where
+        True draws a bar, False none; a callable gets the rows done and in all. None, the default, draws a bar where
         standard error is a terminal and the work takes longer than a second.
 
     Returns

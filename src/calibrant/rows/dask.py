@@ -22,8 +22,8 @@ _equipped: WeakSet[Any] = WeakSet()  # clients whose workers have our code
 class DaskData(ScoredData):
     """A Dask frame, on a distributed cluster or on the threads of this process.
 
-    A result is the output of a task, and a task's output is taken once, whichever worker made it and however often it
-    was started. If a worker dies, its tasks run again; no row is lost or counted twice.
+    A result is the output of a task, and a task's output is taken once, from any worker and any number of attempts.
+    If a worker dies, its tasks run again; no row is lost or counted twice.
     """
 
     has_order = False

@@ -27,7 +27,7 @@ from calibrant.rows.reach import Reach
 from calibrant.rows.sample import COLLECT_LIMIT, Sizes, Taken
 from calibrant.tally import Tally
 
-_FEW_ROWS = 1_000  # for at most these rows, a sort is faster than a search for the ranks
+_FEW_ROWS = 1_000  # for at most this many rows, a sort is faster than a search for the ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -194,7 +194,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.sampling_rates is not None:
             negative, positive = (f"{rate:g}" for rate in self.sampling_rates)
             kept = f"rows of the negative class were kept with probability {negative}, of the positive with {positive}"
-            return (f"{kept}, or with a multiple of both, whatever their score; the target is the population before",)
+            return (f"{kept}, or with a multiple of both, for every score; the target is the population before",)
         if self.target_prior is None:
             return ()
         prior = Prior.known(self.target_prior)

@@ -14,7 +14,7 @@ from calibrant.views.report.wording import FINDINGS, NO_FINDING, name_of
 
 _BAR = 120.0
 _OPEN_ROWS = 40  # a longer table is folded
-_SMALL_REGIONS = 48  # a small figure shows the finest resolution with at most so many regions
+_SMALL_REGIONS = 48  # a small figure shows the finest resolution with at most this many regions
 
 
 @dataclass(frozen=True, slots=True)
