@@ -196,6 +196,15 @@ def test_rows_that_belong_together_need_a_bound_or_are_refused(rows) -> None:
         MonotoneBand().fit(data)
 
 
+def test_a_band_takes_one_row_of_each_group_and_refuses_weights(rows) -> None:
+    y, scores = rows
+    frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
+    band = MonotoneBand().fit(scored(frame, score="p", label="y", group="who"))
+    assert band.n_rows_ == frame["who"].nunique()
+    with pytest.raises(ValueError, match="importance_weight must be None: the limits are those of labels"):
+        MonotoneBand().fit(scored(frame, score="p", label="y", weight="w"))
+
+
 def test_draws_become_fewer_with_many_rows():
     scores = np.tile([0.2, 0.5, 0.8, 0.5], 50_000)
     assert validate(np.arange(200_000) % 2, scores).n_draws == 500
