@@ -1,7 +1,9 @@
-"""Numbers as text. A limit is rounded outwards, with enough digits to say something."""
+"""Numbers as text: a limit is rounded outwards, with enough digits to say something. Also, results as JSON values."""
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
 
 _DECIMALS = 3  # of a limit that is neither tiny nor close to 1
 _DIGITS = 2  # significant ones that are kept of a small limit, and of a large one's distance from 1
@@ -55,13 +57,13 @@ def percent(share: float) -> str:
     return f"{_plain((short if short < 1 or share >= 1 else Decimal(repr(float(share)))) * 100)}%"
 
 
-def rows(count: int) -> str:
-    """How many rows.
+def rows(count: int, groups: int = 0) -> str:
+    """How many rows, and in how many groups if there are any.
 
-    >>> rows(1), rows(2500)
-    ('1 row', '2,500 rows')
+    >>> rows(1), rows(2500), rows(2500, groups=1)
+    ('1 row', '2,500 rows', '2,500 rows in 1 group')
     """
-    return counted(count, "row")
+    return counted(count, "row") + (f" in {counted(groups, 'group')}" if groups else "")
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -93,3 +95,20 @@ def _plain(number: Decimal) -> str:
     """Without an exponent, and without zeros at the end."""
     text = f"{number:f}"
     return "0" if number == 0 else text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def plain(value: Any) -> Any:
+    """Return a copy as plain JSON values; numbers that JSON does not have become None.
+
+    >>> plain({"limits": (0.5, math.inf), 1: None})
+    {'limits': [0.5, None], '1': None}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # numpy's numbers and arrays, without importing numpy
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -16,17 +16,6 @@ from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
 _LARGEST_COUNT = 2**53
 
 
-def plain(value: Any) -> Any:
-    """Return a copy for JSON, in which NaN and infinity are None."""
-    if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def check_schema(state: Any, schema: str, keys: Collection[str]) -> None:
     """Raise for a state of another kind, of a newer release, or without all of its keys."""
     check_state(state, ("schema",))

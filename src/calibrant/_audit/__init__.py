@@ -12,7 +12,7 @@ from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._audit.units import audit_units
 from calibrant._input import shown
-from calibrant._labels import Classes
+from calibrant._labels import CODED
 from calibrant._numbers import counted
 from calibrant._params import Flag, Integer, Number, Only, error_budget
 from calibrant._typing import ArrayLike, FloatArray
@@ -249,7 +249,7 @@ def _conclude(
 def _band(cells: Cells, confidence_level: float) -> MonotoneBand:
     """The band of all rows; nothing that is said of it names a class."""
     counts = (cells.low, cells.high, cells.counts, cells.positives)
-    return MonotoneBand.from_cells(*counts, Classes(np.array([0, 1]), 1), confidence_level=confidence_level)
+    return MonotoneBand.from_cells(*counts, CODED, confidence_level=confidence_level)
 
 
 def _members(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:

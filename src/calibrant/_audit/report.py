@@ -261,8 +261,7 @@ class Audit(Bounds):
     @property
     def basis(self) -> str:
         """How many rows were audited, and in how many groups."""
-        groups = f" in {_numbers.counted(self.n_groups, 'group')}" if self.n_groups else ""
-        return f"{_numbers.rows(self.n_rows)}{groups}"
+        return _numbers.rows(self.n_rows, self.n_groups)
 
     @property
     def by_segment(self) -> bool:

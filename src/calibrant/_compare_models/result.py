@@ -8,7 +8,6 @@ from typing import Any
 from calibrant import _numbers
 from calibrant._compare_models.losses import AUC, BRIER, LOG_LOSS, number_or_none
 from calibrant._optional import pandas
-from calibrant._state import plain
 from calibrant._typing import FloatArray
 
 CANNOT_TELL = "the data cannot tell"
@@ -128,7 +127,7 @@ class Differences:
             "rows": self.n_rows,
             "clip": self.clip,
             "models": list(self.models),
-            "differences": [plain(asdict(found)) | {"better": found.better} for found in self.differences],
+            "differences": [_numbers.plain(asdict(found)) | {"better": found.better} for found in self.differences],
             "population": self.population.strip() or None,
             "assumptions": list(self.assumptions),
         }
@@ -191,7 +190,7 @@ class ModelComparison(Differences):
             {"model": model} | {name: column[place] for name, column in columns.items()}
             for place, model in enumerate(self.models)
         ]
-        return Differences.to_dict(self) | {"models": plain(models)}
+        return Differences.to_dict(self) | {"models": _numbers.plain(models)}
 
     def _measured(self) -> dict[str, FloatArray]:
         return {name: getattr(self, name) for name in ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")}

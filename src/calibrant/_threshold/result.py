@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._input import as_scores
-from calibrant._numbers import limits, lower, nearest, percent, rows, upper
+from calibrant._numbers import limits, lower, nearest, percent, plain, rows, upper
 from calibrant._params import check_state
-from calibrant._state import check_schema, plain
+from calibrant._state import check_schema
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -236,11 +236,9 @@ class Threshold:
     def lines(self) -> list[str]:
         """The sentence, with a line for each of several thresholds."""
         head, *said, about = self._statements()
-        return (
-            [self.sentence()]
-            if len(said) == 1
-            else [head, *(f"  {text}" for text in said), *([about] if about else [])]
-        )
+        if len(said) == 1:
+            return [self.sentence()]
+        return [head, *(f"  {text}" for text in said), *([about] if about else [])]
 
     def _statements(self) -> list[str]:
         """How sure everything is, what is said of each threshold, and how much a group counts."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from calibrant import _numbers
 from calibrant._optional import pandas
-from calibrant._state import plain
 from calibrant._typing import FloatArray, IntArray
 
 PROVED, ASYMPTOTIC, MEASURED, EXACT_TEST = "proved", "asymptotic", "measured", "exact test"
@@ -164,7 +163,7 @@ class Validation:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; a number that is not there is None."""
         return {
-            "measures": [plain(asdict(measure)) for measure in self.measures],
+            "measures": [_numbers.plain(asdict(measure)) for measure in self.measures],
             "p_value": self.p_value,
             "draws": self.n_draws,
             "grades": None if self.grades is None else self.grades.to_dicts(),

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, logit, xlogy
 from sklearn.base import clone
 
-from calibrant._labels import Classes
+from calibrant._labels import CODED
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
@@ -36,7 +36,6 @@ _MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
 _SEED = 13
 _TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
 _CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than that of the score itself
-_CODED = Classes(np.array([0, 1]), 1)
 
 
 def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, Curve]:
@@ -162,7 +161,7 @@ def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
                 raise InvalidValueError("scores", rule, f"{low:g} to {high:g}", advice)
             low, high = _without_ends(rows.scores)
         clipped = DistinctScores(np.clip(rows.scores, low, high), rows.counts, rows.positives)
-        calibrator.fit_distinct(clipped if steps else smoothed(clipped), _CODED)
+        calibrator.fit_distinct(clipped if steps else smoothed(clipped), CODED)
     else:
         low, high = -np.inf, np.inf
         if rows.n_rows > COLLECT_LIMIT:
@@ -196,5 +195,4 @@ def smoothed(rows: DistinctScores) -> DistinctScores:
 
 def _mixed(one: FloatArray, other: FloatArray, share: float) -> FloatArray:
     """The weighted mean on the logit scale; scores are tied only if both curves tie them."""
-    values: FloatArray = expit(logit(one) * (1.0 - share) + logit(other) * share)
-    return values
+    return np.asarray(expit(logit(one) * (1.0 - share) + logit(other) * share))

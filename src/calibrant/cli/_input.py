@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import counted
 from calibrant._optional import needed, pa
 from calibrant.cli._errors import RefusedError
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from calibrant.rows.arrow import ArrowData
     from calibrant.rows.batch import Columns
     from calibrant.rows.draw import Draw
-    from calibrant.rows.memory import MemoryRows
 
 STANDARD_INPUT = "-"
 _USUAL_NAMES = {
@@ -133,12 +131,6 @@ def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw
     known, most = None if options["skip_missing"] else data.known_rows(), options["most_rows"]
     n_rows = fingerprint(data).rows if known is None else known
     return n_rows, Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None
-
-
-def rows_of(sample: "MemoryRows") -> str:
-    """How many rows there are, and in how many groups, in words."""
-    groups = f" in {counted(sample.n_groups(), 'group')}" if sample.groups is not None else ""
-    return f"{counted(len(sample), 'row')}{groups}"
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":

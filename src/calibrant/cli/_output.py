@@ -4,7 +4,6 @@ Names of columns, segments and files are other people's text. Characters in them
 escapes by the functions of this module, which print everything that the command line prints.
 """
 
-import math
 import re
 import sys
 import textwrap
@@ -12,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+from calibrant._numbers import plain
 
 _WIDEST = 100
 # control characters but tab and newline; marks that change the direction of text; surrogates, which have no encoding
@@ -43,19 +44,6 @@ def print_json(content: Mapping[str, Any]) -> None:
     import json
 
     click.echo(harmless(json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)))
-
-
-def plain(value: Any) -> Any:
-    """A copy of plain JSON values; numbers that JSON does not have become null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # numpy's numbers and arrays, without importing numpy
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def width() -> int:

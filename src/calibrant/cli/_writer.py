@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from calibrant._file import draft_of
+from calibrant._numbers import plain
 from calibrant._optional import pa, pc, pq
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._output import harmless, plain
+from calibrant.cli._output import harmless
 from calibrant.cli._target import kind_of
 
 _FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"  # what spreadsheets take for the start of a formula

@@ -9,7 +9,7 @@ import click
 from calibrant._numbers import rows, upper
 from calibrant._text import render
 from calibrant.cli import _options as option
-from calibrant.cli._input import labelled, rows_of, sample_of
+from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, note, paragraph, print_json, remark, table
 from calibrant.cli._signs import show_signs, signs_of
@@ -98,8 +98,8 @@ def command(**options: Any) -> None:
     ]
     table(("method", "log loss", "Brier", "ECE", "AUC", "guaranteed", "fit"), lines)
     paragraph(
-        f"{rows_of(sample)}, {found.n_folds} folds. Only the column guaranteed is proved. The others are "
-        "measured on held-out rows: lower is better, except for AUC, and small differences are noise."
+        f"{rows(len(sample), sample.n_groups())}, {found.n_folds} folds. Only the column guaranteed is proved. The "
+        "others are measured on held-out rows: lower is better, except for AUC, and small differences are noise."
     )
     for line in found.difference_lines:
         paragraph(line.strip(), indent="  " if line.startswith(" ") else "")

@@ -10,7 +10,7 @@ from calibrant._numbers import limits, nearest, percent, rows
 from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
-from calibrant.cli._input import labelled, rows_of, sample_of
+from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
 from calibrant.cli._report import facts_of, is_page, write_page
 from calibrant.cli._signs import show_signs, signs_of
@@ -129,9 +129,10 @@ def command(**options: Any) -> None:
     )
     target = f" Expected losses are those{found.population}." if found.population else ""
     paragraph(
-        f"{rows_of(samples[0])}.{target} With {percent(found.confidence_level)} confidence, all limits called proved "
-        f"hold at once. For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has "
-        "no limits. The losses say which model is better, not AUC."
+        f"{rows(len(samples[0]), samples[0].n_groups())}.{target} With {percent(found.confidence_level)} confidence, "
+        f"all limits called proved hold at once. For the log loss, probabilities are clipped to "
+        f"[{found.clip:g}, {1 - found.clip:g}]. ECE has no limits. The losses say which "
+        "model is better, not AUC."
     )
     for text in facts.notes:
         note(render(text, in_options))
