@@ -1,4 +1,4 @@
-"""Predictions in the library of the rows that were given: pandas in, pandas out; Polars in, Polars out."""
+"""Predictions as arrays, or as frames of pandas or Polars."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

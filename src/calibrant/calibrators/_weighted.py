@@ -90,9 +90,9 @@ class WeightedLimits:
     def to_dict(self) -> dict[str, Any]:
         """The limits as plain JSON values."""
         limits = {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
+        groups = {} if self.groups is None else {"groups": asdict(self.groups)}
         rows = {} if self.rows is None else {"rows": [column.tolist() for column in self.rows]}
-        groups = {} if self.groups is None else {"groups": asdict(self.groups), **rows}
-        return {**limits, **groups, **({} if self.kept is None else {"kept": self.kept.tolist()})}
+        return {**limits, **groups, **rows, **({} if self.kept is None else {"kept": self.kept.tolist()})}
 
     @classmethod
     def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:

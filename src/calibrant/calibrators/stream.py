@@ -172,7 +172,7 @@ class Stream:
         stream.uncounted = read_count(state, "uncounted")
         running = state["running"]
         if (running is None) != (stream.running is None):
-            raise InvalidValueError("running", "be null, unless limits never widen", got=shown(running))
+            raise InvalidValueError("running", "be limits where limits never widen, else null", got=shown(running))
         if running is not None:
             if not isinstance(running, list | tuple) or len(running) != 2:
                 raise InvalidValueError("running", "be the lower and the upper limits", got=shown(running))

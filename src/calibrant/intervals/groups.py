@@ -68,10 +68,8 @@ class GroupDesign:
     def from_dict(cls, state: Any) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, ("max_size", "target", "aside"))
-        largest, target = (
-            Integer(1).check("max_size", state["max_size"]),
-            Choice(TARGETS).check("target", state["target"]),
-        )
+        largest = Integer(1).check("max_size", state["max_size"])
+        target = Choice(TARGETS).check("target", state["target"])
         unproved = read_counts(state.get("unproved", []), "unproved").tolist()
         return cls(largest, target, read_count(state, "aside"), tuple(unproved))
 

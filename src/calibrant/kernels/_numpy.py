@@ -23,9 +23,8 @@ def _cells(
         for start, stop, piece in chunks(scores, limits=limits):
             yield slice(start, stop), cuts.searchsorted(piece, side="right")
         return
-    mark = (
-        2 * cuts.shape[0] + 2
-    )  # no cell, nor a cell and label as one number: small numbers leave the cache to the rows
+    # neither a cell, nor a cell and a label as one number; small numbers leave the cache to the rows
+    mark = 2 * cuts.shape[0] + 2
     table = np.where(grid.shared, mark, grid.first).astype(np.min_scalar_type(mark))
     buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), table.dtype)
     for rows, piece, keys in _keyed(scores, grid, limits):
