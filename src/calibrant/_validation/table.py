@@ -150,7 +150,7 @@ class Validation:
         each = f"{self['expected / observed']}; {self['slope']}"
         test, about = "exact", ""
         if self.population:
-            test, about = "asymptotic", f" What is said is{self.population}."
+            test, about = "asymptotic", f" This is about the measures{self.population}."
         return (
             f"The {test} test {verdict} calibration: p = {p_value}, from {rows}.{about} "
             f"With {_numbers.percent(self.confidence_level)} confidence each: {each}."

@@ -114,7 +114,7 @@ class RegionParameters(CutParameters):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class UnlikeParameters(rules.CheckedParameters):
+class WeightAndGroupParameters(rules.CheckedParameters):
     """The parameters of calibrators whose rows may have importance weights, or groups."""
 
     weight_bound: Annotated[float | None, rules.Optional(WEIGHT_BOUND)] = None
@@ -123,7 +123,7 @@ class UnlikeParameters(rules.CheckedParameters):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FitParameters(CutParameters, UnlikeParameters):
+class FitParameters(CutParameters, WeightAndGroupParameters):
     """The parameters of calibrators that take segments, importance weights and groups."""
 
 
@@ -290,13 +290,13 @@ def _own_quantiles(
 
     Rows are counted in the finest cells, between and at the order statistics; the counts show which of them are tied.
 
-    The rows of a look are not counted. Untied rows: bins between order statistics of the other rows, and a bin absorbs
-    its left edge if that is tied nevertheless. Tied rows: bins between quantiles of these rows and of some more. Given
-    the rows that were looked at, the others are independent draws and the choice is fixed, so that it costs no
-    confidence. With rows that stand for several there is no look: no draw treats one row of weight 2 as two rows.
-    Neither is there one where rows change their places from one pass to the next, so that a draw could not be left out.
-    With importance weights nothing bounds the weighted share of a tied edge, so that it is a region of its own. Rows
-    that were `drawn` to choose segments, those with the smallest hashes of all, are among those of the look.
+    The rows of a look are not counted. If they are untied, bins lie between order statistics of the other rows, and a
+    bin absorbs its left edge if that is tied after all. If they are tied, bins lie between quantiles of these rows and
+    of some more. Given the rows that were looked at, the others are independent draws and the choice is fixed, so that
+    it costs no confidence. There is no look at rows with a `sample_weight`, because no draw treats one row of weight 2
+    as two rows, nor at rows that change places from one pass to the next, because a draw could not be left out. With
+    importance weights a tied edge is a region of its own, because nothing bounds its weighted share. Rows that were
+    `drawn` to choose segments, those with the smallest hashes of all, are among those of the look.
     """
     sizes = data.sizes()
     bins = _each(sizes, lambda rows: check_enough_rows(rows, settings._bins_for(rows)))

@@ -13,7 +13,7 @@ from calibrant.calibrators._bins import (
     Binned,
     CutParameters,
     FitParameters,
-    UnlikeParameters,
+    WeightAndGroupParameters,
     _chosen_segments,
     _each,
     _joined,
@@ -49,11 +49,11 @@ def cut_rows(data: ScoredData, settings: FitParameters) -> tuple[Binned, GroupDe
     return cut_and_count(data.collect(), settings, weighted=True), None
 
 
-def has_groups(data: ScoredData, settings: UnlikeParameters) -> bool:
-    """Whether rows have groups that matter: not where each row is its own group, and is said to be.
+def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
+    """Return whether rows have groups that matter; not if `max_group_size` is 1 and each row is its own group.
 
-    What is said without groups assumes that there are no larger ones anywhere. Where that is true, nothing else is ever
-    said; where it is not, only what is said of groups counts. So this look at the sizes costs no part of alpha.
+    A statement without groups then assumes that no group anywhere is larger. If that is true, no other statement is
+    ever made; if not, only statements about groups are claimed. So this look at the sizes costs no part of alpha.
     """
     if isinstance(data, MemoryRows) and data.groups is not None and settings.max_group_size == 1:
         return int(data.groups.sizes.max(initial=0)) > 1

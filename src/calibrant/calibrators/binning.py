@@ -45,7 +45,7 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     interval : str, default="clopper-pearson"
-        A method of `calibrant.intervals`: this one, "blaker", "empirical-bernstein" (the paper's), or another.
+        The name of a method in `calibrant.intervals`, such as "blaker", "kl" or "empirical-bernstein" (the paper's).
     value : {"jeffreys", "mean", "midpoint", "monotone"}, default="jeffreys"
         What is predicted in a bin of N rows, k of them positive. "jeffreys": (k + 1/2) / (N + 1), never exactly 0 or 1.
         "mean": the rate of positives, k / N (the paper's h_n, unbiased). "midpoint": the middle of the interval, which

@@ -46,7 +46,7 @@ class WeakerGuarantee(NoGuarantee):
     of_groups: str = ""
 
     def of_rows(self, facts: RowFacts) -> Self:
-        """What is known of rows that were read in this way: of one row of each group, where they were drawn so."""
+        """Return the same for rows that were read in this way, such as one row of each group."""
         return replace(self, of_groups=facts.said_of_groups)
 
     def sentence(self, setting: PlainText = in_python) -> str:

@@ -14,7 +14,7 @@ from calibrant._numbers import counted
 from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, check_state
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import BinParameters, Bins, UnlikeParameters, Value
+from calibrant.calibrators._bins import BinParameters, Bins, Value, WeightAndGroupParameters
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
@@ -32,7 +32,7 @@ _ASSUMED = "the base map was fitted on a random part of the rows, which counts i
 
 
 @dataclass(eq=False, repr=False)
-class ScalingBinningCalibrator(BinParameters, UnlikeParameters, RegionCalibrator):
+class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCalibrator):
     """A base map fitted on one random part of the rows, and guaranteed bins of its output counted on the other.
 
     Claimed, for every distribution and every base map: the guarantee of `BinningCalibrator`. With probability at least

@@ -391,7 +391,7 @@ class NoGuarantee:
     assumptions: ClassVar[tuple[str, ...]] = ()
 
     def of_rows(self, facts: RowFacts) -> Self:
-        """What is said of rows that were read in this way: the same, where nothing is claimed."""
+        """Return the same: nothing is claimed of any rows."""
         return self
 
     def sentence(self, setting: PlainText = in_python) -> str:

@@ -222,12 +222,12 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     Notes
     -----
     Z_c(q) = w_c (y_c - q), y = T / S, has mean zero if q is the rate, and lies in [-qM, (1 - q)M]; how rows of a group
-    depend on each other does not matter, and sizes may depend on labels. The groups with rows
-    in a region are independent draws, in any order that does not depend on their rows. Bets are made on 48 blocks of
-    groups one after another. A block has the same bet for all of its groups, so that equal groups are one entry:
-    the work grows with the table, not with the rows. Which block a group falls into is decided by a
-    hash of its label, and not by its place in a sorted table: with N = 100 groups and a rate of 0.05, bets in the order
-    that one fixed hash gives to sorted groups miss with probability 0.26 at alpha = 0.1.
+    depend on each other does not matter, and sizes may depend on labels. The groups with rows in a region are
+    independent draws, in any order that does not depend on their rows. Bets are made on 48 blocks of groups one after
+    another. A block has the same bet for all of its groups, so that equal groups are one entry: the work grows with the
+    table, not with the rows. Which block a group falls into is decided by a hash of its label, and not by its place in
+    a sorted table: with N = 100 groups and a rate of 0.05, bets in the order that one fixed hash gives to sorted groups
+    miss with probability 0.26 at alpha = 0.1.
 
     First, with 5 % of delta, the bets of `calibrant.intervals.shift.betting`: the stake in a block,
     sqrt(2 ln(2/delta) / (N s^2)), comes from the variance s^2 of the groups in earlier blocks, and no bet can lose more

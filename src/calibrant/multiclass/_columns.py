@@ -17,7 +17,7 @@ from calibrant._params import Choice, ConfidenceLevel, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators._bins import Bins, Method, UnlikeParameters, Value
+from calibrant.calibrators._bins import Bins, Method, Value, WeightAndGroupParameters
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -29,7 +29,7 @@ _SCHEMA = "calibrant.multiclass/1"
 
 
 @dataclass(eq=False, repr=False)
-class ColumnsCalibrator(FrameOutput, UnlikeParameters, BaseEstimator):  # type: ignore[misc]
+class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  # type: ignore[misc]
     """A calibrator of scores with one column per class."""
 
     _key: ClassVar[str]  # of what was learned, in a saved state

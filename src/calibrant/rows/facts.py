@@ -59,7 +59,7 @@ class RowFacts:
 
     @property
     def said_of_groups(self) -> str:
-        """What a promise says of groups, one row of each of which was drawn; empty without groups."""
+        """What a promise says of groups if one row of each was drawn; empty without groups."""
         groups, others = self.one_of_each
         if not groups:
             return ""

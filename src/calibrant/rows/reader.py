@@ -95,10 +95,10 @@ def check_nothing_beside(**given: object) -> None:
 
 
 def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:
-    """The data; where rows have groups, one row of each in memory, drawn at random, for promises of independent rows.
+    """Return the data or, if rows have groups, one row of each group, drawn at random, in memory.
 
-    Groups are independent draws, and so are rows that are drawn from them: what holds for independent rows holds for
-    them as it stands, about a row drawn at random from a new group.
+    Groups are independent draws, and so are rows drawn from them. So a claim for independent rows holds, and is about a
+    row drawn at random from a new group.
     """
     if data.columns.group is None:
         return data

@@ -149,7 +149,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         self._check_sources(target_scores)
         data = self._read(scores, y, segments=segments, groups=groups).collect()
         if data.groups is not None and self.sampling_rates is not None:
-            rule = "be None with groups, of which rows are left that were sampled by their label"
+            rule = "be None with groups, because sampling by label changes which rows a group has"
             advice = "use BinningCalibrator with groups, and one over the rate of each row's class as importance_weight"
             raise InvalidTypeError("sampling_rates", rule, got=repr(self.sampling_rates), advice=advice)
         seed = self.random_state if data.groups is None else seed_of(self.random_state)
