@@ -232,5 +232,5 @@ def test_a_band_is_the_same_in_sql_and_in_python(falls):
         connection.executemany("INSERT INTO t VALUES (?)", [(score,) for score in at.tolist()])
         found = connection.execute(to_sql(band, dialect="sqlite", score="s", table="t")).fetchall()
     assert [list(row[1:]) for row in found] == expected.tolist()
-    with pytest.raises(InvalidValueError, match="be among lower, upper"):
+    with pytest.raises(InvalidValueError, match="be among lower, upper; got 'calibrated'"):
         to_sql(band, dialect="sqlite", score="s", outputs=["calibrated"])

@@ -773,3 +773,8 @@ def test_the_logit_scale_shows_rare_events_with_their_thresholds() -> None:
     for wrong in ({"scale": "log"}, {"thresholds": 0.5}):
         with pytest.raises((InvalidTypeError, InvalidValueError), match=next(iter(wrong))):
             render_report(seen, **wrong)
+
+
+def test_thresholds_that_are_not_numbers_are_refused() -> None:
+    with pytest.raises(TypeError, match="thresholds must be a finite number; got 'high'"):
+        render_report(AUDIT, thresholds={"alert": "high"})

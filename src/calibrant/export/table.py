@@ -191,7 +191,8 @@ class ExportTable:
         chosen = dict(outputs) if isinstance(outputs, Mapping) else {name: name for name in outputs}
         for output, name in chosen.items():
             if output not in available:
-                why = ": this calibrator has no confidence intervals" if output in OUTPUTS else ""
+                no_limits = output in OUTPUTS and self.lower is None
+                why = ": this calibrator has no confidence intervals" if no_limits else ""
                 raise InvalidValueError("outputs", f"be among {', '.join(available)}{why}", got=shown(output))
             if not isinstance(name, str) or not name:
                 raise InvalidTypeError("outputs", "give each output a name, as text", got=f"{shown(name)} for {output}")

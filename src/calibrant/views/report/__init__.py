@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._audit import Audit
 from calibrant._file import write_file
 from calibrant._optional import needed
-from calibrant._params import Choice
+from calibrant._params import Choice, Number
 from calibrant._threshold import Threshold
 from calibrant._validation import Validation
 from calibrant._version import __version__
@@ -187,6 +187,8 @@ def _check(inputs: Inputs) -> None:
         if value is not None and not isinstance(value, kind):
             raise InvalidTypeError(name, rule, got=type(value).__name__)
     Choice(SCALES).check("scale", inputs.scale)
+    for cut in inputs.thresholds.values() if isinstance(inputs.thresholds, Mapping) else ():
+        Number().check("thresholds", cut)
     audit, calibrator, histogram = inputs.audit, inputs.calibrator, inputs.histogram
     if not isinstance(audit, Audit):
         raise InvalidTypeError("audit", "be an Audit, from calibrant.audit", got=type(audit).__name__)
