@@ -379,3 +379,19 @@ def test_alpha_is_shared_by_rows_set_aside_and_unseen_mass_within_segments_count
     within = audit(y, scores, segments=silent, **weighted).within_segments
     assert within.upper_bound < 0.5
     assert 0.35 < within.unseen_mass < 0.5  # no row set aside is rare, and nothing bounds the error of rare rows
+
+
+def test_upper_bound_within_segments_that_only_rows_set_aside_have() -> None:
+    """Their score value was seen, and nothing bounds how far it is off: here by 1/2."""
+    rng = np.random.default_rng(1)
+    rare = np.arange(1_500) < 60
+    segments = rng.permutation(np.where(rare, 1 + np.arange(1_500), 0))
+    y = np.where(segments > 0, 1, rng.uniform(size=1_500) < 0.5).astype(int)
+    units = {"importance_weight": np.ones(1_500), "weight_bound": 1.0}
+    report = audit(y, np.full(1_500, 0.5), segments=segments, **units)
+    assert report.upper_bound < 0.1
+    assert report.within_segments.upper_bound == 1.0
+    common = segments == 0
+    units["importance_weight"] = np.ones(int(common.sum()))
+    alone = audit(y[common], np.full(int(common.sum()), 0.5), segments=segments[common], **units)
+    assert alone.within_segments.upper_bound < 0.1

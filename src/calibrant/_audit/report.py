@@ -79,7 +79,8 @@ class AuditTable:
         Mean score, and share of positive labels.
     lower, upper : float arrays of shape (m,)
         Limits for the mean of E[Y | score] over these rows, or of E[Y | score, segment] for the rows of a segment;
-        valid for the whole table at once.
+        valid for the whole table at once. With importance weights or groups: `mean_score` plus limits for the mean of
+        E[Y | score] - score over the population of the region.
     error : float array of shape (m,)
         Proved distance between the mean score and that mean; 0 where nothing is proved.
     """

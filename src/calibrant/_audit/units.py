@@ -1,7 +1,7 @@
 """An audit of rows that count differently, or that belong together: bets on weighted rows, or on whole groups."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,8 @@ def audit_units(
             counted_rows = rows.take(~cutting & inside)
             own = (others, units) if name is None else Units.of(counted_rows, weight_bound, max_group_size)
             parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(known)))
+    if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
+        parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
     given = (rows.take(cutting), others)
     # every other resolution: signs are few in coarse ones, and uncertain in fine ones
     levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)][::2]) for part in given]
