@@ -232,6 +232,8 @@ def test_the_most_recent_rows_calibrate(visits: pd.DataFrame, calibrant: Any) ->
     assert checked.code == 0, checked.out + checked.err
     whole = calibrant("fit", *options, "--group", "patient", *last[:4], "--json").json
     assert whole["groups"] < 400
+    assert "groups with many rows are more often among the most recent" in whole["notes"][0]
+    assert "groups" not in answer.json["notes"][0]
     assert calibrant("fit", *options, *last[:2], "--json").json["rows"] == round(0.25 * len(labelled))
 
 

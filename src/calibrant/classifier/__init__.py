@@ -80,7 +80,8 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
     holdout : {"random", "last"}, default="random"
         Which rows to calibrate on, for `cv=None`. "last" takes the most recent ones: by the `time` of `fit`, or the
         last rows. The model is then trained on older rows, and the guarantee is about rows drawn like the recent ones.
-        Rows of one time stay together. With `groups`, a group is as recent as its last row.
+        Rows of one time stay together. With `groups`, a group is as recent as its last row, so groups with many rows
+        are more often among the recent ones: the guarantee is about such groups, and not about all new groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     random_state : int, Generator, RandomState or None, default=0

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from calibrant.rows.arrow import ArrowData
 
 DEFAULT_SIZE = 0.25  # of the rows, as in CalibratedClassifier
+_LARGE_GROUPS = "; groups with many rows are more often among the most recent, and the promise is about such groups"
 
 
 def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["ArrowData", str]:
     """Return the most recent rows, in memory, and a sentence that says which they are.
 
-    Rows of one moment stay together. A group comes as late as its last row, and stays whole. Without a column of times,
-    the last rows of the data are the most recent.
+    Rows of one moment stay together. A group comes as late as its last row, and stays whole. So groups with many rows
+    are more often among the most recent. Without a column of times, the last rows of the data are the most recent.
     """
     import numpy as np
 
@@ -55,6 +56,7 @@ def latest(data: "ArrowData", time: str | None, size: float | None) -> tuple["Ar
     late |= ~labelled & (moments >= moments[late].min())
     since = "" if time is None else f", of {time} {times[late].min()} to {times[late].max()}"
     said = f"calibrated on the most recent {rows(int(late.sum()))} of {n_rows:,}{since}; the others were not used"
+    said += "" if keys is None else _LARGE_GROUPS
     return from_arrow(table.filter(pa.array(late)), columns, threads=1, progress=False), said
 
 
