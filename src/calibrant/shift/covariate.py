@@ -187,15 +187,16 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         else:
             rows = data.collect()
             weights = self._find_weights(len(rows), importance_weight, Features(X, X_source, X_target))
-            binned = cut_and_count(replace(rows, weights=weights.values), self, weighted=True)
-        masses = _masses(relative_mass, binned.partition)
+            data = one_row_each(replace(rows, weights=weights.values), self.random_state)
+            binned = cut_and_count(data, self, weighted=True)
+        counted = None  # no limit may use it: only masses that are known have a proof
         if self.value == "counted-mass":
-            source = source_scores if source_scores is not None else scores
-            known = data.collect().scores if isinstance(source, ScoredData) else source
-            masses = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
+            known = data.collect().scores if source_scores is None else source_scores
+            counted = counted_mass(binned.partition, known, target_scores, binned.classes.positive_index)
         drawn = shuffled(binned, self.random_state) if get_shift_method(self.interval).needs_rows else None
+        masses = _masses(relative_mass, binned.partition)
         evidence = Evidence(binned.tally, weights.bound, float(self.weight_floor), masses, drawn)
-        self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts)
+        self._conclude(binned.partition, evidence, weights, binned.classes, binned.facts, counted)
         self.score_range_seen_ = binned.reach.seen
         self._warn_if_weak()
         return self
@@ -281,11 +282,12 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         weights: Weights,
         classes: Classes,
         facts: RowFacts | None = None,
+        counted: FloatArray | None = None,
     ) -> None:
         """Derive limits, values and the guarantee, and set everything that was learned at once."""
         method, alpha = get_shift_method(self.interval), error_budget(self.confidence_level)
         limits = method(evidence, alpha)
-        value = _values(self.value, evidence, limits)
+        value = _values(self.value, evidence if counted is None else replace(evidence, relative_mass=counted), limits)
         remarks = _remarks(evidence, weights.ratio, method.remark(evidence, alpha))
         tally, known, bounded = evidence.tally, weights.known, weights.bounded
         result = ShiftResult(partition, tally, limits, value, known, weights.bound, bounded, remarks)
