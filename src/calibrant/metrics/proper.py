@@ -68,7 +68,8 @@ def brier_score(
     Claimed: the expected Brier score lies in [lower, upper] with probability at least `confidence_level`, for every
     distribution. The interval is found by betting on the rows in an order that is drawn by position. It is for the
     score only; the parts are plain estimates. Assumed: rows are independent draws from one distribution, their order
-    says nothing about scores and labels, and the model was not trained on them.
+    says nothing about scores and labels, and the model was not trained on them. With `groups`, the groups are
+    independent draws, and their names, by which they are put in order, say nothing about scores and labels.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def log_loss(
 
     Claimed, with `clip`: the expected loss of the clipped scores lies in [lower, upper] with probability at least
     `confidence_level`, for every distribution. Without `clip` the loss is unbounded, so no interval is valid for all
-    distributions. The normal interval is then returned and labelled heuristic.
+    distributions. The normal interval is then returned and labelled heuristic. Assumed: as in `brier_score`.
 
     Parameters
     ----------
