@@ -405,6 +405,7 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     groups, scores, y = in_groups(2_000, 3, 0)
     segments = np.arange(6_000) % 2
     found = threshold(y, scores, precision=0.7, npv=0.7, groups=groups, segments=segments)
+    assert found.limits_confidence_level == found.confidence_level == 0.9  # only the targets have limits
     assert found.max_group_size == 3
     assert any("names of groups" in assumed for assumed in found.assumptions)
     assert "A group counts as at most 3 rows." in found.sentence()

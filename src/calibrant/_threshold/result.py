@@ -183,7 +183,12 @@ class Threshold:
 
     @property
     def limits_confidence_level(self) -> float:
-        """With this probability all limits of all cuts hold together with the targets: 1 - 2 alpha, at least 0."""
+        """With this probability all limits of all cuts hold together with the targets: 1 - 2 alpha, at least 0.
+
+        With groups the only limits are those that follow from the targets, so it is `confidence_level`.
+        """
+        if self.max_group_size is not None:
+            return self.confidence_level
         return max(0.0, 1.0 - 2.0 * (1.0 - self.confidence_level))
 
     @property
