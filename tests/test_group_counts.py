@@ -178,7 +178,7 @@ def test_a_draw_takes_whole_groups_whatever_the_order(rows):
 
 def test_groups_and_counts_of_rows_do_not_go_together(rows):
     scores, codes, groups = rows
-    with pytest.raises(InvalidTypeError, match="sample_weight must be None where rows have groups"):
+    with pytest.raises(InvalidTypeError, match="sample_weight must be None if rows have groups"):
         read_rows(scores, codes, groups=groups, sample_weight=np.ones(500))
 
 

@@ -187,10 +187,10 @@ def test_groups_and_weights_together_or_without_a_bound_are_refused():
         lambda **k: auc(y, scores, **k),
         lambda **k: smooth_ece(y, scores, **k),
     ):
-        with pytest.raises(InvalidTypeError, match="importance_weight must be None where rows have groups"):
+        with pytest.raises(InvalidTypeError, match="importance_weight must be None if rows have groups"):
             use(**both)
     for use in (lambda **k: compare_models(y, models, **k), lambda **k: validate(y, scores, **k)):
-        with pytest.raises(InvalidTypeError, match="importance_weight must be None where rows have groups"):
+        with pytest.raises(InvalidTypeError, match="importance_weight must be None if rows have groups"):
             use(**both)
         with pytest.raises(InvalidTypeError, match="max_group_size must be given with groups"):
             use(groups=group)

@@ -57,10 +57,10 @@ class Comparison:
     log_loss, brier, ece, auc : float arrays
         On rows that the calibrator was not fitted on, over all folds. Lower is better, except for AUC.
     epsilon : float array
-        Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN where nothing is
+        Guaranteed largest error, in all regions at once, of the calibrator fitted on all rows; NaN if nothing is
         guaranteed. This column is guaranteed; the others are measurements.
     guarantee : tuple of Guarantee, NoGuarantee or None
-        The guarantee of the calibrator fitted on all rows, or the reason why there is none.
+        The guarantee of the calibrator fitted on all rows, or the reason why nothing is guaranteed.
     state_bytes : int array
         Size of the fitted state as JSON.
     fit_seconds, predict_seconds : float arrays
@@ -129,7 +129,7 @@ class Comparison:
     def remarks(self) -> tuple[Text, ...]:
         """What the guarantees mean for someone who chooses by them, and what an infinite loss means."""
         by_itself: Text = (
-            "each guarantee holds by itself: if you choose by them, fit the chosen method on other rows, or use ",
+            "each guarantee holds on its own: if you choose by them, fit the chosen method on other rows, or use ",
             Setting("simultaneous", True),
         )
         chosen: Text = "all guarantees hold at once: you may choose by them" if self.simultaneous else by_itself

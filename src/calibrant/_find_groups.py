@@ -120,7 +120,7 @@ def find_groups(
 class _Look:
     """Some rows: their labels, the rates and bins of their scores, and the other columns as numbers."""
 
-    codes: NDArray[np.uint8] | None  # None where the labels cannot be used
+    codes: NDArray[np.uint8] | None  # None if the labels cannot be used
     rate: FloatArray
     scores: FloatArray
     others: dict[str, IndexArray]

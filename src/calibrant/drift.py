@@ -354,7 +354,7 @@ class _History:
         rows = np.diff(history.moments, prepend=0, append=history.n)
         hits = np.diff(history.positives, prepend=0, append=history.k)
         if (hits < -history.rounding).any() or (hits > rows + history.rounding).any():
-            rule = f"increase to k={history.k:,}, by no more than there are labels"
+            rule = f"increase to k={history.k:,}, by at most the number of labels"
             raise InvalidValueError("positives", rule, got=shown(state["positives"]))
         history._read_evidence(state)
         return history

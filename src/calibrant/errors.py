@@ -19,7 +19,7 @@ class CalibrantError(Exception):
     ----------
     parameter : str or None
         The parameter, or the thing that a sentence with "must" can be said of, such as "the model file". For a column
-        of data, its role: "score", "label", "segment", "weight" or "id". None where `rule` is the whole message.
+        of data, its role: "score", "label", "segment", "weight" or "id". None if `rule` is the whole message.
     rule : str or Text
         What it must be or do: the words after "must". Without a parameter, the whole message.
     got : str, optional

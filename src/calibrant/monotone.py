@@ -123,7 +123,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     n_cells : int or "auto", default="auto"
-        Cells of about equal mass of which runs are made; "auto" is about ten times the cube root of the number of rows.
+        Cells of about equal mass, which make up the runs. "auto" is about ten times the cube root of the rows.
     pos_label : object, default=None
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -286,7 +286,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         return np.union1d(self._steps.lower_knots, self._steps.upper_knots)
 
     def largest_error(self) -> ScoreFinding | None:
-        """Return the score that is proved off by most, for scores that are probabilities; None where none is."""
+        """Return the score that is proved off by most, for scores that are probabilities; None if no score is."""
         if self.is_refuted_:
             return None
         # between two knots a limit is constant, so that the distance is largest at one of them
@@ -362,7 +362,7 @@ def _runs(n_cells: int) -> tuple[IntArray, IntArray]:
 
 
 def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArray, FloatArray]:
-    """Knots and values of the largest limit of all runs that end at or before a score; `worst` if there is none."""
+    """Knots and values of the largest limit of all runs that end at or before a score; `worst` if no run does."""
     order = np.lexsort([limits, ends])
     best = np.maximum.accumulate(limits[order])
     # of several runs with the same end, the last has the best limit; keep knots where the limit improves
@@ -373,7 +373,7 @@ def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArra
 
 
 def _refutation(low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray) -> Refutation | None:
-    """The two runs whose limits cross by most; None where none do."""
+    """The two runs whose limits cross by most; None if no limits cross."""
     order = np.argsort(high, kind="stable")
     best = np.maximum.accumulate(lower[order])
     before = np.searchsorted(high[order], low, side="right") - 1  # runs that end at or before each run begins

@@ -346,5 +346,5 @@ def _read_extremes(values: Any, absent: float, name: str) -> FloatArray:
     """Return numbers >= 0; `absent` for None, in regions without rows."""
     if not isinstance(values, list | tuple):
         raise InvalidTypeError(f"{name} weights", "be a list", got=type(values).__name__)
-    rule = Number("a finite number >= 0, or None where no row was seen", 0.0)
+    rule = Number("a finite number >= 0, or None if no row was seen", 0.0)
     return np.array([absent if value is None else rule.check(f"{name} weight", value) for value in values], dtype=float)

@@ -327,7 +327,7 @@ def test_bad_weights_are_refused(weights, words):
         (
             {},
             {"importance_weight": np.ones(4000), "X_target": np.ones((5, 2))},
-            "X_target must be None where importance_weight",
+            "X_target must be None if importance_weight",
         ),
         ({"weight_bound": 0.0}, {"importance_weight": np.ones(4000)}, "weight_bound must be a number > 0"),
         ({"weight_floor": -1.0}, {"importance_weight": np.ones(4000)}, "weight_floor must be a number >= 0"),

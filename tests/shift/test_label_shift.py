@@ -142,7 +142,7 @@ def test_one_class_and_the_positive_column_are_handled():
     ("parameters", "options", "words"),
     [
         ({}, {}, "target_scores must be given; got None: or set target_prior"),
-        ({"target_prior": 0.5}, {"target_scores": [0.1]}, "target_scores must be None where target_prior is set"),
+        ({"target_prior": 0.5}, {"target_scores": [0.1]}, "target_scores must be None if target_prior is set"),
         ({"target_prior": 1.0}, {}, "target_prior must be a number strictly between 0 and 1"),
         ({"target_prior": 0.5, "source_prior": 0}, {}, "source_prior must be a number strictly between 0 and 1"),
         ({}, {"target_scores": []}, "target_scores must have at least one row"),

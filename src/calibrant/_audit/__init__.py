@@ -87,7 +87,7 @@ def audit(
         groups. Rows of a group may depend on each other in any way.
     monotone : bool, default=False
         Whether to say too what is known about the rate at single scores, under the assumption that the rate does not
-        fall as the score rises: see `Audit.monotone`. This holds at `confidence_level` by itself.
+        fall as the score rises: see `Audit.monotone`. This holds at `confidence_level` on its own.
     pos_label : object, default=None
         The positive class. Required unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
@@ -119,7 +119,7 @@ def audit(
 
     *Tightness.* Where E[Y | score] is continuous, both lower bounds converge to the truth as n grows.
 
-    *Upper bound.* For a score with a continuum of values there is none: between the scores seen, labels could be
+    *Upper bound.* A score with a continuum of values has no upper bound: between the scores seen, labels could be
     anything (`cor:CI-PS-diameter`). With at most n / 20 (and 1000) distinct values, every value is a region, and the
     bound is the largest error that is not ruled out. Values that were never seen hold at most `unseen_mass` of the
     population. By McAllester and Ortiz (2003) and McDiarmid's inequality this is

@@ -147,7 +147,7 @@ class Bounds:
     average_lower_bound : float
         The average calibration error, E |E[Y | given] - score|, is at least this.
     upper_bound : float or None
-        No score value that was seen is off by more than this; None where no such bound exists.
+        No score value that was seen is off by more than this; None if no such bound exists.
     upper_bound_reason : str or None
         Why there is no upper bound.
     unseen_mass : float or None
@@ -214,7 +214,7 @@ class Audit(Bounds):
     average_lower_bound : float
         The average calibration error, E |E[Y | score] - score|, is at least this.
     upper_bound : float or None
-        No score value that was seen is off by more than this; None where no such bound exists.
+        No score value that was seen is off by more than this; None if no such bound exists.
     upper_bound_reason : str or None
         Why there is no upper bound.
     unseen_mass : float or None
@@ -238,7 +238,7 @@ class Audit(Bounds):
         Rows that were skipped because their label is missing.
     monotone : MonotoneBand or None
         Limits of the rate at every single score, if it does not fall as the score rises; None unless asked for. It
-        holds at `confidence_level` by itself, not at once with the rest.
+        holds at `confidence_level` on its own, not at once with the rest.
     noun : str
         What a segment is called, such as "month".
     n_groups : int
@@ -275,7 +275,7 @@ class Audit(Bounds):
         band = self.monotone
         if band is None:
             return None
-        alone = f"{_numbers.percent(band.confidence_level)} confidence by itself"
+        alone = f"{_numbers.percent(band.confidence_level)} confidence on its own"
         if band.refutation_ is not None:
             return f"the rate falls somewhere as the score rises ({alone}): {band.refutation_}"
         found = band.largest_error() or "no single score is proved off"

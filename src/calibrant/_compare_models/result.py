@@ -42,7 +42,7 @@ class PairedDifference:
 
     @property
     def better(self) -> str | None:
-        """The model whose measure is the better one beyond the limits; None where the data cannot tell."""
+        """The model whose measure is the better one beyond the limits; None if the data cannot tell."""
         low, high = (self.second, self.first) if self.measure == AUC else (self.first, self.second)
         return low if self.upper < 0.0 else high if self.lower > 0.0 else None
 

@@ -27,7 +27,7 @@ class SequentialModelComparison(Locked):
     Claimed: with probability at least `confidence_level` the limits of the expected differences in Brier score and in
     clipped log loss hold after every update, for all pairs and both losses at once. So one may stop as soon as the
     verdict is clear. Assumed: rows are independent draws from one distribution, taken in the order in which they come,
-    and the models do not change. Rows that are sorted are no such draws. The limits never widen. Several threads may
+    and the models do not change. Sorted rows are not such draws. The limits never widen. Several threads may
     update it.
 
     Parameters

@@ -29,7 +29,7 @@ def capital(bets: Iterable[FloatArray], ends: IntArray, *, switching: bool) -> F
     """Logarithm of the mean capital of all bets at each look, given the logarithms of each bet's factors by row.
 
     One more bet keeps its capital. With switching, a share of the capital is spread over all bets after each look, so
-    that a gambler can change his mind: the fixed share of Herbster and Warmuth (1998), of which the jumpers of Vovk et
+    that a gambler can change his mind: the fixed share of Herbster and Warmuth (1998), and the jumpers of Vovk et
     al. (2021) are cases.
     """
     starts = np.concatenate(([0], ends[:-1]))

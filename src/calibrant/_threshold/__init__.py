@@ -102,7 +102,7 @@ def threshold(
     Returns
     -------
     Threshold
-        Its `threshold` is None where nothing can be proved; `reason` says why.
+        Its `threshold` is None if nothing can be proved; `reason` says why.
 
     Notes
     -----

@@ -45,7 +45,7 @@ def compared(cut: float) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A share among the counted rows, and limits for it in the population; 0 and 1 where none are derived."""
+    """A share among the counted rows, and limits for it in the population; 0 and 1 if no limits are derived."""
 
     value: float
     lower: float
@@ -71,7 +71,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Measured):
-    """A number for each of something else, which may exceed 1; its limits are 0 and infinite where none are derived."""
+    """A number for each of something else, which may exceed 1; without limits, they are 0 and infinite."""
 
     @property
     def limits(self) -> str:
@@ -92,12 +92,12 @@ class Cut:
     target, level : str, float
         What was asked for, such as "precision", 0.9.
     threshold : float or None
-        Rows with score >= threshold are selected; None where nothing is proved.
+        Rows with score >= threshold are selected; None if nothing is proved.
     reason : str or None
         Why nothing is proved.
     labels_needed : int or None
         Where nothing is proved: how many labels, of this segment, would probably do, if more rows are like these.
-        Always more than there are. None where no threshold looks good enough, or where the estimate is not above the
+        Always more than there are. None if no threshold looks good enough, or where the estimate is not above the
         rows that there are: then the reason says that more labels may do.
     counted : int
         Rows that were counted.
@@ -200,7 +200,7 @@ class Threshold:
 
     @property
     def threshold(self) -> float | None:
-        """The threshold; None where nothing is proved."""
+        """The threshold; None if nothing is proved."""
         return self.only.threshold
 
     @property

@@ -144,7 +144,7 @@ def nested_groups(sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups) -
 def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float, alpha: float) -> int | None:
     """How many labels would probably prove the target at one of the thresholds, if more rows are like these.
 
-    None where at no threshold more rows are right than the target asks for.
+    None if at no threshold more rows are right than the target asks for.
     """
     rate = (k + 0.5) / (n + 1.0)
     hopeful = (rate > target) & (n > 0)
@@ -159,7 +159,7 @@ def labels_that_would_do(n: IntArray, k: IntArray, all_rows: int, target: float,
 
 
 def misses_allowed(n: int, target: float, alpha: float) -> int:
-    """The largest r with P(Bin(n, 1 - target) <= r - 1) <= alpha; 0 where there is none.
+    """The largest r with P(Bin(n, 1 - target) <= r - 1) <= alpha; 0 if no such r exists.
 
     Of n positives, the r-th smallest score is a threshold with the recall `target`, with probability 1 - alpha: its
     recall is too low only if r or more positives lie below a point with at least that recall.

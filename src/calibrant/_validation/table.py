@@ -25,11 +25,11 @@ class Measure:
     name : str
         What is measured.
     value : float
-        Its value on these rows; NaN where there is none.
+        Its value on these rows; NaN if it is not defined.
     lower, upper : float
-        Limits; NaN where there are none.
+        Limits; NaN if no limits are known.
     ideal : float
-        The value of a calibrated score; NaN where there is none.
+        The value of a calibrated score; NaN if it is not defined.
     basis : str
         "proved": the limits hold for every distribution and number of rows. "asymptotic": they are approximate.
         "measured": there are no limits. "exact test": the value is a p-value that is exact for every number of rows.
@@ -106,7 +106,7 @@ class Validation:
     Attributes
     ----------
     measures : tuple of Measure
-        The lines of the table. Each interval holds at `confidence_level` by itself.
+        The lines of the table. Each interval holds at `confidence_level`, but not all at once.
     p_value : float
         Of the test of calibration: small values are evidence against a calibrated score.
     n_draws : int

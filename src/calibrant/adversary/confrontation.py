@@ -34,7 +34,7 @@ class Confrontation:
     shown : float array
         Calibration error in 10 bins on as many new rows. This is what a reliability diagram would show.
     claimed : float array
-        Guaranteed epsilon; NaN where nothing is guaranteed.
+        Guaranteed epsilon; NaN if nothing is guaranteed.
     real : float array
         E |E[Y | prediction] - prediction|, which is known exactly here.
     real_largest : float array

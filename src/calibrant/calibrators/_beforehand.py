@@ -154,7 +154,7 @@ class Parts:
     Attributes
     ----------
     shares : float array, or None
-        Parts of the budget of rates; None where they are equal.
+        Parts of the budget of rates; None if they are equal.
     margin : float array
         How far the average prediction of each region can be from that over its rows.
     lower, upper : float arrays

@@ -58,7 +58,7 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
 def first_curve(rows: DistinctScores) -> Curve:
     """A curve for few rows: a score in [0, 1] itself, or a smooth curve of it if that is clearly better.
 
-    For the fit, the score counts as some more rows, of which it is the rate.
+    For the fit, the score counts as some more rows, with the score as their rate.
     """
     smooth = _smooth(rows)
     share: Any = rows.counts * (_TRUSTED / rows.n_rows if smooth == "beta" else 0.0)

@@ -35,7 +35,7 @@ from calibrant.rows.reach import Reach
 from calibrant.tally import Tally
 
 THEOREM = "Ville's inequality for bets on the sums of whole groups, by Bonferroni over regions"
-_SHARE = 0.1  # of groups set aside to find the size limit, where none are needed to cut bins
+_SHARE = 0.1  # of groups set aside to find the size limit, if no groups are needed to cut bins
 
 
 def cut_rows(data: ScoredData, settings: FitParameters) -> tuple[Binned, GroupDesign | None]:
@@ -158,7 +158,7 @@ def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = Tr
 
 
 def groups_that_cut(n_groups: int, n_bins: int) -> int:
-    """How many groups cut bins: the share of rows that would, if these were three times as many as the groups.
+    """How many groups cut bins: the share of rows that would, if there were three rows in each group.
 
     It does not depend on the number of rows: given that number, groups are not independent.
 

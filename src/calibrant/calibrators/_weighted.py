@@ -39,7 +39,7 @@ def has_weights(data: ScoredData) -> bool:
 
 
 def checked_bound(weights: FloatArray, bound: float | None, name: str = "importance_weight") -> float:
-    """The bound of the weights, or the largest of them where none is given; raise for weights that break it."""
+    """The bound of the weights, or the largest weight without a bound; raise for weights that break it."""
     if not weights.size or weights.max() < NOTHING:
         got, advice = f"none above {NOTHING:g}", "use rows like those of the target"
         raise InvalidValueError(name, "not be zero in every row", got=got, advice=advice)
@@ -151,7 +151,7 @@ def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
 
 
 def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
-    """Rows as often as their weight says, up to one row more or less at random; as many as have the same precision.
+    """Rows as often as their weight says, up to one row more or less at random; their number has the same precision.
 
     The sum of the weights is scaled to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
     """

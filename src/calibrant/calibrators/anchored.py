@@ -97,7 +97,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     min_rows : int, "auto" or None, default="auto"
         With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
         They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
-        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None where ``split`` is not "auto",
+        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None if ``split`` is not "auto",
         bins have equal width, or rows have a `sample_weight` or `groups`.
     keep_segments : list, default=None
         Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".

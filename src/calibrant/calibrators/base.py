@@ -45,7 +45,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     guarantee_: Guarantee | NoGuarantee
     classes_: NDArray[Any]
     score_range_seen_: Limits | None = None
-    """Smallest and largest score that the calibrator was fitted on; None where they are not known."""
+    """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
     _positive_index: Literal[0, 1]
 
     def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:

@@ -42,7 +42,7 @@ class BetaCalibrator(CurveCalibrator):
     a_, b_, c_ : float
         The curve.
     guarantee_ : NoGuarantee
-        Why there is none.
+        Why nothing is guaranteed.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int

@@ -54,7 +54,7 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
         value, so it grows by as much as that lies away from a bin's own.
     split : "auto", None, float or int, default="auto"
         For quantile bins: where the edges come from. "auto" looks at a few rows, drawn at random, which are not
-        counted. If no two of them have the same score, the edges are order statistics of the other rows, each of which
+        counted. If no two of them have the same score, the edges are order statistics of the other rows, and each
         is counted too. If some do, these rows and some more only cut the edges. With segments, each segment has its
         look. With `sample_weight` there is no look, and the edges are order statistics of all rows. None takes order
         statistics of all rows in any case; a tied one becomes a region of its own, so use it for scores without ties
@@ -70,7 +70,7 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
     min_rows : int, "auto" or None, default="auto"
         With segments: those with fewer rows, and those not seen in `fit`, share the regions of one segment, "other".
         They are chosen by rows that are drawn at random and not counted, so that their number is about this one. "auto"
-        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None where ``split`` is not "auto",
+        is 300, or 100 for each bin that is asked for, and a thousandth of all rows; None if ``split`` is not "auto",
         bins have equal width, or rows have a `sample_weight` or `groups`.
     keep_segments : list, default=None
         Segments that have regions of their own, in place of a choice by `min_rows`; all others share those of "other".

@@ -1,4 +1,4 @@
-"""What is said of calibrators without a guarantee: why there is none, and what is known instead."""
+"""What is said of calibrators without a guarantee: why they have none, and what is known instead."""
 
 from dataclasses import dataclass, replace
 from typing import Self

@@ -98,7 +98,7 @@ class IsotonicCalibrator(CurveCalibrator):
 
 
 def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Piecewise linear, never outside the two values at hand, and finite for knots as far apart as doubles are."""
+    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as doubles are."""
     right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
     left = np.maximum(right - 1, 0)
     width = x[right] / 2 - x[left] / 2

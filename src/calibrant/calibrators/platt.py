@@ -39,7 +39,7 @@ class PlattCalibrator(CurveCalibrator):
     slope_, intercept_ : float
         The curve is 1 / (1 + exp(-(intercept_ + slope_ * score))).
     guarantee_ : NoGuarantee
-        Why there is none.
+        Why nothing is guaranteed.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int

@@ -44,7 +44,7 @@ class TemperatureCalibrator(CurveCalibrator):
         are reached where no finite temperature is best: labels that the score 1/2 separates, or scores that rank the
         wrong way round.
     guarantee_ : NoGuarantee
-        Why there is none.
+        Why nothing is guaranteed.
     classes_ : array of shape (2,)
         The labels, sorted.
     n_features_in_ : int

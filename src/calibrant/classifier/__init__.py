@@ -148,7 +148,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         return instance
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; ``calibrator__n_bins=5`` sets one of the default calibrator where none was given."""
+        """Set parameters by name; ``calibrator__n_bins=5`` works for the default calibrator too."""
         nested = any(name.startswith("calibrator__") for name in params)
         if nested and params.get("calibrator", self.calibrator) is None:
             params = {**params, "calibrator": self._calibrator()}

@@ -46,8 +46,8 @@ def command(**options: Any) -> int:
 
     DATA are the rows the model was fitted on, in any format. Give them in the same order, unless fit had --id or
     --group. Columns are those of fit, and rows are skipped as in fit. Exit code 0: everything was recomputed, and it
-    stands; 1: it does not stand, or there is none; 3: a part could not be recomputed from these rows, such as bins that
-    were given by hand.
+    stands; 1: it does not stand, or nothing is guaranteed; 3: a part could not be recomputed from these rows, such as
+    bins that were given by hand.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def rows_between(partition: Partition, tally: Tally) -> Tally:
 
 
 def absorbed_shares(partition: Partition, alpha: float) -> FloatArray:
-    """Upper limits on the share that the absorbed edge has in each region, 0 where there is none.
+    """Upper limits on the share that the absorbed edge has in each region; 0 without such an edge.
 
     They hold whenever the limits of `region_limits`, of the same alpha, do.
     """

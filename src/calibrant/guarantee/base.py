@@ -38,7 +38,7 @@ class PartialGuarantee:
     ----------
     mass : float
         Certified share of the population in the kept regions. Rows in no region do not count: those of segments that
-        were never seen, and those whose score equals an edge that was seen once. NaN where nothing is proved about it.
+        were never seen, and those whose score equals an edge that was seen once. NaN if nothing is proved about it.
     epsilon : float
         Largest distance between value and true rate in the kept regions.
     kept : bool array of shape (n_regions,)
@@ -75,7 +75,7 @@ class Guarantee:
     statement : Statement
         The facts that the sentence, the assumptions and the remarks are made of.
     mass_limits : MassLimits or None
-        Limits on the mass of each region and of what lies in no region; None where nothing is proved about mass.
+        Limits on the mass of each region and of what lies in no region; None if nothing is proved about mass.
     margin : float array of shape (n_regions,), or None
         Where predictions vary within a region: `value` is their average over the calibration rows of the region, and
         their average over the population is at most this far from it.
@@ -319,7 +319,7 @@ class Guarantee:
 
     @property
     def weakness(self) -> str | None:
-        """How little is said, why, and what to do about it; None where enough is said."""
+        """How little is said, why, and what to do about it; None if enough is said."""
         return words(said.weakness(self)) if self.is_weak else None
 
     def sentence(self, setting: PlainText = in_python) -> str:

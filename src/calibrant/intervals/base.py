@@ -61,7 +61,7 @@ class Method:
         One line: the result that the method rests on.
     largest_radius : callable or None
         ``largest_radius(rows, most, alpha, n_regions)`` bounds how far a limit can be from the values "mean" and
-        "jeffreys" of its region, if that has at least `rows` rows, of which at most `most` are positive. `plan` offers
+        "jeffreys" of its region, if that has at least `rows` rows and at most `most` positives. `plan` offers
         the methods that have it.
     exact : bool
         Whether the limits invert the binomial distribution itself, rather than a bound on it.

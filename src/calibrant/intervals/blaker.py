@@ -120,7 +120,7 @@ def _tails(
 
 
 def _opposite_index(k: FloatArray, n: FloatArray, neg_log_p: FloatArray, log_level: float) -> FloatArray:
-    """Return the largest j <= k - 2 with log P(X <= j) <= log_level, or -1 where there is none.
+    """Return the largest j <= k - 2 with log P(X <= j) <= log_level, or -1 if no such j exists.
 
     The log of a binomial distribution function is concave in j, so Newton's iteration with the backward difference as
     its slope closes in from below after at most one overshoot; the bracket only guards against rounding.

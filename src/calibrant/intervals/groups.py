@@ -182,7 +182,7 @@ class GroupSums:
 
     @property
     def design_effect(self) -> float:
-        """How many times larger variances are than those of as many independent rows; NaN if there are none.
+        """How many times larger variances are than with the same number of independent rows; NaN without rows.
 
         Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N rows that count as
         much as these.
@@ -268,7 +268,7 @@ def shared_limits(sums: GroupSums, design: GroupDesign, alpha: float) -> Interva
 
 
 def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
-    """Limits for the rate of each region, each of which misses with probability at most `delta`.
+    """Limits for the rate of each region; each misses with probability at most `delta`.
 
     A group has at most about `most_rows` rows in a region; the step of the grid depends on it, and nothing else.
     """

@@ -65,7 +65,7 @@ def clopper_pearson_weighted(tally: Tally, alpha: float, partition: Partition | 
 
 
 def _middles(partition: Partition) -> FloatArray | None:
-    """The middle of each region's edges, within 0 to 1; None where scores are not probabilities."""
+    """The middle of each region's edges, within 0 to 1; None if scores are not probabilities."""
     if not partition.bins_by_segment:
         return None
     layout = partition.as_bins().layout

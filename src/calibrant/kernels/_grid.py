@@ -115,7 +115,7 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
 
 
 def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> Grid | None:
-    """Return a grid of one kind with about `size` keys from `low` to `high`, or None if there is none."""
+    """Return a grid of one kind with about `size` keys from `low` to `high`, or None if no such grid exists."""
     return _try(np.array((low, high)), kind, size)
 
 

@@ -38,7 +38,7 @@ def auc(
     Parameters
     ----------
     y : array-like of shape (n,), or ScoredData
-        Labels of two classes, both of which are there; or labels and scores together, see `calibrant.scored`.
+        Labels of two classes, with rows of both; or labels and scores together, see `calibrant.scored`.
     scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
         Scores of any scale.
     confidence_level : float, default=0.95

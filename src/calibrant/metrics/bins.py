@@ -42,7 +42,7 @@ def read_scored(
 def check_one_kind(rows: MemoryRows) -> None:
     """Refuse rows that have both groups and importance weights."""
     if rows.groups is not None and rows.weights is not None:
-        raise InvalidTypeError("importance_weight", "be None where rows have groups", got="both")
+        raise InvalidTypeError("importance_weight", "be None if rows have groups", got="both")
 
 
 def read_forecasts(

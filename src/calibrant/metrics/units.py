@@ -29,9 +29,9 @@ class Units:
     Attributes
     ----------
     unit : int array of shape (n_rows,) or None
-        The unit that each row belongs to; None where each row is one.
+        The unit that each row belongs to; None if each row is a unit.
     row_weights : float array of shape (n_rows,) or None
-        The weight of each row; None where all are 1.
+        The weight of each row; None if all are 1.
     bound : float
         What no weight of a unit exceeds.
     bounded : bool
@@ -136,7 +136,7 @@ class Units:
         return float(found.lower[0]), float(found.upper[0])
 
     def means(self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float) -> Interval:
-        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which misses by `delta`."""
+        """Limits for the mean of outcomes in [0, 1] over the rows of each place; each misses by `delta`."""
         unit = np.arange(outcomes.size) if self.unit is None else self.unit
         weights = self.weights(outcomes.size)
         pairs, member = np.unique(unit * n_places + place, return_inverse=True)

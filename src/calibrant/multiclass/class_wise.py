@@ -21,7 +21,7 @@ from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassWiseGuarantee:
-    """One guarantee per class, all of which hold at once.
+    """One guarantee per class; all hold at once.
 
     Attributes
     ----------

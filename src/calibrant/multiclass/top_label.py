@@ -53,7 +53,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     Parameters
     ----------
     n_bins : int or "auto", default="auto"
-        Bins for each predicted class; no more than it has rows. "auto" is as in the calibrator of the
+        Bins for each predicted class; at most the number of its rows. "auto" is as in the calibrator of the
         method, for its rows.
     method : {"anchored", "binning"}, default="anchored"
         A smooth curve for each predicted class, see `AnchoredCalibrator`, or one value per bin.

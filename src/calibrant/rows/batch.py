@@ -238,7 +238,7 @@ def plain_column(column: Any) -> Any:
 
 
 def _nans(column: Any) -> NDArray[np.bool_] | None:
-    """Return a mask of NaN entries, or None if there are none."""
+    """Return a mask of NaN entries, or None without NaN."""
     if not pa.types.is_floating(column.type):
         return None
     values = np.asarray(column.fill_null(0.0).to_numpy(zero_copy_only=False))
@@ -275,7 +275,7 @@ def _nulls(column: Any) -> NDArray[np.bool_]:
 
 
 def absent_rows(column: Any) -> NDArray[np.bool_] | None:
-    """Return a mask of missing labels, null or NaN, or None if there are none."""
+    """Return a mask of missing labels, null or NaN, or None if no label is missing."""
     nans = _nans(column)
     if column.null_count == 0:
         return nans

@@ -44,7 +44,7 @@ def column_of(data: ScoredData, name: str, part: str) -> Any:
 
 
 def first_rows_of(data: ScoredData, most: int) -> Any:
-    """The first rows as an Arrow table: scores, labels, and columns that can be ids; None if there are none.
+    """The first rows as an Arrow table: scores, labels, and columns that can be ids; None without rows.
 
     Floats, truth values and nested columns are left out, and rows that cannot be used are too. Not for streams, which
     can be read only once.

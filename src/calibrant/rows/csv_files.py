@@ -204,7 +204,7 @@ def _header(path: Path, delimiter: str) -> list[str] | None:
 
 
 def delimiter_of(path: Path, columns: Columns) -> str:
-    """The delimiter that makes the header hold the columns asked for; a comma where none does."""
+    """The delimiter that makes the header hold the columns asked for; a comma if no delimiter does."""
     wanted = {name for name in columns.named.values() if name}
     held = {mark: _header(path, mark) or [] for mark in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda mark: (len(wanted & set(held[mark])), len(held[mark]), mark == ","))

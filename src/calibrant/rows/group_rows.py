@@ -43,7 +43,7 @@ class Pairs(NamedTuple):
 class GroupRows:
     """Rows and positives of each group in each region, for a part of the data; those of several parts add.
 
-    Pairs of several parts are kept side by side, and merged when there are twice as many as may be held.
+    Pairs of several parts are kept side by side, and merged when their number is twice the limit.
     """
 
     parts: tuple[Pairs, ...] = ()

@@ -203,7 +203,7 @@ class MemoryRows(ScoredData):
     def sample(self, draw: Draw) -> Taken:
         """The drawn rows, without their labels."""
         if self.repeats is not None:
-            rule = ("be None where ", Setting("split"), " is used")
+            rule = ("be None if ", Setting("split"), " is used")
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
         index = np.flatnonzero(self.chosen(draw))
         segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])

@@ -70,7 +70,7 @@ def read_rows(
     if groups is not None:
         if sample_weight is not None:
             advice = "repeat the rows instead"
-            raise InvalidTypeError("sample_weight", "be None where rows have groups", advice=advice)
+            raise InvalidTypeError("sample_weight", "be None if rows have groups", advice=advice)
         together = Groups.of(groups, len(codes))
     if partition is not None:
         prepared = partition.prepare(scores, segments, positive_column=known.positive_index)

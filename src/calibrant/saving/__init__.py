@@ -260,7 +260,7 @@ def _sealed(model: Model) -> dict[str, Any]:
 
 
 def _promise(calibrator: Any) -> dict[str, Any]:
-    """What a reader of the file should know without calibrant at hand."""
+    """What a reader of the file should know without calibrant."""
     stated = getattr(calibrator, "guarantee_", calibrator)
     level = getattr(stated, "confidence_level", None)
     return {

@@ -210,14 +210,14 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         elif features.target is None:
             weights = as_weights(importance_weight, n_rows)
         else:
-            rule = "be None where importance_weight is given"
+            rule = "be None if importance_weight is given"
             raise InvalidTypeError("X_target", rule, got="both", advice="pass one")
         bound, floor = checked_bound(weights, self.weight_bound, name), self.weight_floor
         check_rows(weights < floor, weights, name, f"be at least weight_floor={floor:g}")
         return Weights(ratio is None, bound, self.weight_bound is not None, weights, ratio)
 
     def _weights_of(self, largest: float) -> Weights:
-        """What is known of weights that are not at hand; the largest is the bound where none is given."""
+        """What is known of weights in a tally; without a bound, the largest weight is the bound."""
         if self.weight_bound is None:
             return Weights(True, largest, bounded=False)
         if largest > self.weight_bound:

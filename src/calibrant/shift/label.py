@@ -181,9 +181,9 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             advice = ("or set ", Setting("target_prior"))
             raise InvalidTypeError("target_scores", "be given", got="None", advice=advice)
         if self.sampling_rates is not None and (self.source_prior is not None or self.target_prior is not None):
-            raise InvalidTypeError("sampling_rates", "be None where a prior is set", got="both")
+            raise InvalidTypeError("sampling_rates", "be None if a prior is set", got="both")
         if given and target_scores is not None:
-            rule = ("be None where ", Setting(given[0]), " is set")
+            rule = ("be None if ", Setting(given[0]), " is set")
             raise InvalidTypeError("target_scores", rule, got="both")
 
     def _source(self, codes: CodeArray, share: float) -> Prior:

@@ -57,7 +57,7 @@ class Evidence:
     relative_mass : float array of shape (n_regions,) or None
         m_b = P(b) / P~(b), each region's probability in the calibration population over that in the target population.
     rows : WeightedRows or None
-        The rows themselves, where they are at hand.
+        The rows themselves, if they are in memory.
     """
 
     tally: Tally

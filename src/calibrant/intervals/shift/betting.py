@@ -1,4 +1,4 @@
-"""Hedged betting: the narrowest interval under covariate shift, where the rows themselves are at hand."""
+"""Hedged betting: the narrowest interval under covariate shift; it needs the rows themselves."""
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
 
 
 def weighted_means(rows: WeightedRows, bound: float, delta: float) -> Interval:
-    """Limits for E[w y] / E[w] of each region, each of which misses with probability at most `delta`.
+    """Limits for E[w y] / E[w] of each region; each misses with probability at most `delta`.
 
     The outcomes y may be any numbers from 0 to 1.
     """

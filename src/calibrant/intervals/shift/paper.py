@@ -19,7 +19,7 @@ def paper(evidence: Evidence, alpha: float) -> Interval:
     Parameters
     ----------
     evidence : Evidence
-        A tally with importance weights, all of which lie in [L, U], as does E[w] = 1. The rows are i.i.d. and the
+        A tally with importance weights. All weights lie in [L, U], and E[w] = 1. The rows are i.i.d. and the
         regions were not chosen by looking at the labels.
     alpha : float in (0, 1)
         The probability with which some region's interval may miss its target rate.
@@ -36,7 +36,7 @@ def paper(evidence: Evidence, alpha: float) -> Interval:
 
     1. Regions of probability at least 1/(2B) hold N >= n/(4B) rows each, except with probability B exp(-n/(16B)) by
        Chernoff's bound, which is at most alpha/3 as 9 l^2 >= 16 l. (The paper's step 1, by Hoeffding, would need
-       n >= 8 B^2 l, which its condition does not give.) Here the counts are at hand, so N >= n/(4B) is checked instead.
+       n >= 8 B^2 l, which its condition does not give.) Here the counts are known, so N >= n/(4B) is checked instead.
     2. By Hoeffding the mean weight is within e = U sqrt(l / (2N)) <= U sqrt(2 B l / n) of r = E[w | b], and pi-hat
        within e / r of theta, each except with probability alpha/3. (The paper's step 4 drops the factor m = 1/r.)
     3. pi-check - pi-hat = pi-check (r - mean) / r, at most e / r, and r >= L: together at most
@@ -59,7 +59,7 @@ def paper(evidence: Evidence, alpha: float) -> Interval:
 
 
 def why_vacuous(evidence: Evidence, alpha: float) -> str | None:
-    """Return, in words, why the theorem says nothing about these data; None where it says something.
+    """Return, in words, why the theorem says nothing about these data; None if it says something.
 
     >>> import numpy as np
     >>> from calibrant import Partition, Tally

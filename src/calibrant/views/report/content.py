@@ -60,7 +60,7 @@ class Inputs:
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee | None:
-        """What the calibrator guarantees; None where there is no calibrator."""
+        """What the calibrator guarantees; None if there is no calibrator."""
         return None if self.calibrator is None else self.calibrator.guarantee_
 
 

@@ -49,7 +49,7 @@ class Axis:
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
-        """Return round numbers within the axis, about as many as wanted."""
+        """Return round numbers within the axis, about the wanted number of them."""
         if self.logit:
             seen = [value for value in LOGIT_TICKS if self.low <= value <= self.high]
             return tuple(Tick(self(value), f"{value:g}") for value in seen[:: max(1, round(len(seen) / (2 * wanted)))])

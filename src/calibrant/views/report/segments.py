@@ -72,7 +72,7 @@ def segments_section(
     scale: str = "linear",
     thresholds: Thresholds = None,
 ) -> Segments | None:
-    """Collect what is shown of the segments; None where there are none.
+    """Collect what is shown of the segments; None without segments.
 
     Periods of time stay in their order, and the last ones are drawn, over what a model `promised`.
     """
