@@ -215,7 +215,9 @@ def test_saved_and_read_back_it_exports_the_same():
 
 
 @pytest.mark.parametrize("falls", [False, True])
-def test_a_band_is_the_same_in_sql_and_in_python(falls):
+def test_a_band_is_the_same_in_sql_onnx_and_python(falls):
+    import onnxruntime
+
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 200, 3_000) / 200
     y = rng.uniform(size=3_000) < (np.where(scores < 0.8, scores, 0.2) if falls else scores)
@@ -234,3 +236,9 @@ def test_a_band_is_the_same_in_sql_and_in_python(falls):
     assert [list(row[1:]) for row in found] == expected.tolist()
     with pytest.raises(InvalidValueError, match="be among lower, upper; got 'calibrated'"):
         to_sql(band, dialect="sqlite", score="s", outputs=["calibrated"])
+    model = to_onnx(band)
+    assert [output.name for output in model.graph.output] == ["lower", "upper"]
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    lower, upper = session.run(None, {"score": np.append(at, np.nan)})
+    assert np.column_stack([lower, upper])[:-1].tolist() == expected.tolist()
+    assert np.isnan([lower[-1], upper[-1]]).all()

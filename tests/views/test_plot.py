@@ -1,6 +1,7 @@
 """Reliability diagrams: what is drawn is what was computed, and what cannot be drawn is said."""
 
 import warnings
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -17,7 +18,8 @@ from calibrant import (
 )
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 from calibrant.metrics import reliability_table
-from calibrant.views.style import STYLES
+from calibrant.views.report.scales import SMALL, axes_in, threshold_marks
+from calibrant.views.style import STYLES, decided
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.uniform(size=4000)
@@ -131,6 +133,29 @@ def test_thresholds_and_their_regions_are_marked() -> None:
     assert {f"precision 0.8: {act.threshold:.3g}", f"npv 0.8: {leave.threshold:.3g}"} <= set(told)
     ReliabilityDisplay.from_predictions(y, scores, thresholds={"alert": 0.9}, ax=(other := Figure().add_subplot()))
     assert "alert: 0.9" in [text.get_text() for text in other.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("lost", ["precision", "npv"])
+def test_rows_are_referred_where_only_one_of_two_targets_is_proved(lost) -> None:
+    y, scores = drawn(2, 4_000)
+    found = threshold(y, scores, precision=0.8, npv=0.8)
+    cuts = tuple(replace(cut, threshold=None) if cut.target == lost else cut for cut in found.cuts)
+    left = replace(found, cuts=cuts)
+    act, leave = (cut.threshold for cut in found.cuts)
+    at = np.linspace(0.0, 1.0, 1_001)
+    for name, (low, high) in decided(left, 0.0, 1.0).items():
+        inside = left.predict(at) if name == "selected" else left.refer(at)
+        np.testing.assert_array_equal(inside, (at >= low) & ((at < high) | (at == 1.0) & (high == 1.0)))
+    expected = {"referred to a person": (leave, 1.0)}
+    if lost == "npv":
+        expected = {"selected": (act, 1.0), "referred to a person": (0.0, act)}
+    assert decided(left, 0.0, 1.0) == expected
+    ax = Figure().add_subplot()
+    ReliabilityDisplay.from_predictions(y, scores, thresholds=left, ax=ax)
+    assert set(expected) <= {text.get_text() for text in ax.get_legend().get_texts()}
+    _, spans = threshold_marks(left, axes_in(SMALL, (0.0, 1.0), (0.0, 1.0), 0.0))
+    assert [span.name for span in spans] == list(expected)
+    assert all(span.width > 0 for span in spans)
 
 
 def test_segments_are_small_multiples_on_one_scale() -> None:

@@ -11,13 +11,17 @@ from calibrant._typing import BoolArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
 from calibrant.monotone import MonotoneBand
-from calibrant.views.style import BAND, OBSERVED, PROMISED, QUIET, named_cuts, style_of
+from calibrant.views.style import BAND, OBSERVED, PROMISED, QUIET, decided, named_cuts, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STRIP = 0.18
 """Height of the strip of the histogram, as a share of the range of rates."""
+_SPANS: dict[str, Any] = {
+    "selected": {"color": "0.5", "alpha": 0.12},
+    "referred to a person": {"facecolor": "none", "edgecolor": "0.8", "hatch": "///"},
+}
 
 
 def draw_diagonal(ax: "Axes", left: float, right: float, scale: str) -> None:
@@ -34,13 +38,9 @@ def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> 
     for number, (name, cut) in enumerate(marks.items()):
         dash = style_of(number).dash
         ax.axvline(cut, color="0.15", linewidth=1.2, linestyle=dash, zorder=2.5, label=f"{name}: {cut:.3g}")
-    if not isinstance(thresholds, Mapping) and len(thresholds.ends) == 1:
-        (low, high), *_ = thresholds.ends.values()
-        if np.isfinite(high):
-            ax.axvspan(high, right, color="0.5", alpha=0.12, linewidth=0, zorder=0, label="selected")
-        if np.isfinite(low) and low < high and np.isfinite(high):
-            span: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.8", "hatch": "///", "linewidth": 0}
-            ax.axvspan(low, high, **span, zorder=0, label="referred to a person")
+    if isinstance(thresholds, Threshold):
+        for name, span in decided(thresholds, left, right).items():
+            ax.axvspan(*span, **_SPANS[name], linewidth=0, zorder=0, label=name)
     ax.set_xlim(left, right)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from calibrant._threshold import Cut
+from calibrant._threshold import Cut, Threshold
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
 
@@ -48,6 +48,16 @@ def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:
         for cut in cuts
         if cut.threshold is not None
     }
+
+
+def decided(found: Threshold, low: float, high: float) -> dict[str, tuple[float, float]]:
+    """Return between which scores rows are selected, and referred, within an axis; nothing for several segments."""
+    if len(found.ends) != 1:
+        return {}
+    ((refer, select),) = found.ends.values()
+    refer, select = (min(max(end, low), high) for end in (refer, select))
+    spans = {"selected": (select, high), "referred to a person": (refer, select)}
+    return {name: (start, end) for name, (start, end) in spans.items() if start < end}
 
 
 def style_of(number: int) -> Style:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from calibrant._threshold import Threshold
-from calibrant.views.style import LOGIT_TICKS, named_cuts
+from calibrant.views.style import LOGIT_TICKS, decided, named_cuts
 
 Limits: TypeAlias = tuple[float, float]
 """The numbers at both ends of an axis."""
@@ -110,22 +110,21 @@ def threshold_marks(
 ) -> tuple[tuple[Rule, ...], tuple[Span, ...]]:
     """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
     x_axis, y_axis = axes
+    spans = []
     if isinstance(thresholds, Threshold):
-        cuts = tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
-        named, ends = named_cuts(cuts), [*replace(thresholds, cuts=cuts).ends.values()]
+        found = replace(
+            thresholds, cuts=tuple(cut for cut in thresholds.cuts if not segments or cut.segment in segments)
+        )
+        named = named_cuts(found.cuts)
+        for name, ends in decided(found, x_axis.low, x_axis.high).items():
+            left, right = map(x_axis, ends)
+            spans.append(Span(name, "chosen" if name == "selected" else "refer", left, round(right - left, 2)))
     else:
-        named, ends = dict(thresholds or {}), []
+        named = dict(thresholds or {})
     rules = []
     for number, (name, cut) in enumerate(named.items()):
         path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
         rules.append(Rule(f"{name}: {cut:.6g}", path, number))
-    low, high = ends[0] if len(ends) == 1 else (math.inf, math.inf)
-    if not math.isfinite(high):
-        return tuple(rules), ()
-    low, high = (x_axis(min(max(end, x_axis.low), x_axis.high)) for end in (low, high))
-    spans = [Span("selected", "chosen", high, round(x_axis.end - high, 2))]
-    if low < high:
-        spans.append(Span("referred to a person", "refer", low, round(high - low, 2)))
     return tuple(rules), tuple(spans)
 
 
