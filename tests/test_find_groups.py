@@ -71,6 +71,18 @@ def test_a_file_that_is_sorted_by_label_is_told_to_be():
     assert _kinds({"p": p, "y": y}) == [("runs of labels", None)]
 
 
+def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_chance():
+    _, p, y = _world(4_000)
+    data = scored(pa.table({"p": p, "y": np.sort(y)}), score="p", label="y")
+    (sign,) = find_groups(data, most_rows=500)
+    assert sign.kind == "runs of labels"
+    share = np.mean(y == 0)
+    assert f"the first 500 rows have the same label, and {share:.1%} of all rows have it" in str(sign)
+    rare = (np.arange(4_000) >= 3_990).astype(int)  # 500 rows without one of ten positives are no sign
+    assert find_groups(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
+    assert find_groups(scored(pa.table({"p": p, "y": np.zeros(4_000)}), score="p", label="y"), most_rows=500) == ()
+
+
 @pytest.mark.slow
 def test_honest_data_give_few_warnings():
     """Features of many kinds, some of them badly used by the model; ids that are unique; 60 data sets."""

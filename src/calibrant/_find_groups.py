@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._exchangeable import equal_mass_bins, long_run, rates_of
+from calibrant._exchangeable import LONG_RUN, equal_mass_bins, long_run, rates_of
 from calibrant._exchangeable.report import SORTED_FILE
 from calibrant._numbers import percent, rows
 from calibrant._optional import needed, pa
@@ -16,9 +16,11 @@ from calibrant._params import Integer
 from calibrant._text import Setting, Text, render
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.errors import CalibrantError
+from calibrant.partition import ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.arrow import from_arrow
 from calibrant.rows.columns import first_rows_of
+from calibrant.rows.memory import MemoryRows
 
 _ID = re.compile(
     r"(^|[_\W])(id|key|uuid|guid)s?$|[a-z]I[dD]$|^id|customer|client|user|patient|person|member|account|household|"
@@ -31,6 +33,12 @@ _SIGNS = 5.0  # standard deviations
 _PAIRS = 20  # identical rows
 _SORTED = 10  # runs of labels at most in a file that is sorted by label
 _SEED = (28, 496)  # that nobody draws data with
+_SHUFFLE: tuple[str | Setting, ...] = (
+    f": {SORTED_FILE}: shuffle it, or check it with ",
+    Setting("time"),
+    ". If not, give what neighbouring rows share as ",
+    Setting("group"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +99,8 @@ def find_groups(
     reported if 98 % of such pairs have the same label, which is more than the rates explain by five standard
     deviations. *Runs* are reported if neighbouring rows have a larger mean of d d' than rows that are far apart, by
     five standard deviations, so that a file sorted by score is no sign; or if one run of equal labels has a chance
-    below e^-30 at the rates of its scores, as in a file that is sorted by label. A file in which all rows that are
-    looked at have the same label is not found.
+    below e^-30 at the rates of its scores, as in a file that is sorted by label. Where all rows that are looked at have
+    the same label, the whole data are counted once, to see whether that is due to chance.
 
     Examples
     --------
@@ -113,7 +121,29 @@ def find_groups(
     if table is None or table.num_rows < 2:
         return ()
     look = _Look.at(table, data, pos_label, classes)
+    if look.codes is None and (text := _one_label(table, data, pos_label, classes)) is not None:
+        return (*look.signs(), GroupSign("runs of labels", None, look.n, text))
     return tuple(look.signs())
+
+
+def _read(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> MemoryRows:
+    """The scores and labels of some rows."""
+    named = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
+    return named.with_classes(classes, pos_label).collect()
+
+
+def _one_label(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> Text | None:
+    """What is said if some rows have one label, and others of the data have the other one too often for chance."""
+    try:
+        whole, known = data.with_classes(classes, pos_label).tally(ScorePartition(np.empty(0)))
+        codes = _read(table, data, known.positive, known.labels).codes
+    except CalibrantError:  # such as one class among all rows
+        return None
+    rate = float(whole.positives.sum() / whole.counts.sum())
+    n, alike = codes.size, rate if codes[0] else 1.0 - rate
+    if n * np.log(alike) > LONG_RUN:
+        return None
+    return (f"the first {rows(n)} have the same label, and {percent(round(alike, 3))} of all rows have it", *_SHUFFLE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,16 +157,14 @@ class _Look:
 
     @classmethod
     def at(cls, table: Any, data: ScoredData, pos_label: Any, classes: Any) -> "_Look":
-        columns = data.columns
         try:
-            named = from_arrow(table, columns.only("label"), threads=1, progress=False)
-            read = named.with_classes(classes, pos_label).collect()
+            read = _read(table, data, pos_label, classes)
             scores, codes = np.asarray(read.scores, dtype=np.float64), read.codes
             bins = equal_mass_bins(scores)
             rate = rates_of(codes, bins)[bins]
         except CalibrantError:  # such as one class among the first rows
             scores, codes, rate = np.zeros(table.num_rows), None, np.zeros(table.num_rows)
-        used = set(columns.named.values())
+        used = set(data.columns.named.values())
         others = {name: _numbered(table.column(name)) for name in table.schema.names if name not in used}
         return cls(codes, rate, scores, others)
 
@@ -237,13 +265,7 @@ class _Look:
             "by chance"
         )
         if longest := long_run(self.codes, self.scores, self.rate):
-            return (
-                f"labels come in runs: {seen}, and {longest:,} equal labels come in a row: {SORTED_FILE}: shuffle it, "
-                "or check it with ",
-                Setting("time"),
-                ". If not, give what neighbouring rows share as ",
-                Setting("group"),
-            )
+            return (f"labels come in runs: {seen}, and {longest:,} equal labels come in a row", *_SHUFFLE)
         apart, row = max(_FEW_VALUES, self.n // 20), np.arange(self.n)
         if runs <= _SORTED or self._alike((row[:-1], row[1:]), (row[:-apart], row[apart:])) <= _SIGNS:
             return None

@@ -103,6 +103,39 @@ def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> 
     assert "--time" in advice[0]
 
 
+def test_fit_says_that_a_file_is_sorted_by_score_where_rows_are_drawn_by_place(drift: Path, calibrant: Any) -> None:
+    said = "the first 3,000 rows are sorted by score"
+    for order in ("ascending", "descending"):
+        table = pq.read_table(drift).sort_by([("p", order)]).drop_columns(["customer_id"])
+        pq.write_table(table.append_column("row", pa.array(range(3_000))), path := drift.with_name("sorted.parquet"))
+        assert said in " ".join(calibrant("fit", path, *COLUMNS).out.split())
+        assert said in calibrant("fit", path, *COLUMNS, "--json").json["notes"][-1]
+        assert said in " ".join(
+            calibrant("threshold", path, *COLUMNS, "--precision", "0.8", "--method", "look").err.split()
+        )
+        for words in (("--id", "row"), ("--method", "binning", "--split", "none")):
+            assert said not in " ".join(calibrant("fit", path, *COLUMNS, *words).out.split())
+        assert "sorted" not in calibrant("threshold", path, *COLUMNS, "--precision", "0.8").err
+    assert "sorted" not in calibrant("fit", drift, *COLUMNS).out.partition("Assumed:")[0]
+
+
+def test_fit_prints_what_it_assumes(drift: Path, calibrant: Any) -> None:
+    answer = calibrant("fit", drift, *COLUMNS)
+    assumed = calibrant("fit", drift, *COLUMNS, "--json").json["guarantee"]["assumptions"]
+    assert "independent draws" in assumed[0]
+    assert f"Assumed: {'; '.join(assumed)}." in " ".join(answer.out.split())
+    assert "Assumed" not in calibrant("fit", drift, *COLUMNS, "--quiet").out
+
+
+def test_an_audit_with_groups_accounts_for_every_row(drift: Path, calibrant: Any) -> None:
+    answer = calibrant("audit", drift, *COLUMNS, "--group", "customer_id", "--json").json
+    assert answer["set_aside_rows"] > 0
+    assert answer["rows"] + answer["set_aside_rows"] == 3_000
+    said = " ".join(calibrant("audit", drift, *COLUMNS, "--group", "customer_id").out.split())
+    assert f"groups (and {answer['set_aside_rows']:,} rows that only cut the regions)" in said
+    assert calibrant("audit", drift, *COLUMNS, "--json").json["set_aside_rows"] == 0
+
+
 @pytest.mark.broad
 def test_compare_warns_of_signs_too(drift: Path, calibrant: Any) -> None:
     answer = calibrant("compare", drift, *COLUMNS, "--folds", "2", "--json").json

@@ -180,7 +180,8 @@ def audit(
             assumptions=found.assumed,
             n_skipped=rows.skipped,
         )
-        return replace(told, n_groups=found.units.n_units, population=found.units.population)
+        aside = len(rows) - told.n_rows
+        return replace(told, n_groups=found.units.n_units, n_set_aside=aside, population=found.units.population)
     if isinstance(y, ScoredData):
         n_skipped = y.skipped_rows()
     if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):

@@ -243,6 +243,8 @@ class Audit(Bounds):
         What a segment is called, such as "month".
     n_groups : int
         Groups that the rows belong to; 0 where rows have none.
+    n_set_aside : int
+        Further rows, drawn at random, that only cut the regions; 0 unless rows have weights or groups.
     population : str
         What the errors are those of, where rows have weights or groups, such as " of rows of new groups".
     """
@@ -257,12 +259,14 @@ class Audit(Bounds):
     monotone: MonotoneBand | None = None
     noun: str = "segment"
     n_groups: int = 0
+    n_set_aside: int = 0
     population: str = ""
 
     @property
     def basis(self) -> str:
         """How many rows were audited, and in how many groups."""
-        return _numbers.rows(self.n_rows, self.n_groups)
+        aside = f" (and {_numbers.rows(self.n_set_aside)} that only cut the regions)" if self.n_set_aside else ""
+        return f"{_numbers.rows(self.n_rows, self.n_groups)}{aside}"
 
     @property
     def by_segment(self) -> bool:

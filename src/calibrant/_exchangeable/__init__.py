@@ -20,7 +20,8 @@ from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
 
-_LONG_RUN = -30.0  # log of the chance of a run of equal labels that is never due to chance
+LONG_RUN = -30.0
+"""Logarithm of the chance of a run of equal labels that is never due to chance."""
 _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of rows
 
 
@@ -137,7 +138,7 @@ def check_exchangeable(
         rows.skipped,
         grouped=names is not None,
         long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
-        sorted_by_score=in_file_order and _is_sorted(values),
+        sorted_by_score=in_file_order and is_sorted(values),
     )
 
 
@@ -186,15 +187,15 @@ def long_run(codes: CodeArray, values: FloatArray, rates: FloatArray) -> int:
     >>> long_run(codes, np.tile([0.4, 0.6], 100), rates), long_run(codes, np.arange(200.0), rates)
     (100, 0)
     """
-    if _is_sorted(values):
+    if is_sorted(values):
         return 0
     start = np.flatnonzero(np.diff(codes, prepend=2))
     chance = np.add.reduceat(np.log(np.where(codes == 1, rates, 1.0 - rates)), start)
     least = int(np.argmin(chance))
-    return int(np.diff(start, append=codes.size)[least]) if chance[least] < _LONG_RUN else 0
+    return int(np.diff(start, append=codes.size)[least]) if chance[least] < LONG_RUN else 0
 
 
-def _is_sorted(values: FloatArray) -> bool:
+def is_sorted(values: FloatArray) -> bool:
     """Whether values never fall, or never rise."""
     steps = np.diff(values)
     return bool((steps >= 0.0).all() or (steps <= 0.0).all())

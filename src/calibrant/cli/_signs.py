@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from calibrant._numbers import rows
 from calibrant._text import render
 from calibrant.cli._output import warn
 from calibrant.cli._words import in_options
 
 _MOST_ROWS = 20_000
+_FEW_SCORES = 20  # distinct scores: more of them are never in order by chance
 
 
 def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -26,12 +28,12 @@ def show_signs(signs: list[dict[str, Any]]) -> None:
         warn(sign["text"])
 
 
-def on_direction(data: Any, labels: Mapping[str, Any]) -> list[str]:
-    """A note where the first rows show that high scores go with the other class, by five standard deviations."""
+def on_first_rows(data: Any, labels: Mapping[str, Any], *, in_order: bool) -> list[str]:
+    """Notes on the first rows: whether high scores go with the other class; if order matters, whether they have one."""
     import numpy as np
 
+    from calibrant._exchangeable import is_sorted
     from calibrant.errors import CalibrantError
-    from calibrant.metrics.auc import delong
     from calibrant.rows.arrow import from_arrow
     from calibrant.rows.columns import first_rows_of
 
@@ -42,14 +44,30 @@ def on_direction(data: Any, labels: Mapping[str, Any]) -> list[str]:
         seen = from_arrow(table, data.columns.only("label"), threads=1, progress=False).with_classes(**labels).collect()
     except CalibrantError:  # such as one class among the first rows
         return []
-    n, n1 = seen.codes.size, int(seen.codes.sum())
+    scores = np.asarray(seen.scores, dtype=np.float64)
+    found = _on_direction(scores, seen.codes, seen.known)
+    if in_order and data.columns.id is None and np.unique(scores).size >= _FEW_SCORES and is_sorted(scores):
+        found.append(
+            f"the first {rows(scores.size)} are sorted by score. What is proved assumes that the order of the rows "
+            "says nothing about their scores: shuffle the file"
+        )
+    return found
+
+
+def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
+    """A note where high scores go with the other class, by five standard deviations."""
+    import math
+
+    from calibrant.metrics.auc import delong
+
+    n, n1 = codes.size, int(codes.sum())
     if not 1 < n1 < n - 1:
         return []
-    area = float(delong(seen.codes, [np.asarray(seen.scores, dtype=np.float64)])[0][0])
-    if area > 0.5 - 5.0 * np.sqrt((n + 1) / (12.0 * n1 * (n - n1))):
+    area = float(delong(codes, [scores])[0][0])
+    if area > 0.5 - 5.0 * math.sqrt((n + 1) / (12.0 * n1 * (n - n1))):
         return []
-    other = next(label for label in seen.known.labels.tolist() if label != seen.known.positive)
+    other = next(label for label in known.labels.tolist() if label != known.positive)
     return [
-        f"high scores go with {other!r}, not with {seen.known.positive!r} (AUC {area:.2f}): if they are scores of "
+        f"high scores go with {other!r}, not with {known.positive!r} (AUC {area:.2f}): if they are scores of "
         f"{other!r}, give --pos-label {other}"
     ]

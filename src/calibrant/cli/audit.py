@@ -224,6 +224,7 @@ def audit_json(found: Any) -> dict[str, Any]:
         "within_segments": None if found.within_segments is None else bounds(found.within_segments),
         "tolerance": found.tolerance,
         "rows": found.n_rows,
+        "set_aside_rows": found.n_set_aside,
         "skipped_rows": found.n_skipped,
         "findings": [asdict(finding) for finding in found.findings],
         "confidence_level": found.confidence_level,

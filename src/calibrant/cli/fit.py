@@ -15,7 +15,7 @@ from calibrant.cli._latest import latest
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
-from calibrant.cli._signs import on_direction, show_signs, signs_of
+from calibrant.cli._signs import on_first_rows, show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
@@ -91,12 +91,14 @@ def command(**options: Any) -> int:
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
-        signs, direction = signs_of(data, labels, options), on_direction(data, labels)
+        said = getattr(calibrator.guarantee_, "statement", None)
+        in_order = said is not None and said.uses_order
+        signs, first = signs_of(data, labels, options), on_first_rows(data, labels, in_order=in_order)
         n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:
         provenance["groups"] = n_groups
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
-    notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *direction)
+    notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *first)
     columns = data.columns.named
     if output is not None:
         from calibrant.saving import save_model
@@ -126,6 +128,9 @@ def command(**options: Any) -> int:
         return 1 if reached is False else 0
     show_promise(calibrator, (*recent, *told) if is_quiet() else notes)
     _show_rest(calibrator.guarantee_, provenance["rows"])
+    assumed = promise_json(calibrator)["assumptions"]
+    if assumed and not is_quiet():
+        paragraph(f"Assumed: {'; '.join(assumed)}.")
     show_signs(signs)
     say()
     if reached is False:

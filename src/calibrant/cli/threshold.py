@@ -11,7 +11,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
 from calibrant.cli._report import facts_of, is_page, write_page
-from calibrant.cli._signs import on_direction, show_signs, signs_of
+from calibrant.cli._signs import on_first_rows, show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
@@ -84,7 +84,7 @@ def command(**options: Any) -> int:
             **labels,
         )
         facts = data.facts(drawn=False)
-        signs, direction = signs_of(data, labels, options), on_direction(data, labels)
+        signs, first = signs_of(data, labels, options), on_first_rows(data, labels, in_order=found.n_drawn > 0)
         if is_page(output):
             _write(found, source, data.with_classes(**labels), options)
     if output is not None and not is_page(output):
@@ -98,7 +98,7 @@ def command(**options: Any) -> int:
     else:
         _show(found, facts.notes)
         show_signs(signs)
-        for text in direction:
+        for text in first:
             warn(text)
         if output is not None:
             selects = is_page(output) or any(high < math.inf for _, high in found.ends.values())

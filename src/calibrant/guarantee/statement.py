@@ -181,6 +181,12 @@ class Statement:
         """Whether ties among the scores made regions of single values."""
         return self.n_atoms > 0 and self.edges is Edges.SAME_ROWS
 
+    @property
+    def uses_order(self) -> bool:
+        """Whether rows are drawn or bet on by their place, so that their order must mean nothing."""
+        drawn = self.looked > 0 or self.cutting > 0 or self.edges is Edges.OTHER_ROWS
+        return self.groups is None and (drawn or (self.weights is not None and self.weights.in_order))
+
     @classmethod
     def about(cls, partition: Partition, *, split: bool = False, n_bins: int | None = None, theorem: str = "") -> Self:
         """The facts that a partition knows; `split` says that its edges come from other rows of the same sample."""
@@ -359,12 +365,11 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     elif statement.edges is Edges.OTHER_ROWS:
         parts = "rows" if statement.groups is None else "groups"
         stated.append(f"the bins were cut from a random part of the {parts}, which counts in no bin")
-    in_order = statement.weights is not None and statement.weights.in_order
     if statement.groups is not None:
         stated.append(
             "the names of groups, by which groups are set aside and put in order, say nothing about scores and labels"
         )
-    elif statement.looked or statement.cutting or statement.edges is Edges.OTHER_ROWS or in_order:
+    elif statement.uses_order:
         stated.append("the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)")
     if statement.n_uncounted:
         edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"
