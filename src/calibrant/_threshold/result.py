@@ -163,7 +163,7 @@ class Threshold:
     method : {"look", "start", "ranks"}
         How the thresholds were found.
     n_rows, n_drawn : int
-        Rows in all, and those that only chose where to look.
+        Rows in all, and those that chose the thresholds to test and are not counted.
     positive_label : object
         The positive class.
     assumptions : tuple of str

@@ -349,7 +349,9 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         classes = tuple(task.classes.tolist())
         if calibrator.pos_label not in (None, classes[1]):
             rule = f"be None or {classes[1]!r}, the class of high scores"
-            raise InvalidValueError("pos_label of the calibrator", rule, got=shown(calibrator.pos_label))
+            other = calibrator.pos_label
+            advice = f"to make {other!r} the positive class, fit with the labels y == {other!r}"
+            raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
         calibrator.set_params(classes=classes, pos_label=classes[1])
         return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)
 

@@ -142,7 +142,7 @@ def _show(found: Any, notes: tuple[str, ...]) -> None:
         table(heads, [(name, cut.threshold_text, *row) for name, cut, row in zip(names, kept, cells, strict=True)])
         together = percent(found.limits_confidence_level)
         paragraph(f"Limits are in brackets. They and the targets hold together with {together} confidence.")
-    drawn = f", {found.n_drawn:,} of them only chose where to look" if found.n_drawn else ""
+    drawn = f". {found.n_drawn:,} of them chose the thresholds to test and are not counted" if found.n_drawn else ""
     paragraph(f"{rows(found.n_rows)}{drawn}.")
     for text in notes:
         note(text)

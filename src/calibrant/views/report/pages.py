@@ -85,14 +85,15 @@ def threshold_page(
     heads = ("target", "level", "threshold", *(NAMES.get(part, part) for part in SHOWN), "why not")
     together = percent(found.limits_confidence_level)
     remark = f"Limits are in brackets. They and the targets hold together with {together} confidence."
-    drawn = f"{found.n_drawn:,} only chose where to look" if found.n_drawn else "all counted"
+    drawn = f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
     numbers = [
         ("Confidence", percent(found.confidence_level), "in all targets at once"),
         ("Proved", f"{len(kept)} of {len(found.cuts)}", "targets"),
         ("Rows", f"{found.n_rows:,}", drawn),
     ]
-    if len(kept) == 1 and kept[0].selected is not None:
-        numbers.append(("Selected", nearest(kept[0].selected.value), "of the rows"))
+    selecting = [cut for cut in kept if len(found.cuts) == 1 or (cut.target == "precision" and cut.segment is None)]
+    if len(selecting) == 1 and selecting[0].selected is not None:
+        numbers.append(("Selected", nearest(selecting[0].selected.value), "of the rows"))
     kind, label = ("right", "Proved") if len(kept) == len(found.cuts) else ("open", "Not proved")
     sections = [
         Section("Thresholds and what they select", charts, remark=_left_out(len(segments), len(charts), "segment")),
