@@ -1,8 +1,8 @@
 """Sentences that name parameters: data until they are printed, so that each reader gets the words of their own tool."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 _NOT_GIVEN = object()
 
@@ -36,6 +36,13 @@ Text: TypeAlias = str | tuple[str | Setting, ...]
 
 PlainText: TypeAlias = Callable[[Setting], str]
 """How a setting is written."""
+
+
+class TextTable(NamedTuple):
+    """A table whose cells are text: the terminal and the report show the same."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def in_python(setting: Setting) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from calibrant import _numbers
 from calibrant._compare_models.losses import AUC, BRIER, LOG_LOSS, number_or_none
 from calibrant._optional import pandas
+from calibrant._text import TextTable
 from calibrant._typing import FloatArray
 
 CANNOT_TELL = "the data cannot tell"
@@ -133,6 +134,21 @@ class Differences:
         }
 
     @property
+    def differences_table(self) -> TextTable:
+        """The differences, as text."""
+        rows = [
+            (
+                f"{one.first} minus {one.second}",
+                one.measure,
+                _numbers.nearest(one.value),
+                "none" if math.isnan(one.lower) else _numbers.limits(one.lower, one.upper),
+                "proved" if one.is_proved else "asymptotic",
+            )
+            for one in self.differences
+        ]
+        return TextTable(("pair", "measure", "difference", "limits", "basis"), rows)
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What must be true."""
         drawn = "groups" if "groups" in self.population else "rows"
@@ -179,29 +195,26 @@ class ModelComparison(Differences):
     auc_lower: FloatArray
     auc_upper: FloatArray
 
-    def models_frame(self) -> Any:
-        """Return what was measured as a pandas frame, one row per model."""
-        return pandas().DataFrame(self._measured(), index=pandas().Index(self.models, name="model"))
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; a number that is not known is None."""
-        columns = self._measured()
+        measures = ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")
         models = [
-            {"model": model} | {name: column[place] for name, column in columns.items()}
+            {"model": model} | {name: getattr(self, name)[place] for name in measures}
             for place, model in enumerate(self.models)
         ]
         return Differences.to_dict(self) | {"models": _numbers.plain(models)}
 
-    def _measured(self) -> dict[str, FloatArray]:
-        return {name: getattr(self, name) for name in ("brier", "log_loss", "auc", "auc_lower", "auc_upper", "ece")}
+    @property
+    def models_table(self) -> TextTable:
+        """What was measured, as text."""
+        columns = (map(number_or_none, column) for column in (self.brier, self.log_loss, self.auc, self.ece))
+        return TextTable(("model", BRIER, LOG_LOSS, AUC, "ECE"), [*zip(self.models, *columns, strict=True)])
 
     def __str__(self) -> str:
         width = max(len("model"), *map(len, self.models))
-        lines = [f"{'model':<{width}} {BRIER:>12} {LOG_LOSS:>10} {AUC:>10} {'ECE':>10}"]
-        for place, model in enumerate(self.models):
-            measured = (column[place] for column in (self.log_loss, self.auc, self.ece))
-            cells = " ".join(f"{number_or_none(value):>10}" for value in measured)
-            lines.append(f"{model:<{width}} {self.brier[place]:>12.4f} {cells}")
+        heads, cells = self.models_table
+        lines = [f"{name:<{width}} {brier:>12} {' '.join(f'{cell:>10}' for cell in rest)}"
+                 for name, brier, *rest in (heads, *cells)]  # fmt: skip
         return "\n".join([*lines, Differences.__str__(self)])
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant import _numbers
 from calibrant._optional import pandas
+from calibrant._text import TextTable
 from calibrant._typing import FloatArray, IntArray
 
 PROVED, ASYMPTOTIC, MEASURED, EXACT_TEST = "proved", "asymptotic", "measured", "exact test"
@@ -90,6 +91,19 @@ class GradeTable:
         """Return the grades as a pandas frame, one row per grade."""
         return pandas().DataFrame({**self._columns(), "verdict": self.verdict})
 
+    @property
+    def table(self) -> TextTable:
+        """The grades, as text."""
+        columns = (
+            map(str, self.grade),
+            (f"{count:,}" for count in self.counts),
+            map(_numbers.nearest, self.assigned),
+            map(_numbers.nearest, self.rate),
+            map(_numbers.limits, self.lower, self.upper),
+            self.verdict,
+        )
+        return TextTable(("grade", "rows", "assigned", "rate", "limits", "verdict"), [*zip(*columns, strict=True)])
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the grades as plain JSON values, one object per grade."""
         columns = {**{name: column.tolist() for name, column in self._columns().items()}, "verdict": self.verdict}
@@ -137,6 +151,21 @@ class Validation:
             if measure.name == name:
                 return measure
         raise KeyError(name)
+
+    @property
+    def table(self) -> TextTable:
+        """The measures, as text."""
+        rows = [
+            (
+                one.name,
+                "none" if math.isnan(one.value) else _numbers.nearest(one.value),
+                one.limits,
+                "" if math.isnan(one.ideal) else f"{one.ideal:g}",
+                one.basis,
+            )
+            for one in self.measures
+        ]
+        return TextTable(("measure", "value", "limits", "of a calibrated score", "basis"), rows)
 
     @property
     def is_rejected(self) -> bool:

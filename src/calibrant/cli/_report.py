@@ -1,5 +1,6 @@
 """Reports written by commands: their file names, and the facts about the data that they list."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +14,17 @@ def is_page(path: str | None) -> bool:
 
 def facts_of(source: Any, **more: str) -> dict[str, str]:
     """The files, the date, and more."""
-    names = source.names
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return {"files": shown, **more, "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)")}
+    return {"files": shown_names(source.names), **more, "made on": today()}
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def today() -> str:
+    """The date of a report."""
+    return datetime.now(UTC).strftime("%Y-%m-%d (UTC)")
 
 
 def write_page(page: Any, path: str, overwrite: bool) -> None:

@@ -1,13 +1,11 @@
 """`calibrant audit`: is the model calibrated? What is proved, and what cannot be known."""
 
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from math import isnan
 from typing import Any
 
 import click
 
-from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._numbers import percent, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -15,7 +13,7 @@ from calibrant.cli._model import check_classes, check_columns, read_model, read_
 from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
-from calibrant.cli._report import is_page
+from calibrant.cli._report import is_page, shown_names, today
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._target import check_target
 
@@ -175,22 +173,10 @@ def show_validation(found: Any) -> None:
     """The table of validators, and that of grades."""
     say()
     paragraph(found.sentence())
-    lines = [(one.name, "none" if isnan(one.value) else nearest(one.value), one.limits, one.basis)
-             for one in found.measures]  # fmt: skip
-    print_table(("measure", "value", "limits", "basis"), lines)
+    print_table(*found.table)
     if found.grades is not None:
-        grades = [
-            (
-                str(one["grade"]),
-                f"{one['counts']:,}",
-                *(nearest(one[name]) for name in ("assigned", "rate")),
-                limits(one["lower"], one["upper"]),
-                one["verdict"],
-            )
-            for one in found.grades.to_dicts()
-        ]
         say()
-        print_table(("grade", "rows", "assigned", "rate", "limits", "verdict"), grades)
+        print_table(*found.grades.table)
 
 
 def show_audit(found: Any) -> None:
@@ -240,7 +226,7 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
         "event": f"{label} = {positive}",
         "rate of the event": f"{rate:.4g}, in {rows(found.n_rows)}",
         **({"skipped": f"{rows(found.n_skipped)} without a label"} if found.n_skipped else {}),
-        "made on": datetime.now(UTC).strftime("%Y-%m-%d (UTC)"),
+        "made on": today(),
     }
 
 
@@ -251,18 +237,16 @@ def _report(
     from calibrant.rows.fingerprint import fingerprint
     from calibrant.views.report import render_report
 
-    names = source.names
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     histogram, classes = data.with_classes(**labels).tally(Partition.fixed_width(_HISTOGRAM_BINS))
     if model is not None:
         check_classes(model, classes)
     facts = {
         **event_facts(found, data.columns.label, classes.positive),
-        "files": shown,
+        "files": shown_names(source.names),
         **data.columns.named,
         "fingerprint": str(fingerprint(data)),
     }
     calibrator = None if model is None else model.calibrator
-    settings = {"title": options["title"] or f"Audit of {shown}", "source": facts, "histogram": histogram}
+    settings = {"title": options["title"] or f"Audit of {facts['files']}", "source": facts, "histogram": histogram}
     marked = None if options["mark"] is None else read_threshold(options["mark"])
     return render_report(found, calibrator, **settings, **parts, scale=options["scale"], thresholds=marked)

@@ -1,12 +1,11 @@
 """`calibrant compare-models`: which model is better, on the same rows."""
 
 import secrets
-from math import isnan
 from typing import Any
 
 import click
 
-from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._numbers import percent, rows
 from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
@@ -51,7 +50,6 @@ def command(**options: Any) -> None:
     calibrant compare-models scores.parquet --score a --score b --score c --label y --json
     """
     from calibrant import compare_models
-    from calibrant._compare_models import number_or_none
 
     if options["seed"] is None:
         options["seed"] = secrets.randbelow(2**31)
@@ -111,22 +109,8 @@ def command(**options: Any) -> None:
         print_json({"command": "compare-models", **found.to_dict(), **counts})
         return
     paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}.", bold=True)
-    measured = zip(found.models, found.brier, found.log_loss, found.auc, found.ece, strict=True)
-    cells = [(model, *(number_or_none(value) for value in values)) for model, *values in measured]
-    table(("model", "Brier", "log loss", "AUC", "ECE"), cells)
-    table(
-        ("difference", "measure", "value", "limits", "basis"),
-        [
-            (
-                f"{one.first} minus {one.second}",
-                one.measure,
-                nearest(one.value),
-                "none" if isnan(one.lower) else limits(one.lower, one.upper),
-                "proved" if one.is_proved else "asymptotic",
-            )
-            for one in found.differences
-        ],
-    )
+    table(*found.models_table)
+    table(*found.differences_table)
     target = f" Expected losses are those{found.population}." if found.population else ""
     paragraph(
         f"{rows(len(samples[0]), samples[0].n_groups())}.{target} With {percent(found.confidence_level)} confidence, "

@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import os
+import platform
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._audit import Audit
@@ -23,12 +25,12 @@ from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 from calibrant.views.report.content import Guaranteed, Inputs, Sizes, collect
-from calibrant.views.report.pages import Page, versions
+from calibrant.views.report.pages import Page
 from calibrant.views.report.scales import Thresholds
 from calibrant.views.style import SCALES
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Environment
 
 __all__ = ["render_report", "write_report"]
 
@@ -104,12 +106,11 @@ def render_report(
     """
     inputs = Inputs(audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds)
     _check(inputs)
-    template = _template()
-    style, script = _asset("style.css"), _asset("hover.js")
+    script = _asset("hover.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = ""
     for sizes in _SIZES:
-        page = template.render(style=style, script=script, script_hash=digest, **collect(inputs, sizes))
+        page = _rendered("template.html.jinja", script=script, script_hash=digest, **collect(inputs, sizes))
         if len(page.encode()) < _MOST_BYTES:
             break
     return page
@@ -208,14 +209,14 @@ def _check(inputs: Inputs) -> None:
 
 def render_page(page: Page) -> str:
     """Return a short report as the text of one HTML page, which loads nothing from other places."""
-    return _template("page.html.jinja").render(
-        page=page, style=_asset("style.css"), version=__version__, versions=versions()
-    )
+    return _rendered("page.html.jinja", page=page)
 
 
-def _template(name: str = "template.html.jinja") -> "Template":
-    template: Template = _environment(needed("jinja2", "report", "reports are made")).get_template(name)
-    return template
+def _rendered(name: str, **parts: Any) -> str:
+    """The text of a template, with the style of all reports and what made them."""
+    template = _environment(needed("jinja2", "report", "reports are made")).get_template(name)
+    versions = f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
+    return template.render(style=_asset("style.css"), version=__version__, versions=versions, **parts)
 
 
 @cache

@@ -1,6 +1,5 @@
 """What the report shows, collected from the results: plain texts, and figures whose places are known."""
 
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -8,10 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant._audit import Audit, Bounds
-from calibrant._numbers import counted, limits, lower, nearest, percent, rows, upper
+from calibrant._numbers import counted, lower, percent, rows, upper
 from calibrant._typing import FloatArray, IndexArray
 from calibrant._validation import Validation
-from calibrant._version import __version__
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.tally import Tally
 from calibrant.views.report import wording
@@ -96,8 +94,6 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "unknowable": wording.unknowable(audit),
         "computed": _computed(inputs),
         "source": _facts(inputs.source or {}),
-        "versions": f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}",
-        "version": __version__,
     }
 
 
@@ -221,29 +217,8 @@ def _validation_texts(validation: Validation, most: int) -> dict[str, Any]:
     return {
         "sentence": validation.sentence(),
         "confidence": percent(validation.confidence_level),
-        "measures": [
-            {
-                "name": one.name,
-                "value": "none" if np.isnan(one.value) else nearest(one.value),
-                "limits": one.limits,
-                "ideal": "" if np.isnan(one.ideal) else f"{one.ideal:g}",
-                "basis": one.basis,
-            }
-            for one in validation.measures
-        ],
-        "grades": []
-        if grades is None
-        else [
-            {
-                "name": wording.name_of(str(one["grade"])),
-                "count": f"{one['counts']:,}",
-                "assigned": nearest(one["assigned"]),
-                "rate": nearest(one["rate"]),
-                "limits": limits(one["lower"], one["upper"]),
-                "verdict": one["verdict"],
-            }
-            for one in grades.to_dicts()[:most]
-        ],
+        "measures": validation.table.rows,
+        "grades": [] if grades is None else [(wording.name_of(row[0]), *row[1:]) for row in grades.table.rows[:most]],
     }
 
 

@@ -1,18 +1,17 @@
 """Short reports: what was proved about thresholds, decisions or models, as one HTML page each."""
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant._compare_models import ModelComparison, number_or_none
+from calibrant._compare_models import ModelComparison
 from calibrant._decide import Decisions
 from calibrant._numbers import limits, nearest, percent, rows
+from calibrant._text import TextTable
 from calibrant._threshold import Threshold
 from calibrant._threshold.result import NAMES, SHOWN
 from calibrant._typing import CodeArray, FloatArray
-from calibrant._version import __version__
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
 from calibrant.views.report.charts import Chart, decision_chart, differences_chart, models_chart, threshold_chart
@@ -28,6 +27,11 @@ class Table:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
+
+    @classmethod
+    def of(cls, caption: str, table: TextTable) -> "Table":
+        """The first lines of a table, with names that are not too long."""
+        return cls(caption, table.heads, [(name_of(name), *cells) for name, *cells in table.rows[:_MOST_LINES]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,7 @@ class Page:
 
 
 def threshold_page(
-    found: Threshold,
-    rows_of: Callable[[object], tuple[FloatArray, CodeArray]],
-    facts: Mapping[str, str],
-    title: str | None = None,
+    found: Threshold, rows_of: Callable[[object], tuple[FloatArray, CodeArray]], facts: Mapping[str, str]
 ) -> Page:
     """The page of `calibrant threshold`. `rows_of` gives scores and labels of a segment, for the curves."""
     kept = [cut for cut in found.cuts if cut.threshold is not None]
@@ -100,11 +101,11 @@ def threshold_page(
         Section("The numbers", (), [Table("Each target and its threshold", heads, lines)], remark=remark),
     ]
     assumed = [sentence(text) for text in found.assumptions]
-    return Page(title or "Thresholds", "Threshold report", kind, label, found.sentence(), "", numbers, sections,
+    return Page("Thresholds", "Threshold report", kind, label, found.sentence(), "", numbers, sections,
                 assumed, [*facts.items()])  # fmt: skip
 
 
-def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, str], title: str | None = None) -> Page:
+def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, str]) -> Page:
     """Return the page of `calibrant decide`."""
     actions, action = found.counts, found.action
     said = ", ".join(f"{name}: {count:,}" for name, count in actions.items())
@@ -136,7 +137,7 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
     proved = guarantee.is_proved
     kind, label = ("right", "Proved") if proved else ("open", "Not proved")
     detail = "" if proved else sentence(f"nothing is proved: {guarantee.caveat}")
-    return Page(title or "Decisions", "Decision report", kind, label, f"Of {rows(known)}, {said}.", detail, numbers,
+    return Page("Decisions", "Decision report", kind, label, f"Of {rows(known)}, {said}.", detail, numbers,
                 sections, assumed, [*facts.items()])  # fmt: skip
 
 
@@ -145,7 +146,6 @@ def models_page(
     tables: Mapping[str, ReliabilityTable],
     level: float,
     facts: Mapping[str, str],
-    title: str | None = None,
     scale: str = "linear",
 ) -> Page:
     """The page of `calibrant compare-models`. The intervals of all `tables` hold at once at `level`."""
@@ -154,22 +154,9 @@ def models_page(
         pairs = [(f"{name_of(one.first)} minus {name_of(one.second)}", one.value, one.lower, one.upper)
                  for one in found.differences if one.measure == measure][:_MOST_CHARTS]  # fmt: skip
         charts.append(differences_chart(pairs, f"Differences in {measure}", f"pairs-{len(charts) + 1}"))
-    measured = zip(found.models, found.brier, found.log_loss, found.auc, found.ece, strict=True)
-    lines = [(name_of(model), *(number_or_none(value) for value in values)) for model, *values in measured]
-    pairs_told = [
-        (
-            f"{name_of(one.first)} minus {name_of(one.second)}",
-            one.measure,
-            nearest(one.value),
-            "none" if np.isnan(one.lower) else limits(one.lower, one.upper),
-            "proved" if one.is_proved else "asymptotic",
-        )
-        for one in found.differences[:_MOST_LINES]
-    ]
     clipped = f"For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has no limits."
-    heads = ("pair", "measure", "difference", "limits", "basis")
-    pairs_table = Table("All limits called proved hold at once", heads, pairs_told)
-    each = Table("On these rows", ("model", "Brier score", "log loss", "AUC", "ECE"), lines)
+    pairs_table = Table.of("All limits called proved hold at once", found.differences_table)
+    each = Table.of("On these rows", found.models_table)
     level_told = f"Intervals: {percent(level)}, all bins and models at once."
     sections = [
         Section("Reliability", [models_chart(tables, scale)], remark=level_told),
@@ -183,15 +170,10 @@ def models_page(
         ("Rows", f"{found.n_rows:,}", "compared"),
     ]
     verdict = f"{found.verdict[:1].upper()}{found.verdict[1:]}."
-    return Page(title or "Which model is better?", "Comparison of models", "right" if best else "open",
+    return Page("Which model is better?", "Comparison of models", "right" if best else "open",
                 "Proved" if best else "Open", verdict, "", numbers, sections,
                 [sentence(text) for text in found.assumptions], [*facts.items()])  # fmt: skip
 
 
 def _left_out(total: int, shown: int, noun: str) -> str:
     return f" {total - shown:,} more {noun}s are left out." if total > shown else ""
-
-
-def versions() -> str:
-    """What made the report."""
-    return f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
