@@ -396,3 +396,15 @@ def test_upper_bound_within_segments_that_only_rows_set_aside_have() -> None:
     units["importance_weight"] = np.ones(int(common.sum()))
     alone = audit(y[common], np.full(int(common.sum()), 0.5), segments=segments[common], **units)
     assert alone.within_segments.upper_bound < 0.1
+
+
+def test_an_audit_of_groups_within_segments_is_about_the_population_of_all_rows() -> None:
+    """Rows of a large group count less, in each of its segments too: the rate at score 1/2 in segment a is 5/6."""
+    rng = np.random.default_rng(24)
+    small = rng.uniform(size=1_500) < 0.5  # two positives in a; other groups have two negatives in a, and 8 rows in b
+    group = np.repeat(np.arange(1_500), np.where(small, 2, 10))
+    first = np.arange(group.size) - np.searchsorted(group, group) < 2
+    y = np.where(first, small[group], rng.uniform(size=group.size) < 0.5).astype(int)
+    segments = np.where(first, "a", "b")
+    within = audit(y, np.full(y.size, 0.5), segments=segments, groups=group, max_group_size=2).within_segments
+    assert 0.3 < within.lower_bound <= 1 / 3 <= within.upper_bound < 0.4

@@ -81,9 +81,9 @@ def audit_units(
         finest = finest_bins(max(1, round(n_units * share)), n_bins)
         cuts.append(_Cuts.of(cut, finest, n_cutting))
         unseen[int(len(cuts) > 1), inside] = ~np.isin(rows.scores[inside], cuts[-1].values)
-        if (inside & ~cutting).any():
-            counted_rows = rows.take(~cutting & inside)
-            own = (others, units) if name is None else Units.of(counted_rows, weight_bound, max_group_size)
+        members = np.flatnonzero(inside[~cutting])
+        if members.size:  # they count as among all rows: what is said of segments is about the same population
+            own = others.take(members), units.take(members)
             parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(known)))
     if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
