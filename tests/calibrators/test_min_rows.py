@@ -147,3 +147,21 @@ def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
     settings = BinningCalibrator(2, min_rows=400)
     drawn = rows.collect().chosen(_segment_draw(rows, settings, 0))
     assert stats.binomtest(int(drawn.sum()), 4000, 16 / 400).pvalue > 1e-3
+
+
+@BOTH
+@pytest.mark.parametrize("options", [{}, {"strategy": "uniform"}, {"n_bins": 3}, {"split": 0.2}])
+@pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
+def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
+    settings = kind(min_rows=20, **options)
+    rows = read_rows(SCORES[:500], Y[:500], segments=SEGMENTS[:500])
+    drawn = np.flatnonzero(rows.collect().chosen(_segment_draw(rows, settings, 0)))
+    segments = SEGMENTS[:500].copy()
+    segments[drawn[:20]] = "odd"
+    table = pa.table({"p": SCORES[:500], "y": Y[:500], "g": segments})
+    near = settings.fit(SCORES[:500], Y[:500], segments=segments)
+    assert "odd" in near.partition_.segments
+    assert near.predict_rate_interval([0.5], segments=["odd"]).tolist() == [[0.0, 1.0]]
+    far = kind(min_rows=20, **options).fit(scored(table, score="p", label="y", segment="g", progress=False))
+    assert far.partition_ == near.partition_
+    assert far.tally_ == near.tally_

@@ -180,7 +180,7 @@ def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *
     drawn = {} if segments is None else segments.drawn
     if settings.strategy == "uniform":
         counted = data.split_by(_segment_draw(data, settings, seed)).others if drawn else data
-        binned = _fixed_width(counted if segments is None else counted.pooled(segments.kept), settings, weighted)
+        binned = _fixed_width(counted if segments is None else counted.pooled(segments.kept), whole, settings, weighted)
     elif settings.split is None or isinstance(settings.split, str):
         binned = _own_quantiles(whole, settings, weighted, seed, drawn, can_look=can_draw and settings.split == "auto")
     else:
@@ -273,13 +273,13 @@ def automatic_bins(n_rows: int) -> int:
     return max(1, int(n_rows ** (1 / 3) + 1e-9))
 
 
-def _fixed_width(data: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
-    """Bins of equal width, for which no row is needed."""
+def _fixed_width(data: ScoredData, whole: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
+    """Bins of equal width, for which no row is needed; a segment may have no rows but those that chose it."""
 
     def cut(rows: int) -> ScorePartition:
         return settings._fixed_width(check_enough_rows(rows, settings._bins_for(rows)))
 
-    partition = _joined(_each(data.sizes(), cut))
+    partition = _joined(_each(whole.sizes(), cut))
     return _counted(partition, data, data, weighted, data.facts(drawn=False))
 
 
@@ -311,7 +311,9 @@ def _own_quantiles(
     taken = {name: max(looks[name], cuts[name]) for name in sizes}
     if any(cuts.values()):
         parts = data.first_rows(seed, taken, sizes)
-    ranks = {name: edge_ranks(rows - taken[name], bins[name]) for name, rows in sizes.items() if not cuts[name]}
+    # hardly any row may be left of a segment that was chosen by few rows; one without any is one bin
+    left = {name: max(rows - taken[name], 1) for name, rows in sizes.items()}
+    ranks = {name: edge_ranks(rows, min(bins[name], rows)) for name, rows in left.items() if not cuts[name]}
     edges = parts.others.order_statistics(ranks) if ranks else {}
     # the number of rows of a segment estimates its mass, except among the rows that chose the segments
     aside = {name: rows - drawn.get(name, 0) for name, rows in taken.items()}
