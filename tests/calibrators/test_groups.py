@@ -428,3 +428,17 @@ def test_how_many_groups_are_set_aside():
     for fixed in (True, False):
         with pytest.raises(InvalidValueError, match="groups must be at least two"):
             aside(1, fixed=fixed)
+
+
+def test_bins_within_segments_that_are_given_need_no_size_of_groups():
+    rng = np.random.default_rng(12)
+    scores, groups, segments = rng.uniform(size=400), np.repeat(np.arange(100), 4), np.tile(["a", "b"], 200)
+    y, weight = (rng.uniform(size=400) < scores).astype(int), rng.uniform(size=400)
+    bins = Partition.by_segment({"a": Partition.fixed_width(2), "b": Partition.fixed_width(3)})
+    given = BinningCalibrator(partition=bins, confidence_level=0.875)  # five regions share what four share below
+    cut = BinningCalibrator(strategy="uniform", n_bins=2, keep_segments=["a"], confidence_level=0.9)
+    for beside in ({}, {"importance_weight": weight}):
+        one, other = (kind.fit(scores, y, segments=segments, groups=groups, **beside) for kind in (given, cut))
+        assert one.tally_.counts[:2].tolist() == other.tally_.counts[:2].tolist()
+        assert one.guarantee_.statement.groups.max_size == other.guarantee_.statement.groups.max_size == 2
+        np.testing.assert_allclose(one.guarantee_.lower[:2], other.guarantee_.lower[:2], rtol=1e-12)

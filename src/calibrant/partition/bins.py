@@ -40,6 +40,9 @@ class SegmentedScores:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def __getitem__(self, index: IndexArray) -> "SegmentedScores":
+        return SegmentedScores(self.scores[index], self.segment[index])
+
 
 class Bins(Partition):
     """Bins of the score: the bins of each segment, or of the only one there is, which is named None."""

@@ -23,7 +23,7 @@ from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Place
 from calibrant.rows.groups import Groups
-from calibrant.rows.reach import Reach
+from calibrant.rows.reach import Reach, scores_of
 from calibrant.rows.sample import COLLECT_LIMIT, Sizes, Taken
 from calibrant.tally import Tally
 
@@ -207,7 +207,7 @@ class MemoryRows(ScoredData):
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
         index = np.flatnonzero(self.chosen(draw))
         segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
-        rows = BatchRows(self.scores[index], segments=segments, keys=index.astype(np.uint64))
+        rows = BatchRows(scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64))
         return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
 
     def _split(self, taken: Taken, draw: Draw) -> Split:
