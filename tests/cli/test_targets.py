@@ -158,6 +158,34 @@ class TestTwoWriters:
         assert (tmp_path / "a").read_text() == str(won[0])
         assert os.listdir(tmp_path) == ["a"]
 
+    @pytest.mark.parametrize(("command", "links"), [*((command, True) for command in ENDS), ("fit", False)])
+    def test_the_other_runs_while_the_first_moves_its_draft(
+        self, command: str, links: bool, model: Path, folder: Path, calibrant: Any
+    ) -> None:
+        """The first has looked for the last time, and the path was free."""
+        target, codes = folder / f"moved.{ENDS[command]}", []
+
+        def after_the_other(move: Any) -> Any:
+            def wrapped(*names: Any) -> None:
+                if not codes:
+                    codes.append(None)
+                    codes[0] = calibrant(*writers()[command], "-o", target.name).code
+                    codes.append(target.read_bytes())
+                move(*names)
+
+            return wrapped
+
+        def none(*names: Any) -> None:
+            raise PermissionError(1, "no links here")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(os, "link", after_the_other(os.link) if links else none)
+            patched.setattr(os, "replace", after_the_other(os.replace))
+            code = calibrant(*writers()[command], "-o", target.name).code
+        other, seen = codes
+        assert sorted([code, other]) == [0, 2]
+        assert other == 2 or target.read_bytes() == seen
+
     @pytest.mark.parametrize("command", ENDS)
     def test_a_file_that_comes_during_the_work_is_kept(
         self, command: str, model: Path, folder: Path, calibrant: Any, monkeypatch: pytest.MonkeyPatch
