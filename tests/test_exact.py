@@ -49,3 +49,28 @@ def test_no_sum_is_read_from_more_numbers_than_one_can_have() -> None:
     assert ExactSums.from_list([[1.0] * 64]).rounded()[0] == 64.0
     with pytest.raises(InvalidValueError, match="at most 64 numbers"):
         ExactSums.from_list([[1.0] * 65])
+
+
+@given(rows, st.lists(st.integers(-1, 1), min_size=3, max_size=3))
+def test_groups_that_become_one_are_added_up_and_others_left_out(pairs, places) -> None:
+    found = sums(pairs).regrouped(np.array(places), 2)
+    kept = [(value, places[group]) for value, group in pairs if places[group] >= 0]
+    values, groups = np.array([value for value, _ in kept]), np.array([place for _, place in kept], dtype=np.intp)
+    assert found == ExactSums.of(values, groups, 2)
+    with pytest.raises(ValueError, match="argument 2 is"):
+        sums(pairs).regrouped(np.array(places[:2]), 2)
+
+
+@given(rows, rows)
+def test_differences_parts_and_comparisons_are_exact(pairs, others) -> None:
+    one, other = sums(pairs), sums(others)
+    assert (one + other) - other == one
+    assert len(one) == len(ExactSums.nothing(3)) == 3
+    assert one + ExactSums.nothing(3) == one
+    assert one.part(slice(1, 3)).to_list() == one.to_list()[1:]
+    totals = [[sum(map(Fraction, parts), Fraction(0)) for parts in each.to_list()] for each in (one, other)]
+    assert one.at_most(other) == all(a <= b for a, b in zip(*totals, strict=True))
+    assert one.at_most(one)
+    for use in (ExactSums.__add__, ExactSums.__sub__, ExactSums.at_most):
+        with pytest.raises(ValueError, match="argument 2 is"):
+            use(ExactSums.nothing(3), ExactSums.nothing(2))
