@@ -52,6 +52,19 @@ def test_ranking_is_kept(curve, n):
         assert roc_auc_score(labels, model.predict(new)) > roc_auc_score(labels, new) - 0.001
 
 
+@pytest.mark.parametrize("scale", [lambda s: s, lambda s: 300 + 550 * s], ids=["probabilities", "points"])
+def test_ranking_is_kept_where_the_best_curve_is_constant_and_dropped_where_it_is_refuted(scale):
+    rng = np.random.default_rng(4)
+    scores, y = rng.uniform(size=400) ** 8, (rng.uniform(size=400) < 0.2).astype(int)
+    model = AnchoredCalibrator().fit(scale(scores), y)  # in these rows the score ranks a little worse than chance
+    assert roc_auc_score(y, scores) < 0.49
+    ranks = stats.rankdata(model.predict(scale(scores)))
+    assert stats.spearmanr(ranks, scores).statistic > 0.9999
+    assert np.ptp(model.predict(scale(scores))) < 0.05
+    opposite = AnchoredCalibrator(n_bins=1).fit(scale(scores), rng.uniform(size=400) > scores)
+    assert np.ptp(opposite.predict(scale(scores))) == 0.0
+
+
 def test_curve_moves_only_in_regions_where_the_data_refute_it():
     scores, y = draw(20_000, rate=lambda s: np.where((s > 0.4) & (s < 0.5), 0.9, s))
     model = AnchoredCalibrator("beta", n_bins=10).fit(scores, y)

@@ -14,7 +14,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.curve import CurveCalibrator, inside
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.calibrators.isotonic import IsotonicCalibrator
+from calibrant.calibrators.isotonic import IsotonicCalibrator, interpolate
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidValueError
@@ -35,6 +35,8 @@ _FOLDS = 5
 _MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
 _SEED = 13
 _TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
+_SLIGHT = 0.05  # on the logit scale, from the first row to the last: a rise that only keeps the ranking
+_REFUTED = 2.0  # standard errors by which rows in the wrong order must be more than chance
 _CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than that of the score itself
 
 
@@ -48,7 +50,7 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
     best = chosen(rows, smooth)
     if best.name == _SCORE:
         return best.name, _itself(rows)
-    one = _fitted(NAMED[smooth](), rows)
+    one = _rising(_fitted(NAMED[smooth](), rows), rows)
     if not best.steps:
         return best.name, one
     other = _fitted(VennAbersCalibrator(), rows)
@@ -72,6 +74,23 @@ def first_curve(rows: DistinctScores) -> Curve:
 
 def _itself(rows: DistinctScores) -> Curve:
     return lambda scores: np.clip(scores, *_without_ends(rows.scores))
+
+
+def _rising(curve: Curve, rows: DistinctScores) -> Curve:
+    """The curve; or a slight rise in its place, if it does not rise and the rows do not refute the ranking.
+
+    The fit of a score that says little is often constant, which would tie all scores. The rows refute the ranking if
+    the score of a positive row is the smaller one in clearly more than half of all pairs (Mann and Whitney's test).
+    """
+    first, last = curve(rows.scores[[0, -1]])
+    negatives = rows.counts - rows.positives
+    pairs = rows.n_positive * float(negatives.sum())
+    ordered = float((rows.positives * (np.cumsum(negatives) - negatives / 2)).sum())
+    if first < last or ordered < pairs / 2 - _REFUTED * np.sqrt(pairs * (rows.n_rows + 1.0) / 12):
+        return curve
+    rank = (np.cumsum(rows.counts) - rows.counts / 2) / rows.n_rows - 0.5
+    level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
+    return lambda scores: np.asarray(expit(level + _SLIGHT * interpolate(scores, rows.scores, rank)))
 
 
 class Candidate(NamedTuple):
