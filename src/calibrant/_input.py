@@ -223,11 +223,10 @@ def _check_probabilities(columns: NDArray[Any], name: str) -> None:
 
 
 def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "scores") -> None:
-    """Raise an error for scores outside [low, high]."""
-    if low == -np.inf and high == np.inf:
-        return
-    # as doubles: numpy would round the limits to float32 to compare them with float32 scores
-    if scores.size and (float(scores.min()) < low or float(scores.max()) > high):
+    """Raise an error for scores that are not finite, or outside [low, high]."""
+    if scores.size and not kernels.inside(scores, low, high):
+        check_finite(scores, name)
+        # as doubles: numpy would round the limits to float32 to compare them with float32 scores
         doubles = scores.astype(np.float64)
         advice = ("set ", Setting("score_range"), ", or use quantile bins, which take any score")
         check_rows((doubles < low) | (doubles > high), scores, name, f"lie between {low:g} and {high:g}", advice)

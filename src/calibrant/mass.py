@@ -95,14 +95,16 @@ def _limits_within_segments(bins: Bins, tally: Tally, alpha: float) -> MassLimit
     n_rows[~own] = counted[~own]
     n_runs = np.where(own, (n_rows + 1.0) * (n_rows + 2.0) / 2.0, np.bincount(segment))
     rows = np.where(own[segment], bins.cut_counts(), tally.counts)
-    within = upper_limit(rows, n_rows[segment], (share / n_runs)[segment])
     spacings = np.array([_spacings_at_edges(part) for part in parts])
-    edges = upper_limit(np.clip(spacings - 1, 0, n_rows), n_rows, share / np.maximum(n_rows, 1))
+    drawn_too = n_rows + [part.aside for part in parts]
+    positives = rows, np.clip(spacings - 1, 0, n_rows), drawn_too
+    trials = n_rows[segment], n_rows, np.full(len(parts), drawn_too.sum())
+    tails = (share / n_runs)[segment], share / np.maximum(n_rows, 1), np.full(len(parts), share)
+    limits = upper_limit(*(np.concatenate(column) for column in (positives, trials, tails)))
+    within, edges, segment_mass = np.split(limits, [rows.size, rows.size + len(parts)])
     edges[spacings == 0] = 0.0
     if not bins.has_segments:
         return MassLimits(within, float(edges[0]))
-    drawn_too = n_rows + [part.aside for part in parts]
-    segment_mass = upper_limit(drawn_too, np.full(len(parts), drawn_too.sum()), share)
     segment_mass = segment_mass if one_sample else np.ones(len(parts))
     unseen = missing_mass_limit(drawn_too, alpha / 4) if one_sample else 1.0
     unseen = 0.0 if OTHER in bins.segments else unseen

@@ -43,7 +43,7 @@ def chunks(
     for start in range(0, total, rows):
         stop = min(start + rows, total)
         piece = scores[start:stop]
-        if limits is not None and not _inside(piece, *limits):
+        if limits is not None and not inside(piece, *limits):
             raise OutsideLimitsError
         if not direct:
             np.copyto(buffer[: stop - start], piece)
@@ -51,7 +51,8 @@ def chunks(
         yield start, stop, piece
 
 
-def _inside(piece: NDArray[Any], low: float, high: float) -> bool:
+def inside(piece: NDArray[Any], low: float, high: float) -> bool:
+    """Whether all entries, of which there are some, are finite and lie between the limits."""
     if low == -np.inf and high == np.inf:
         return all_finite(piece)
     # As Python floats: numpy would round the limits to float32 to compare them with float32 scores.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant._input import check_rows
 from calibrant._params import Choice, check_bins
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
@@ -18,6 +19,7 @@ from calibrant.rows.reader import check_nothing_beside
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
 MOST_VALUES = 1000
+_LOOK = 4 * MOST_VALUES
 
 
 def read_scored(
@@ -174,12 +176,13 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> Bins:
     if strategy == "quantile":
         inverse = np.unique(rows.scores, return_inverse=True)[1]
         return Bins.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
-    if strategy != "uniform":
+    # some rows are enough to see that there are many values
+    if strategy == "values" or (strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))):
         values = np.unique(rows.scores)  # in a quarter of the time that it takes to number the rows too
         if strategy == "values" or few_values(values.size, len(rows)):
             return Bins.of(rows, np.searchsorted(values, rows.scores))
     # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
-    return Bins.of(rows, np.searchsorted(np.arange(1, n_bins) / n_bins, rows.scores, side="right"))
+    return Bins.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
 
 
 def _weighed(rows: MemoryRows, inverse: IndexArray) -> IntArray | FloatArray:

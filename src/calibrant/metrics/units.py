@@ -172,8 +172,11 @@ ROWS = Units(None, None, 1.0, bounded=True, population="")
 
 def _order(n: int) -> IndexArray:
     """A fixed order, drawn by position: random only where the order of the rows says nothing about the outcomes."""
-    order: IndexArray = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
-    return order
+    position = position_keys(0, n)
+    low_bits = np.uint64((1 << n.bit_length()) - 1)
+    # a sort of hashes that end with the position takes a fifth of the time of an argsort
+    ordered = np.sort(Draw(0, 0).hashes(position) & ~low_bits | position)
+    return (ordered & low_bits).astype(np.intp)
 
 
 def check_alone(rows: MemoryRows) -> None:

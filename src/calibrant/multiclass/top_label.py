@@ -136,8 +136,9 @@ class TopLabelCalibrator(ColumnsCalibrator):
         top, names = columns.argmax(axis=1), classes.tolist()
         given: dict[str, Any] = {"classes": (0, 1), "importance_weight": importance_weight, "groups": groups}
         rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
-        predicted, number = np.unique(top, return_inverse=True)
-        cut, design = cut_rows(rows.in_segments([names[k] for k in predicted], number), _ClassBins(self))
+        seen = np.bincount(top, minlength=len(names)) > 0
+        predicted, number = np.flatnonzero(seen), np.cumsum(seen) - 1
+        cut, design = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self))
         if design is None:
             rows = rows.without_groups()
         else:
@@ -147,7 +148,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
         counted = counted.in_segments(names, predicted[np.asarray(counted.segment)])
         weighted = rows.weights is not None  # weights are summed over rows; their sums over groups are taken later
         alone = counted.without_groups() if weighted else counted
-        tally, known, reach = alone.tally_and_reach(whole, weighted=weighted)
+        same = whole == cut.partition and cut.tally.weights is None
+        tally, known, reach = cut[1:4] if same else alone.tally_and_reach(whole, weighted=weighted)
         if design is not None and design.target == "rows" and tally.groups is not None:
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted

@@ -96,10 +96,9 @@ class Partition(ABC):
     ) -> tuple[IntArray, IntArray, int]:
         """Rows and positives of each region, and how many rows count in none."""
         regions = self.membership(prepared, threads=threads)
-        inside = regions >= 0
-        rows = np.bincount(regions[inside], minlength=self.n_regions)
-        positives = np.bincount(regions[inside & (codes == 1)], minlength=self.n_regions)
-        return rows.astype(np.int64), positives.astype(np.int64), int(regions.size - np.count_nonzero(inside))
+        both = np.bincount(2 * (regions + 1) + codes, minlength=2 * (self.n_regions + 1)).reshape(-1, 2)
+        rows = both.sum(axis=1)
+        return rows[1:], both[1:, 1].copy(), int(rows[0])
 
     def look_up(self, prepared: Any, table: FloatArray, *, threads: int = 1) -> FloatArray:
         """Each input's entry (or row) of a table with one entry (or row) per region."""

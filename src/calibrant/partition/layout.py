@@ -65,21 +65,26 @@ class Cells:
         return begin, end
 
     def find(self, scores: NDArray[Any], segment: IndexArray) -> IndexArray:
-        """Cell of each row, numbered over all segments: one binary search for all rows at once."""
+        """Cell of each row, numbered over all segments: one binary search for all rows that take as many steps."""
         if self.starts.size == 2:
             return self.cuts.searchsorted(scores, side="right")
-        cuts = np.append(self.cuts, np.inf)
-        depth = int(np.diff(self.starts).max()).bit_length()
-        found = np.empty(len(scores), dtype=np.intp)
-        for start in range(0, len(scores), _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            score, number = scores[rows], segment[rows]
-            low, high = self.starts[number], self.starts[number + 1]
-            for _ in range(depth):
-                middle = (low + high) >> 1
-                right = (middle < high) & (cuts[middle] <= score)
-                low, high = np.where(right, middle + 1, low), np.where(right, high, middle)
-            found[rows] = low + number
+        widths = np.diff(self.starts)
+        steps = np.frexp(widths)[1]
+        found = self.first[segment]
+        for depth in np.unique(steps[steps > 0]).tolist():
+            alike = steps == depth
+            # the cuts of these segments, each with as many at infinity as make all searches alike
+            table = np.full((np.count_nonzero(alike), 1 << depth), np.inf)
+            table[np.arange(1 << depth) < widths[alike, None]] = self.cuts[np.repeat(alike, widths)]
+            begin = (np.cumsum(alike) - 1) << depth
+            every = np.flatnonzero(alike[segment])
+            for start in range(0, every.size, _CHUNK):
+                rows = every[start : start + _CHUNK]
+                score, first = scores[rows], begin[segment[rows]]
+                place = first.copy()
+                for step in 1 << np.arange(depth)[::-1]:
+                    place += (table.take(place + (step - 1)) <= score) * step
+                found[rows] += place - first
         return found
 
 

@@ -136,7 +136,7 @@ class ScorePartition(Bins):
         """Check the scores: finite, one-dimensional, within the score range."""
         if segments is not None:
             raise InvalidTypeError("segments", "be None for a partition without segments", got="segments")
-        scores = as_scores(inputs, positive_column=positive_column)
+        scores = as_scores(inputs, positive_column=positive_column, finite=False)
         check_in_range(scores, self.low, self.high)
         return scores
 

@@ -244,17 +244,16 @@ class MemoryRows(ScoredData):
 
     def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
         """Return the tally over a partition, the classes and the range of the scores."""
+        reach = (self.reach or Reach.of(self.scores)) if partition.bins_by_segment else Reach()
         if self.partition is None:
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
-                if (low, high) != (-np.inf, np.inf):
+                if reach.low < low or reach.high > high:
                     check_in_range(self.scores, low, high)
         groups = None if self.groups is None else (self.groups.codes, self.groups.keys)
         weights = self.weights if weighted else None
         rows = self.prepared, self.codes
         tally = Tally._of(partition, *rows, weights=weights, repeats=self.repeats, groups=groups, threads=self.threads)
-        if not partition.bins_by_segment:
-            return tally, self.known, Reach()
-        return tally, self.known, self.reach or Reach.of(self.scores)
+        return tally, self.known, reach
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
         """These rows; with a draw, a random part of them."""
