@@ -42,7 +42,16 @@ from calibrant.kernels import _numpy, _select
 from calibrant.kernels._chunks import Limits, OutsideLimitsError, encode, first_nonfinite, inside, over_threads
 from calibrant.kernels._grid import Grid, build
 
-__all__ = ["OutsideLimitsError", "assign", "count", "encode", "first_nonfinite", "inside", "look_up", "order_statistics"]
+__all__ = [
+    "OutsideLimitsError",
+    "assign",
+    "count",
+    "encode",
+    "first_nonfinite",
+    "inside",
+    "look_up",
+    "order_statistics",
+]
 
 Implementation: TypeAlias = Literal["numpy", "numba"] | None
 

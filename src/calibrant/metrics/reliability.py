@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import kernels
 from calibrant._input import as_weights
 from calibrant._optional import pandas
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -166,7 +167,8 @@ def reliability_table(
     # over [0, 1] where the scores are probabilities, else over the range that was seen
     seen = float(checked.min()), float(checked.max())
     span = (0.0, 1.0) if seen[0] >= 0.0 and seen[1] <= 1.0 else seen
-    histogram, histogram_edges = np.histogram(checked, bins=_HISTOGRAM_CELLS, range=span)
+    histogram_edges = np.histogram_bin_edges(checked[:1], bins=_HISTOGRAM_CELLS, range=span).astype(np.float64)
+    histogram = kernels.count(checked, np.zeros(region.size, dtype=np.uint8), histogram_edges[1:-1])[0]
     return ReliabilityTable(
         regions=guarantee.regions,
         bounds=bins.bounds,
@@ -178,8 +180,8 @@ def reliability_table(
         confidence_level=guarantee.confidence_level,
         method=guarantee.method,
         positive_label=guarantee.positive_label,
-        histogram=histogram.astype(np.int64),
-        histogram_edges=histogram_edges.astype(np.float64),
+        histogram=histogram,
+        histogram_edges=histogram_edges,
     )
 
 
