@@ -1,6 +1,6 @@
 """A curve of the score that is straight between knots, and its averages over counts of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -264,12 +264,6 @@ class Pieces:
         first, last = (np.clip(np.where(np.isfinite(share), share, 0.0), 0.0, 1.0) for share in shares)
         return Averages(grid.rows, piece, (first + last) / 2, (last - first) / 2)
 
-    def shifted(self, shift: FloatArray) -> "Pieces":
-        """The curve with each cell shifted on the logit scale."""
-        moved = shift != 0.0
-        left, right = (np.where(moved, expit(logit(values) + shift), values) for values in (self.left, self.right))
-        return type(self)(self.cells, left, right)
-
     def range(self, partition: Bins) -> tuple[FloatArray, FloatArray]:
         """The smallest and the largest value in each region."""
         region = self.regions(partition)
@@ -332,18 +326,33 @@ class Averages:
 
         A region without rows has the middle of the curve's range in it.
         """
-        low, rise = curve.left[self.piece], (curve.right - curve.left)[self.piece]
-        counted = region >= 0
-        where, rows = region[counted], self.rows[counted].astype(np.float64)
-        total = np.bincount(where, rows, minlength=n_regions)
-        middle, half = low + rise * self.middle, np.abs(rise) * self.half
-        sums = np.bincount(where, rows * middle[counted], minlength=n_regions)
-        off = np.bincount(where, rows * half[counted], minlength=n_regions)
-        seen = np.maximum(total, 1.0)
-        empty = np.bincount(where, middle[counted], minlength=n_regions) / np.maximum(
-            np.bincount(where, minlength=n_regions), 1
-        )
-        return np.where(total > 0, sums / seen, empty), np.where(total > 0, off / seen + _ROUNDING, 0.0)
+        cells, where, share, has_rows = self._shares(region, n_regions)
+        piece = self.piece[cells]
+        low, rise = curve.left[piece], (curve.right - curve.left)[piece]
+        found = np.bincount(where, share * (low + rise * self.middle[cells]), minlength=n_regions)
+        off = np.bincount(where, share * np.abs(rise) * self.half[cells], minlength=n_regions)
+        return found, np.where(has_rows, off + _ROUNDING, 0.0)
+
+    def mean(self, region: IndexArray, n_regions: int) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """The average over the rows of each region as a function of the values at the ends of each piece."""
+        cells, where, share, _ = self._shares(region, n_regions)
+        n_pieces = int(self.piece.max(initial=0)) + 1
+        pairs, number = np.unique(where * n_pieces + self.piece[cells], return_inverse=True)
+        region, piece = pairs // n_pieces, pairs % n_pieces
+        end = np.bincount(number, share * self.middle[cells])
+        begin = np.bincount(number, share) - end
+        return lambda left, right: np.bincount(region, begin * left[piece] + end * right[piece], minlength=n_regions)
+
+    def _shares(self, region: IndexArray, n_regions: int) -> tuple[IndexArray, IndexArray, FloatArray, BoolArray]:
+        """The fine cells that count, their region and their share of it, and which regions have rows.
+
+        In a region without rows all cells count alike.
+        """
+        cells = np.flatnonzero(region >= 0)
+        where, rows = region[cells], self.rows[cells].astype(np.float64)
+        total, size = np.bincount(where, rows, minlength=n_regions), np.bincount(where, minlength=n_regions)
+        has_rows = total > 0
+        return cells, where, np.where(has_rows[where], rows, 1.0) / np.where(has_rows, total, size)[where], has_rows
 
 
 def steps(ends: tuple[FloatArray, FloatArray], region: IndexArray) -> FloatArray:
@@ -395,27 +404,28 @@ def _moved(
     cuts: tuple[FloatArray, FloatArray] | None = None,
 ) -> Pieces:
     """Shift the curve of each region on the logit scale until its average is the target, cut off outside `cuts`."""
-    piece = curve.regions(regions)
+    piece, straight = curve.regions(regions), curve._is_straight
+    ends = [(values, logit(values)) for values in (curve.left, curve.right)]
+    least, most = (0.0, 1.0) if cuts is None else (cut[piece] for cut in cuts)
+    kept = 0.0 if cuts is None else _KEPT
+    mean = averages.mean(where, regions.n_regions)
 
-    def shifted(shift: FloatArray) -> Pieces:
-        if cuts is None:
-            return curve.shifted(shift[piece])
-        moved = curve.shifted(shift[piece])
-        values = (
-            (1.0 - _KEPT) * np.clip(after, cuts[0][piece], cuts[1][piece]) + _KEPT * before
-            for before, after in ((curve.left, moved.left), (curve.right, moved.right))
+    def shifted(shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+        by = shift[piece]
+        left, right = (
+            (1.0 - kept) * np.clip(np.where(by != 0.0, expit(at + by), before), least, most) + kept * before
+            for before, at in ends
         )
-        return Pieces(curve.cells, *values)
+        return left, np.where(straight, right, left)
 
     rising = found < target
     low, high = np.where(rising, 0.0, -_LARGEST_SHIFT), np.where(rising, _LARGEST_SHIFT, 0.0)
     low, high = np.where(found == target, 0.0, low), np.where(found == target, 0.0, high)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        reached, _ = averages.of(shifted(middle), where, regions.n_regions)
-        above = reached >= target
+        above = mean(*shifted(middle)) >= target
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return shifted(np.where(rising, high, low))
+    return Pieces(curve.cells, *shifted(np.where(rising, high, low)))
 
 
 def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -70,9 +70,7 @@ def rank_distance(rows: IntArray, region: IndexArray, distance: FloatArray, leve
         return found
     after, n, where = after[fine], n[fine], where[fine]
     before = after - counts[fine]
-    asked = np.concatenate([[n - before, n, where], [after, n, where]], axis=1)
-    asked, place = np.unique(asked, axis=1, return_inverse=True)
-    limit = upper_limit(asked[0], asked[1], level[asked[2]] / (2.0 * asked[1]))[place.ravel()]
+    limit = upper_limit(np.append(n - before, after), np.tile(n, 2), np.tile(level[where] / (2.0 * n), 2))
     below, above = limit[: n.size] - 1.0 + after / n, limit[n.size :] - before / n
     found[inside[fine]] = np.minimum(found[inside[fine]], np.maximum(below, above))
     return found
