@@ -1,11 +1,13 @@
 """Groups and importance weights in comparisons, validation, AUC and ECE: what holds, and what equals what."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from calibrant import BinningCalibrator, PlattCalibrator, compare, compare_models, validate
+from calibrant import BinningCalibrator, PlattCalibrator, audit, compare, compare_models, threshold, validate
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.metrics import auc, debiased_ece, ece, smooth_ece
+from calibrant.metrics import auc, brier_score, debiased_ece, ece, log_loss, smooth_ece
 from calibrant.metrics.units import Units
 from calibrant.rows import read_rows
 from promises import assert_kept
@@ -179,19 +181,75 @@ def test_compare_weighs_rows_and_has_differences_of_groups():
     assert compare(calibrators, scores, y, importance_weight=weight).differences == ()
 
 
-def test_groups_and_weights_together_or_without_a_bound_are_refused():
+def weighted_groups(rng, n_groups):
+    """The groups of `world` with weights that depend on label and size; those of some groups are 0."""
+    y, scores, group = world(rng, n_groups)
+    large = np.bincount(group)[group] > 1
+    silent = (rng.uniform(size=n_groups) < 0.1)[group]
+    return y, scores, group, np.where(silent, 0.0, np.where(y == 1, 0.25, 1.0) * np.where(large, 0.5, 1.0))
+
+
+@pytest.mark.slow
+def test_limits_hold_for_rows_of_new_groups_in_the_weighted_population():
+    rng = np.random.default_rng(12)
+    y, scores, _, weight = weighted_groups(rng, 200_000)
+    brier = np.average((y - scores) ** 2, weights=weight)
+    ratio = np.average(scores, weights=weight) / np.average(y, weights=weight)
+
+    def draws():
+        while True:
+            y, scores, group, weight = weighted_groups(rng, 120)
+            beside = {"groups": group, "importance_weight": weight, "weight_bound": 1.0, "max_group_size": SIZE}
+            found = brier_score(y, scores, confidence_level=0.8, **beside)
+            table = validate(y, scores, n_draws=19, confidence_level=0.8, random_state=rng, **beside)
+            other = table["expected / observed"]
+            assert not found.heuristic
+            yield {
+                "Brier score": not found.lower <= brier <= found.upper,
+                "ratio": not other.lower <= ratio <= other.upper,
+            }
+
+    assert_kept(draws(), 0.2, caught=0.35)
+
+
+def test_groups_with_weights_of_one_are_groups():
+    y, scores, group = world(np.random.default_rng(8))
+    ones = {"groups": group, "importance_weight": np.ones(y.size)}
+    bounds = {"max_group_size": SIZE, "weight_bound": 1.0}
+    for metric in (ece, debiased_ece, smooth_ece, auc):
+        both, alone = metric(y, scores, **ones), metric(y, scores, groups=group)
+        assert (both.value, both.lower, both.upper) == pytest.approx((alone.value, alone.lower, alone.upper))
+    for metric in (brier_score, partial(log_loss, clip=0.01)):
+        both, alone = metric(y, scores, **ones, **bounds), metric(y, scores, groups=group, max_group_size=SIZE)
+        assert (both.lower, both.upper) == pytest.approx((alone.lower, alone.upper))
+    both, alone = audit(y, scores**3, **ones, weight_bound=1.0), audit(y, scores**3, groups=group)
+    np.testing.assert_allclose(both.table.lower, alone.table.lower)
+    models = {"a": scores, "b": scores / 2}
+    order = partial(np.random.default_rng, 0)  # a seed alone would be mixed with the rows and their weights
+    both = compare_models(y, models, **ones, **bounds, random_state=order()).differences[0]
+    alone = compare_models(y, models, groups=group, max_group_size=SIZE, random_state=order()).differences[0]
+    assert (both.lower, both.upper) == pytest.approx((alone.lower, alone.upper))
+    both = threshold(y, scores, precision=0.6, **ones, weight_bound=1.0)
+    assert both.cuts == threshold(y, scores, precision=0.6, groups=group).cuts
+
+
+def test_an_audit_of_groups_with_weights_says_what_it_is_about():
+    y, scores, group, weight = weighted_groups(np.random.default_rng(9), 400)
+    found = audit(y, scores**3, groups=group, importance_weight=weight, weight_bound=1.0)
+    assert found.worst is not None
+    assert "rows of new groups in the weighted population" in str(found)
+    assert "no importance weight exceeds 1" in found.assumptions
+    assert any("a group counts by a weight of at most 8" in text for text in found.assumptions)
+
+
+def test_groups_or_weights_without_a_bound_are_refused():
     y, scores, group = world(np.random.default_rng(8))
     models, both = {"a": scores, "b": scores}, {"groups": group, "importance_weight": np.ones(y.size)}
-    for use in (
-        lambda **k: ece(y, scores, **k),
-        lambda **k: auc(y, scores, **k),
-        lambda **k: smooth_ece(y, scores, **k),
-    ):
-        with pytest.raises(InvalidTypeError, match="importance_weight must be None if rows have groups"):
-            use(**both)
     for use in (lambda **k: compare_models(y, models, **k), lambda **k: validate(y, scores, **k)):
-        with pytest.raises(InvalidTypeError, match="importance_weight must be None if rows have groups"):
-            use(**both)
+        with pytest.raises(InvalidTypeError, match="max_group_size must be given with groups"):
+            use(weight_bound=1.0, **both)
+        with pytest.raises(InvalidTypeError, match="weight_bound must be given with importance weights"):
+            use(max_group_size=8, **both)
         with pytest.raises(InvalidTypeError, match="max_group_size must be given with groups"):
             use(groups=group)
         with pytest.raises(InvalidTypeError, match="weight_bound must be given with importance weights"):

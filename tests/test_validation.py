@@ -183,7 +183,7 @@ def test_report_shows_the_table_and_the_grades(rows) -> None:
         render_report(audit(y, scores), validation=1)
 
 
-def test_rows_that_belong_together_need_a_bound_or_are_refused(rows) -> None:
+def test_rows_that_belong_together_need_a_bound(rows) -> None:
     y, scores = rows
     frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
     for beside, bound in (({"group": "who"}, "max_group_size"), ({"weight": "w"}, "weight_bound")):
@@ -192,17 +192,17 @@ def test_rows_that_belong_together_need_a_bound_or_are_refused(rows) -> None:
             validate(data)
         assert validate(data, **{bound: 3}).population
         assert auc(data).value == pytest.approx(auc(y, scores).value)
-    with pytest.raises(ValueError, match="importance_weight must be None"):
-        MonotoneBand().fit(data)
 
 
-def test_a_band_takes_one_row_of_each_group_and_refuses_weights(rows) -> None:
+def test_a_band_takes_one_row_of_each_group_and_weights_only_with_a_bound(rows) -> None:
     y, scores = rows
     frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
     band = MonotoneBand().fit(scored(frame, score="p", label="y", group="who"))
     assert band.n_rows_ == frame["who"].nunique()
-    with pytest.raises(ValueError, match="importance_weight must be None: the limits are those of labels"):
-        MonotoneBand().fit(scored(frame, score="p", label="y", weight="w"))
+    weighted = scored(frame, score="p", label="y", weight="w")
+    with pytest.raises(TypeError, match="weight_bound must be given with importance weights"):
+        MonotoneBand().fit(weighted)
+    assert MonotoneBand(weight_bound=1.0).fit(weighted).n_rows_ == y.size
 
 
 def test_draws_become_fewer_with_many_rows():

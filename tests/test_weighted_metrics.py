@@ -356,8 +356,6 @@ def test_bad_weights_and_sizes_are_refused():
         brier_score(y, scores, weight_bound=1.0)
     with pytest.raises(InvalidTypeError, match=r"^max_group_size must be None without groups"):
         brier_score(y, scores, max_group_size=3)
-    with pytest.raises(InvalidTypeError, match="be None if rows have groups"):
-        brier_score(y, scores, importance_weight=np.ones(100), groups=np.arange(100))
 
 
 @pytest.mark.broad

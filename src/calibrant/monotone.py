@@ -13,18 +13,21 @@ from calibrant import _numbers
 from calibrant._frames import FrameOutput
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import CheckedParameters, ConfidenceLevel, Integer, Only
+from calibrant._params import CheckedParameters, ConfidenceLevel, Integer, Only, Optional, RandomSeed
 from calibrant._state import check_schema, read_classes, read_count, read_numbers
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
-from calibrant.errors import InvalidValueError, warn_caller
+from calibrant.calibrators._weighted import checked_bound, has_weights, kept_rows, weights_of
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.intervals.non_identical import non_identical
+from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.metrics.bins import equal_mass
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import ONE_OF_EACH, RowFacts
-from calibrant.rows.reader import check_no_weights, one_row_each
+from calibrant.rows.reader import one_row_each
 
+_KEPT = "These are the rows that were kept, each with probability weight / bound, of"
 _SCHEMA = "calibrant.monotone/1"
 _SIDES = ("lower_knots", "lower", "upper_knots", "upper")
 _ASSUMED = (
@@ -128,6 +131,10 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
     classes : pair of labels, default=None
         Both labels, needed where the data may have only one of them.
+    weight_bound : float or None, default=None
+        A number that no importance weight can exceed; needed with `importance_weight`.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of what is drawn with weights or groups.
 
     Attributes
     ----------
@@ -175,12 +182,21 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     n_cells: Annotated[int | str, Integer(1) | Only("auto")] = "auto"
     pos_label: Hashable | None = None
     classes: ArrayLike | None = None
+    weight_bound: Annotated[float | None, Optional(WEIGHT_BOUND)] = None
+    random_state: RandomSeed = 0
+
+    _before = 0  # rows of which some were kept by their weight
 
     __metadata_request__fit = {"scores": UNUSED}  # noqa: RUF012 - scikit-learn reads it off the class
     __metadata_request__predict_interval = {"scores": UNUSED}  # noqa: RUF012
 
     def fit(
-        self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, groups: ArrayLike | None = None
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
     ) -> Self:
         """Find the band.
 
@@ -193,15 +209,24 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         groups : array-like of shape (n,), optional
             Which rows belong together, such as those of one customer. One row of each group is drawn at random and the
             others are not used: the promise is then about a row drawn at random from a new group.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0, at most `weight_bound`: the promise is then about the population in which each row counts by
+            its weight. Each row is kept with probability weight / `weight_bound`, and the others are not used: the rows
+            kept are independent draws from that population.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        check_no_weights(scores, None, "the limits are those of labels that each count once")
-        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups)
-        rows = one_row_each(data).collect()
+        beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, **beside)
+        rows = one_row_each(data, self.random_state).collect()
+        self._before = len(rows) if has_weights(rows) else 0
+        if has_weights(rows):
+            if self.weight_bound is None:
+                raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without")
+            rows = kept_rows(rows, checked_bound(weights_of(rows), self.weight_bound), self.random_state)
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
         counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
         self._learn(values, values, counts, positives, rows.known, rows.facts(drawn=False))
@@ -235,6 +260,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         facts: RowFacts = RowFacts(),  # noqa: B008 - frozen
     ) -> None:
         n_rows = int(counts.sum())
+        if not n_rows:  # none was kept by its weight
+            self._set(_Steps(*[np.empty(0)] * 4), classes, 0, 0, None, facts)
+            return
         n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(self.n_cells, str) else self.n_cells
         cell = equal_mass(counts, n_cells)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
@@ -307,8 +335,11 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         if self.refutation_ is not None:
             return f"{basis}, the rate falls somewhere as the score rises: {self.refutation_}.{of_groups}"
         claim = "the rate at every score lies in its interval, at all scores at once"
-        assumed = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ())
-        return f"{basis}, {claim}.{of_groups} Assumed: {'; '.join(assumed)}."
+        assumed, of_weights = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ()), ""
+        if self._before:
+            of_weights = f" {_KEPT} {_numbers.rows(self._before)}: this is about the weighted population."
+            assumed += (f"no importance weight exceeds {self.weight_bound:g}", "the order of the rows means nothing")
+        return f"{basis}, {claim}.{of_groups}{of_weights} Assumed: {'; '.join(assumed)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted band as plain JSON values; `from_dict` reads it back."""
@@ -323,6 +354,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             **{name: getattr(self._steps, name).tolist() for name in _SIDES},
             "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
             **self._facts.to_dict(),
+            **({"before": self._before, "weight_bound": self.weight_bound} if self._before else {}),
         }
 
     @classmethod
@@ -330,8 +362,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         """Read back what `to_dict` wrote."""
         keys = ("confidence_level", "classes", "positive_index", "rows", "runs", "refutation", *_SIDES)
         check_schema(state, _SCHEMA, keys)
-        band = cls(confidence_level=state["confidence_level"])
+        band = cls(confidence_level=state["confidence_level"], weight_bound=state.get("weight_bound"))
         band._check_parameters()
+        band._before = Integer(0).check("before", state.get("before", 0))
         arrays = []
         for name in _SIDES:
             ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)

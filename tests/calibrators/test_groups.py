@@ -103,7 +103,8 @@ def test_merged_tallies_give_the_same_limits(rows):
 def test_what_fit_cannot_use_is_refused_with_advice(calibrator, name):
     scores, y = np.linspace(0, 1, 50), np.arange(50) % 2
     if name in inspect.signature(calibrator.fit).parameters:
-        assert (name, type(calibrator)) == ("groups", MonotoneBand)
+        assert type(calibrator) is MonotoneBand
+        assert name in ("groups", "importance_weight")
         return
     with pytest.raises(InvalidTypeError, match=f"{name} must be left out for {type(calibrator).__name__}: ") as refused:
         calibrator.fit(scores, y, **{name: np.ones(50)})
@@ -309,15 +310,23 @@ def test_promises_of_weighted_groups_hold(target):
     scores, y, groups, weights = surveyed(np.random.default_rng(1), 60_000)
     if target == "groups":
         weights = weights / np.bincount(groups, weights)[groups]
-    truth = [np.average(y[here], weights=weights[here]) for here in (scores < 0.5, scores >= 0.5)]
-    bins = Partition.fixed_width(2)
+    everyone, halves = (scores, y, weights), (scores < 0.5, scores >= 0.5)
+    truth = [np.average(y[here], weights=weights[here]) for here in halves]
+    bins, off_limits = Partition.fixed_width(2), 0
     for seed in range(n_draws):
         scores, y, groups, weights = surveyed(np.random.default_rng(seed), 200)
         beside = {"importance_weight": weights, "groups": groups}
         found = BinningCalibrator(partition=bins, group_target=target).fit(scores, y, **beside).guarantee_
         missed += bool(((found.lower > truth) | (found.upper < truth)).any())
         assert found.epsilon < 0.25
-    assert binomtest(missed, n_draws, 0.1, alternative="greater").pvalue > 0.001
+        curve = AnchoredCalibrator(partition=bins, group_target=target).fit(scores, y, **beside)
+        off = everyone[1] - curve.predict(everyone[0])
+        errors = [np.average(off[here], weights=everyone[2][here]) for here in halves]
+        limits = curve.guarantee_.errors
+        off_limits += bool(((limits.lower > errors) | (limits.upper < errors)).any())
+        assert curve.guarantee_.epsilon < 0.4
+    for number in (missed, off_limits):
+        assert binomtest(number, n_draws, 0.1, alternative="greater").pvalue > 0.001
 
 
 def test_weights_of_one_are_no_weights(rows):
@@ -337,8 +346,15 @@ def test_weighted_groups_in_other_calibrators(rows):
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}
     scaled = ScalingBinningCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
     assert "Each row counts by its importance weight; a group counts by at most" in scaled.guarantee_.sentence()
-    with pytest.raises(InvalidTypeError, match="be None for AnchoredCalibrator where rows have groups"):
-        AnchoredCalibrator(weight_bound=1.0).fit(scores, y, **beside)
+    curve = AnchoredCalibrator(n_bins=2, weight_bound=1.0).fit(scores, y, **beside)
+    assert "Each row counts by its importance weight; a group counts by at most" in curve.guarantee_.sentence()
+    read = AnchoredCalibrator.from_dict(json.loads(json.dumps(curve.to_dict())))
+    assert str(read.guarantee_) == str(curve.guarantee_)
+    assert read.predict_interval(scores).tolist() == curve.predict_interval(scores).tolist()
+    alone = AnchoredCalibrator(n_bins=2, max_group_size=5).fit(scores, y, groups=groups).guarantee_
+    ones = AnchoredCalibrator(n_bins=2, max_group_size=5, weight_bound=1.0)
+    same = ones.fit(scores, y, groups=groups, importance_weight=np.ones(len(y))).guarantee_
+    np.testing.assert_allclose([same.lower, same.margin], [alone.lower, alone.margin], atol=1e-6)
     with pytest.raises(InvalidValueError, match="weight_bound must be given with importance weights and max_group"):
         BinningCalibrator(max_group_size=5).fit(scores, y, **beside)
     with pytest.raises(InvalidValueError, match="importance_weight must be at most weight_bound"):

@@ -56,6 +56,33 @@ def test_band_holds_at_all_scores_at_once(rate: str, kind: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not() -> None:
+    rng = np.random.default_rng(5)
+    rate, bound = RATES["square"], 1.0
+    missed, alone = 0, 0
+    for _ in range(40):
+        scores = rng.uniform(size=3000)
+        labels = rng.uniform(size=3000) < rate(scores)
+        chance = np.where(labels, 0.6, 0.2)  # of being sampled: the weight depends on the label
+        sampled = rng.uniform(size=3000) < chance
+        p, y, weight = scores[sampled], labels[sampled].astype(int), 0.2 / chance[sampled]
+        band = MonotoneBand(confidence_level=0.8, weight_bound=bound).fit(p, y, importance_weight=weight)
+        missed += is_missed(band, rate, p)
+        alone += is_missed(quietly(p, y, confidence_level=0.8), rate, p)
+    assert stats.binomtest(missed, 40, 0.2, alternative="greater").pvalue > 1e-3
+    assert alone > 35
+    assert np.diff(band.predict_interval(GRID)).mean() < 0.5
+    assert "this is about the weighted population" in band.sentence()
+    read = MonotoneBand.from_dict(json.loads(json.dumps(band.to_dict())))
+    assert read.sentence() == band.sentence()
+
+
+def test_a_band_without_rows_says_nothing() -> None:
+    band = MonotoneBand(weight_bound=1e12).fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0])
+    assert band.predict_interval([0.5]).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
 def test_band_holds_for_a_handful_of_rows(n: int) -> None:
     rng = np.random.default_rng(n)

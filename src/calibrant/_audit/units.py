@@ -63,7 +63,9 @@ def audit_units(
     cutting = rows.chosen(rows.draw(_CUTTING, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
     if rows.groups is not None and max_group_size is None:
         max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
-    Units.bounded_of(rows, weight_bound, max_group_size)  # the weights of rows that only cut are checked too
+    # the weights of rows that only cut are checked too
+    order = Units.bounded_of(rows, weight_bound, max_group_size)[1].in_order(len(rows))
+    rows, cutting = rows.take(order), cutting[order]
     if cutting.all():
         raise InvalidValueError("y", "have more than one row or group", got="one")
     others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
@@ -83,7 +85,7 @@ def audit_units(
         unseen[int(len(cuts) > 1), inside] = ~np.isin(rows.scores[inside], cuts[-1].values)
         members = np.flatnonzero(inside[~cutting])
         if members.size:  # they count as among all rows: what is said of segments is about the same population
-            own = others.take(members), units.take(members)
+            own = others.take(members), units.part(members)
             parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(known)))
     if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
@@ -97,7 +99,7 @@ def audit_units(
         apart = [level * len(rows.segment_names) + own for level, own in zip(levels, numbers, strict=True)]
         within = max(average, _average(given, units, apart, alpha * _AVERAGE / n_targets))
     masses = [units.limits(one[~cutting], alpha * _UNSEEN / n_targets)[1] for one in unseen[:n_targets]]
-    assumed = _assumed(units, cutting)
+    assumed = _assumed(units, cutting, weight_bound)
     silent = [name for name, inside in segments if not (inside & cutting).any()]
     if silent:
         assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
@@ -157,7 +159,8 @@ def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alp
         inside = np.flatnonzero(region >= 0)
         if not inside.size:
             continue
-        seen, place = np.unique(region[inside], return_inverse=True)
+        present = np.bincount(region[inside], minlength=low_end.size) > 0
+        seen, place = np.flatnonzero(present), (np.cumsum(present) - 1)[region[inside]]
         some, part = rows.take(inside), units.part(inside)
         most, span = high_end[seen], 1.0 + high_end[seen] - low_end[seen]
         outcomes = (some.codes - some.scores + most[place]) / span[place]
@@ -171,11 +174,12 @@ def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alp
         smallest, largest = np.full(seen.size, np.inf), np.full(seen.size, -np.inf)
         np.minimum.at(smallest, place, some.scores)
         np.maximum.at(largest, place, some.scores)
-        first = np.unique(place, return_index=True)[1]
+        parent = np.empty(seen.size, dtype=np.intp)
+        parent[place] = above[inside]  # regions of the next level lie within those of the last
         parts.append(
             {
                 "resolution": np.full(seen.size, level),
-                "parent": above[inside][first],
+                "parent": parent,
                 "low": smallest,
                 "high": largest,
                 "counts": np.bincount(place),
@@ -215,7 +219,7 @@ def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[An
     return best
 
 
-def _assumed(units: Units, cutting: BoolArray) -> tuple[str, ...]:
+def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tuple[str, ...]:
     """What must be true, and what the audit is about."""
     set_aside = f"{counted(int(cutting.sum()), 'row')} that only cut the regions were drawn at random"
     if units.unit is None:
@@ -226,9 +230,11 @@ def _assumed(units: Units, cutting: BoolArray) -> tuple[str, ...]:
             set_aside,
             "the order of the rows says nothing about scores and labels",
         )
+    weighted = "" if weight_bound is None else ", in the population in which each row counts by its weight"
     return (
-        "the groups are independent draws from one distribution; what is said is about rows of new groups, where a "
-        f"group counts as at most {units.bound:,.0f} rows",
+        "the groups are independent draws from one distribution; what is said is about rows of new groups"
+        f"{weighted}, where a group counts {units.counts_as}",
+        *(() if weight_bound is None else (f"no importance weight exceeds {weight_bound:g}",)),
         set_aside,
         "the names of the groups say nothing about scores and labels",
     )

@@ -162,8 +162,9 @@ def threshold(
     weighted = data.columns.weight is not None or weight_bound is not None
     if weighted:
         # these are draws from the weighted population, so everything below holds for it
-        rows, units = Units.bounded_of(data.collect(), weight_bound, None)
-        data = kept_rows(rows, units.bound, random_state)
+        rows = data.collect()
+        bound = Units.bounded_of(rows.without_groups(), weight_bound, None)[1].bound
+        data = kept_rows(rows, bound, random_state)
     grouped = data.columns.group is not None
     if grouped and (method == "ranks" or start is not None):
         look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))

@@ -118,7 +118,9 @@ def grade_table(
     else:
         outcomes = rows.codes.astype(np.float64) if assigned else (rows.codes - rows.scores + 1.0) / 2.0
         # given its grade, a weighted row is a draw like others of the grade; of groups, the grades must be fixed
-        limits = units.means(outcomes, index, len(names), alpha / max(n_grades, len(assigned or ())))
+        order = units.in_order(len(rows))
+        delta = alpha / max(n_grades, len(assigned or ()))
+        limits = units.part(order).means(outcomes[order], index[order], len(names), delta)
         if not assigned:  # the mean of label minus score has limits, for any mean score of the grade
             ends = (np.clip(mean_score + 2.0 * end - 1.0, 0.0, 1.0) for end in (limits.lower, limits.upper))
             limits = Interval(*ends)

@@ -9,6 +9,7 @@ import numpy as np
 from calibrant._numbers import counted
 from calibrant._params import check_state
 from calibrant._text import Setting
+from calibrant._typing import FloatArray
 from calibrant.calibrators._bins import (
     Binned,
     CutParameters,
@@ -24,7 +25,7 @@ from calibrant.calibrators._bins import (
 from calibrant.calibrators._weighted import WeightedLimits, checked_bound, has_weights, weights_of
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Edges, GroupFacts, Statement
-from calibrant.intervals.groups import GroupDesign, GroupSums, shared_limits
+from calibrant.intervals.groups import GroupDesign, GroupSums, picked_distance, shared_limits
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.base import Split
@@ -111,7 +112,7 @@ def _most_weight(
 ) -> float:
     """By how much a group counts in a region at most: as stated, or the most of a group that was set aside."""
     if draw is not None and settings.max_group_size is None:
-        aside = weighted_sums(data.take(data.chosen(draw)), partition, replace(design, target="rows"))
+        aside, _ = weighted_sums(data.take(data.chosen(draw)), partition, replace(design, target="rows"))
         if aside.weight.size:
             return float(aside.weight.max())
     if settings.weight_bound is None:
@@ -119,8 +120,8 @@ def _most_weight(
     return float(design.max_size * settings.weight_bound)
 
 
-def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> GroupSums:
-    """Sums of the weights of groups in regions."""
+def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> tuple[GroupSums, FloatArray]:
+    """Sums of the weights of groups in regions, and the weight by which each row counts."""
     if rows.groups is None:
         raise InvalidValueError("groups", "be given", got="None")
     groups, regions = (rows.groups.codes, rows.groups.keys), partition.membership(rows.prepared)
@@ -130,11 +131,27 @@ def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -
 def weighted_limits(binned: Binned, design: GroupDesign, bound: float | None, alpha: float) -> WeightedLimits:
     """Limits by bets on sums of the weights of whole groups."""
     rows = binned.rows.collect()
-    sums = weighted_sums(rows, binned.partition, design)
+    sums, _ = weighted_sums(rows, binned.partition, design)
     effect = float(np.nan_to_num(sums.design_effect, nan=1.0))
     facts = GroupFacts(rows.n_groups(), design.aside, design.max_size, design.target, effect, design.max_weight)
     largest = checked_bound(weights_of(rows), bound)
     return WeightedLimits(shared_limits(sums, design, alpha), largest, bounded=True, groups=facts, rows=sums.telling)
+
+
+def rows_by_weight(binned: Binned, design: GroupDesign, alpha: float) -> tuple[MemoryRows, FloatArray]:
+    """Rows repeated as their groups count them, and limits on their Kolmogorov distance from the population.
+
+    The largest weight is 2^20 rows. What rounding moves is part of the distance.
+    """
+    rows, regions = binned.rows.collect(), binned.partition.n_regions
+    sums, own = weighted_sums(rows, binned.partition, design)
+    times = np.rint(own * (2.0**20 / own.max(initial=1e-300)))
+    place = binned.partition.membership(rows.prepared)
+    used = (place >= 0) & (own > 0.0)
+    totals = [np.maximum(np.bincount(place[used], values[used], regions), 1e-300)[place] for values in (times, own)]
+    moved = np.bincount(place[used], np.abs(times / totals[0] - own / totals[1])[used] / 2.0, regions)
+    distance = np.minimum(picked_distance(sums, design, alpha) + moved, 1.0)
+    return replace(rows, weights=None, groups=None, repeats=times.astype(np.int64)).without_empty(), distance
 
 
 def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
@@ -214,6 +231,12 @@ def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, sett
     return of_new_groups(
         statement, GroupFacts(n_groups, design.aside, design.max_size, design.target, effect), settings
     )
+
+
+def said_of_weights(statement: Statement, weighted: WeightedLimits, settings: CutParameters) -> Statement:
+    """The statement about the weighted population, and about rows of new groups if rows have them."""
+    said = weighted.said(statement)
+    return said if weighted.groups is None else of_new_groups(said, weighted.groups, settings)
 
 
 def of_new_groups(statement: Statement, groups: GroupFacts, settings: CutParameters) -> Statement:

@@ -59,8 +59,9 @@ class WeightedLimits:
     """Limits of the weighted rate of each region, which do not follow from a tally, and the bound of the weights.
 
     `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them. If rows
-    have groups, `groups` describes them, and `rows` is the number of independent rows, and of positives among them,
-    that would give the rate of each region with the same precision.
+    have groups, `groups` describes them, `rows` is the number of independent rows, and of positives among them,
+    that would give the rate of each region with the same precision, and `distance` bounds how far the rows, as the
+    average of a curve counts them, are from the population.
     """
 
     limits: Interval
@@ -69,6 +70,7 @@ class WeightedLimits:
     kept: IntArray | None = None
     groups: GroupFacts | None = None
     rows: tuple[FloatArray, FloatArray] | None = None
+    distance: FloatArray | None = None
 
     @classmethod
     def of(cls, data: MemoryRows, binned: Binned, bound: float | None, random_state: Seed, alpha: float) -> Self:
@@ -92,7 +94,8 @@ class WeightedLimits:
         limits = {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
         groups = {} if self.groups is None else {"groups": asdict(self.groups)}
         rows = {} if self.rows is None else {"rows": [column.tolist() for column in self.rows]}
-        return {**limits, **groups, **rows, **({} if self.kept is None else {"kept": self.kept.tolist()})}
+        of_curve = {"kept": self.kept, "distance": self.distance}
+        return {**limits, **groups, **rows} | {name: of.tolist() for name, of in of_curve.items() if of is not None}
 
     @classmethod
     def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
@@ -111,7 +114,9 @@ class WeightedLimits:
         if not isinstance(state["rows"], list | tuple) or len(state["rows"]) != 2:
             raise InvalidValueError("rows", "be the rows and the positives of each region", got=shown(state["rows"]))
         rows, positives = (read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"])
-        return cls(limits, largest, True, kept, read_group_facts(state["groups"]), (rows, positives))
+        found, size = state.get("distance"), tally.n_regions
+        distance = None if found is None else read_numbers(found, "distance", size=size, low=0.0, high=1.0)
+        return cls(limits, largest, True, kept, read_group_facts(state["groups"]), (rows, positives), distance)
 
 
 def read_group_facts(state: Any) -> GroupFacts:

@@ -26,13 +26,20 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._beforehand import Beforehand, Parts, look_knots
 from calibrant.calibrators._bins import EXACT, Binned, FitParameters, automatic_bins
 from calibrant.calibrators._curves import CURVES, fit_curve
-from calibrant.calibrators._groups import cut_rows, said_of_groups, saved_design
+from calibrant.calibrators._groups import (
+    cut_rows,
+    rows_by_weight,
+    said_of_groups,
+    said_of_weights,
+    saved_design,
+    weighted_limits,
+)
 from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified, with_jumps
 from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.predicted_columns import FollowCurve
 from calibrant.calibrators.regions import RegionCalibrator
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
 from calibrant.guarantee.statement import Claim, Statement
@@ -151,7 +158,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     random to whole numbers. Nothing is said of masses.
 
     With `groups`, D_b is a limit for rows of whole groups (`calibrant.intervals.groups.group_distance`), and nothing is
-    said of masses.
+    said of masses. With weights too, the bets are on sums of the weights of groups, and h_b counts rows by weight.
 
     The error budget: 5 % for limits on mass; of the rest, a tenth for the distances and the others for rates and bets.
 
@@ -222,19 +229,20 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
         """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
         partition, tally, classes, reach, rows, facts, data, drawn = binned
-        if design is not None and tally.weights is not None:
-            rule, advice = "be None for AnchoredCalibrator where rows have groups", "use BinningCalibrator"
-            raise InvalidTypeError("importance_weight", rule, got="both", advice=advice)
         data, rows = data.without_groups(), rows.without_groups()
         regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
         sizes = _sizes(regions, tally)
         plain = design is None and tally.weights is None
         aside = _drawn(regions, drawn) if plain and self.interval == EXACT else []
         if tally.weights is not None:
-            weighted = self._weighted_limits(data, binned, self.confidence_level)
+            weighted = self._weighted_limits(binned, design, self.confidence_level)
             limits, counted = weighted.limits, rows.collect()
-            seen = kept_rows(counted, weighted.bound, self.random_state)
-            weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
+            if design is None:
+                seen = kept_rows(counted, weighted.bound, self.random_state)
+                weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
+            else:
+                seen, distance = rows_by_weight(binned, design, self._budgets(plain=False)[1])
+                weighted = replace(weighted, distance=distance)
             data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
             to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
         knots = [look_knots(scores) for scores in aside]
@@ -253,7 +261,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
                 if self.confidence_level != _USUAL_LEVEL and weighted is None:
                     usual = self._limits(partition, tally, design, guess.shares, _USUAL_LEVEL)
                 elif self.confidence_level != _USUAL_LEVEL:
-                    usual = self._weighted_limits(binned.whole, binned, _USUAL_LEVEL).limits
+                    usual = self._weighted_limits(binned, design, _USUAL_LEVEL).limits
                 curve = bent(curve, curve.averages(grid), grid.regions(regions), regions, to_fit, usual)
             grid = grid if weighted is None else Grid.over(seen, grid.cells)
             where = grid.regions(regions)
@@ -264,6 +272,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
                 parts = guess.parts(moved, grid, averages, regions, self._budgets()[0], near, limits)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
         n_moved = np.unique(curve.regions(regions)[shifted]).size
+        design = design if weighted is None else None
         self._set_curve(
             name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted, design, parts
         )
@@ -308,9 +317,11 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             return group_limits(tally, design, budget)
         return region_limits(partition, tally, get_method(self.interval), budget, shares)
 
-    def _weighted_limits(self, data: ScoredData, binned: Binned, confidence_level: float) -> WeightedLimits:
+    def _weighted_limits(self, binned: Binned, design: GroupDesign | None, confidence_level: float) -> WeightedLimits:
         budget = self._budgets(confidence_level, plain=False)[0]
-        return WeightedLimits.of(data.collect(), binned, self.weight_bound, self.random_state, budget)
+        if design is not None:
+            return weighted_limits(binned, design, self.weight_bound, budget)
+        return WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, budget)
 
     def _distances(self, partition: Partition, tally: Tally, shares: FloatArray | None = None) -> FloatArray:
         """Limits on the Kolmogorov distance between the rows of each region and the population."""
@@ -362,6 +373,8 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         average, unknown = averages
         if design is not None:
             distance = group_distance(tally, design, for_curve)
+        elif weighted is not None and weighted.distance is not None:
+            distance = weighted.distance
         elif weighted is not None and weighted.kept is not None:
             distance = kolmogorov_distance(weighted.kept, for_curve)
         elif parts is None:
@@ -370,6 +383,8 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         said = Statement.about(partition, theorem=method.theorem, **self._asked())
         if design is not None:
             said = said_of_groups(said, tally, design, self)
+        elif weighted is not None:
+            said = said_of_weights(said, weighted, self)
         guarantee = Guarantee.from_limits(
             partition,
             tally,
@@ -378,7 +393,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             method=method.name if plain else "betting",
             value=average,
             positive_label=classes.positive,
-            statement=replace(said if weighted is None else weighted.said(said), claim=Claim.AVERAGE),
+            statement=replace(said, claim=Claim.AVERAGE),
         )
         mass = mass_limits(partition, tally, for_mass) if plain else None
         lower, upper = limits.lower - average - margin, limits.upper - average + margin
@@ -466,7 +481,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         parts = Parts.read(saved.get("parts"), regions.n_regions)
         if weighted is None:
             limits = self._limits(partition, tally, design, None if parts is None else parts.shares)
-        elif weighted.kept is None:
+        elif weighted.kept is None and weighted.distance is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
         else:
             limits = weighted.limits

@@ -9,7 +9,7 @@ from calibrant._labels import Classes, name_classes
 from calibrant._params import check_state, error_budget
 from calibrant._typing import ArrayLike
 from calibrant.calibrators._bins import Binned, FitParameters, RegionParameters
-from calibrant.calibrators._groups import cut_rows, of_new_groups, said_of_groups, saved_design, weighted_limits
+from calibrant.calibrators._groups import cut_rows, said_of_groups, said_of_weights, saved_design, weighted_limits
 from calibrant.calibrators._weighted import WeightedLimits, saved_limits
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
@@ -247,8 +247,7 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
             said = said_of_groups(said, tally, design, self)
             guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
         elif weighted is not None:
-            limits, said = weighted.limits, weighted.said(said)
-            said = said if weighted.groups is None else of_new_groups(said, weighted.groups, self)
+            limits, said = weighted.limits, said_of_weights(said, weighted, self)
             values = region_values(value, partition, tally, limits, weighted.rows)
             guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
         else:

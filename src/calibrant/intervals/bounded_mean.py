@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from calibrant._params import OPEN_UNIT
-from calibrant._typing import FloatArray, IndexArray, IntArray
+from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.intervals.base import Interval, last_rejected
 
 _BISECTIONS = 60
-_STEPS = 14  # halvings of a range that is only a few times as wide as the result
 _MOST_STAKED = 0.5  # share of the capital that a bet can lose
 _MOST_LOST = 0.9  # the same, of bets that are fixed beforehand
 _BET_ON_SINGLY = 2**13  # outcomes; of the others, means of blocks are bet on
@@ -137,7 +137,8 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     If m is the mean, the capital prod(1 + min(lam_i, c / m) (y_i - m)) is a nonnegative martingale for any bets lam_i
     that look at earlier outcomes only, c = `most_staked`. By Ville's inequality it ever reaches 2 / alpha with
     probability at most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both
-    stay below. Each factor is monotone in m, so what is kept is an interval, and halving finds its ends. The bets are
+    stay below. Each factor is monotone in m, so what is kept is an interval; its ends are means that were ruled out
+    themselves. The bets are
     lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i. After
     2^13 outcomes, the bets are on means of blocks of up to 64 outcomes, which are independent and have the mean m too.
     The first outcomes choose the size of the blocks. The limits are nearly those of bets on single outcomes.
@@ -153,33 +154,101 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     >>> round(low, 3), round(high, 3)
     (0.246, 0.256)
     """
-    alpha = OPEN_UNIT.check("alpha", alpha)
-    n, goal = outcomes.size, math.log(2.0 / alpha)
-    near_limits, sizes = bounded_mean(outcomes, alpha), np.ones(n)
-    if n > 2 * _BET_ON_SINGLY:
-        # so small that a bet on a block stays below the largest that is allowed
-        block = 0.8 * most_staked * float(outcomes[:_BET_ON_SINGLY].std()) * math.sqrt(n / (2.0 * goal))
-        starts = np.r_[0:_BET_ON_SINGLY, _BET_ON_SINGLY : n : int(min(max(block, 1.0), _LARGEST_BLOCK))]
-        sizes = np.diff(starts, append=n).astype(np.float64)
-        outcomes = np.add.reduceat(outcomes, starts) / sizes
-    running_mean = (0.5 + np.cumsum(sizes * outcomes)) / (np.cumsum(sizes) + 1.0)
-    squares = sizes * np.square(outcomes - running_mean)
-    number = np.arange(1, outcomes.size + 1)
-    bets = sizes * np.sqrt(2.0 * goal * number / (n * (0.25 + np.cumsum(squares) - squares)))
+    alpha, n = OPEN_UNIT.check("alpha", alpha), outcomes.size
+    found = weighted_means(np.zeros(n, dtype=np.intp), np.ones(n), outcomes, 1, alpha, most_staked)
+    return float(found.lower[0]), float(found.upper[0])
 
-    def ruled_out(mean: float, side: float) -> bool:
-        stakes = np.minimum(bets, most_staked / (mean if side > 0 else 1.0 - mean))
-        return bool(np.cumsum(np.log1p(side * stakes * (outcomes - mean))).max() >= goal + _ROUNDING)
 
-    mean, limits = float(np.average(outcomes, weights=sizes)), []
-    for side, end, near in zip((1.0, -1.0), (0.0, 1.0), near_limits, strict=True):
-        is_near = near != end and ruled_out(near, side)
-        beyond, kept = near if is_near else end, mean
-        for _ in range(0 if mean == end else _STEPS if is_near else _BISECTIONS // 2):
-            middle = (beyond + kept) / 2.0
-            beyond, kept = (middle, kept) if ruled_out(middle, side) else (beyond, middle)
-        limits.append(beyond)
-    return limits[0], limits[1]
+def weighted_means(
+    regions: IndexArray,
+    weights: FloatArray,
+    outcomes: FloatArray | CodeArray,
+    n_regions: int,
+    delta: float,
+    most_staked: float = _MOST_STAKED,
+) -> Interval:
+    """Limits for E[w y] / E[w] of each region, each of which misses with probability at most `delta`.
+
+    Weights and outcomes lie in [0, 1], in an order that does not depend on them; [0, 1] for a region without weight.
+    The bets are those of `betting_mean`, on w (y - m); see `calibrant.intervals.shift.betting`.
+    """
+    lower, upper = np.zeros(n_regions), np.ones(n_regions)
+    used = np.bincount(regions, weights, n_regions)[regions] > 0.0
+    if not used.any():
+        return Interval(lower, upper)
+    numbers = regions[used].astype(np.min_scalar_type(n_regions))  # small numbers are sorted in linear time
+    order = np.flatnonzero(used)[np.argsort(numbers, kind="stable")]
+    starts, goal = np.flatnonzero(np.diff(regions[order], prepend=-1)), math.log(2.0 / delta)
+    places, rows = regions[order[starts]], np.diff(starts, append=order.size)
+    w, y = weights[order], outcomes[order].astype(np.float64)
+    w, y, sizes, starts = _in_blocks(w, y, starts, rows, 0.8 * most_staked / math.sqrt(2.0 * goal))
+    counts = np.diff(starts, append=w.size)
+    bets = _stakes(w, y, sizes, starts, counts) * np.repeat(np.sqrt(2.0 * goal / rows), counts)
+
+    def excess(rates: FloatArray, side: float) -> FloatArray:
+        """How far the logarithm of capital ever exceeds what rules out the rate of each region."""
+        q = np.repeat(rates, counts)
+        stakes = np.minimum(bets, most_staked / (q if side > 0 else 1.0 - q))
+        capital = np.cumsum(np.log1p(side * stakes * w * (y - q)))
+        before = np.where(starts > 0, capital[starts - 1], 0.0)
+        return np.asarray(np.maximum.reduceat(capital, starts) - before - (goal + _ROUNDING))
+
+    total = np.add.reduceat(sizes * w, starts)
+    mean = np.add.reduceat(sizes * w * y, starts) / total
+    squares = np.add.reduceat(np.square(sizes * w * (y - np.repeat(mean, counts))), starts)
+    width = (np.sqrt(2.0 * goal * squares) + goal) / total
+    low = last_rejected(+1.0, lambda rates: excess(rates, +1.0), mean - width, width / 8.0)
+    high = 1.0 - last_rejected(-1.0, lambda rates: excess(rates, -1.0), 1.0 - mean - width, width / 8.0)
+    lower[places], upper[places] = np.minimum(low, mean), np.maximum(high, mean)
+    return Interval(lower, upper)
+
+
+def _in_blocks(
+    w: FloatArray, y: FloatArray, starts: IndexArray, rows: IntArray, scale: float
+) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
+    """Weights, outcomes and sizes of blocks, and where those of each region start; a region's first rows are blocks.
+
+    The first rows decide how large later blocks are: so small that a bet on a block stays below the largest allowed.
+    """
+    is_start = np.ones(w.size, dtype=bool)
+    for start, n in zip(starts.tolist(), rows.tolist(), strict=True):
+        if n > 2 * _BET_ON_SINGLY:
+            first, rest = slice(start, start + _BET_ON_SINGLY), slice(start + _BET_ON_SINGLY, start + n)
+            mean = np.average(y[first], weights=w[first]) if w[first].any() else 0.5
+            block = int(
+                min(max(scale * float((w[first] * (y[first] - mean)).std()) * math.sqrt(n), 1.0), _LARGEST_BLOCK)
+            )
+            is_start[rest] = np.arange(n - _BET_ON_SINGLY) % block == 0
+    if is_start.all():
+        return w, y, np.ones(w.size), starts
+    begins = np.flatnonzero(is_start)
+    sizes = np.diff(begins, append=w.size).astype(np.float64)
+    sums, hits = np.add.reduceat(w, begins), np.add.reduceat(w * y, begins)
+    means = np.divide(hits, sums, out=np.full(sums.size, 0.5), where=sums > 0.0)
+    return sums / sizes, np.clip(means, 0.0, 1.0), sizes, np.searchsorted(begins, starts)
+
+
+def _stakes(w: FloatArray, y: FloatArray, sizes: FloatArray, starts: IndexArray, counts: IntArray) -> FloatArray:
+    """Bets on blocks, over sqrt(2 ln(2 / delta) / N): sizes over a standard deviation, from what came before."""
+
+    def running(values: FloatArray) -> FloatArray:
+        """Sums that start anew in each region."""
+        sums = np.cumsum(values)
+        return np.asarray(sums - np.repeat(np.where(starts > 0, sums[starts - 1], 0.0), counts))
+
+    largest = np.concatenate([np.maximum.accumulate(w[a : a + n]) for a, n in zip(starts, counts, strict=True)])
+    # a rate of 1/2 and its variance, as if one row of the largest weight had been seen
+    total = largest + running(sizes * w)
+    mean = (0.5 * largest + running(sizes * w * y)) / np.where(largest > 0.0, total, 1.0)
+    squares = sizes * np.square(w * (y - mean))
+    before = np.maximum(running(squares) - squares, 0.0)
+    largest_before = np.concatenate([[1.0], largest[:-1]])
+    largest_before[starts] = 1.0
+    seen = np.arange(1, w.size + 1) - np.repeat(starts, counts)
+    variance = (0.25 * np.square(largest_before) + before) / seen
+    stakes = np.full(w.size, np.inf)  # nothing seen but weights of zero: only the cap limits the bet
+    np.divide(sizes, np.sqrt(variance), out=stakes, where=variance > 0.0)
+    return stakes
 
 
 def fixed_bets(

@@ -132,11 +132,11 @@ class GroupSums:
         groups: tuple[IndexArray, Keys],
         n_regions: int,
         design: GroupDesign,
-    ) -> Self:
+    ) -> tuple[Self, FloatArray]:
         """Sums of importance weights: a group counts by those of its rows in a region, at most `design.max_weight`.
 
         With the target "groups" it counts by the share of its weight that lies in the region. `groups` are the number
-        of each row's group, and the key of each group.
+        of each row's group, and the key of each group. The second result is the weight by which each row counts.
         """
         of_row, keys = groups
         whole = np.bincount(of_row, weights, minlength=len(keys))
@@ -151,8 +151,9 @@ class GroupSums:
             bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
             weight = np.minimum(total, bound)
         block, number = block_of(keys)[group], np.ones(pairs.size, dtype=np.int64)
-        rows = np.bincount(entry, minlength=pairs.size)
-        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound)
+        rows, own = np.bincount(entry, minlength=pairs.size), np.zeros(weights.size)
+        own[inside] = weights[inside] * (weight / total)[entry]
+        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound), own
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""
@@ -277,8 +278,9 @@ def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
         return Interval(lower, upper)
     game, seen, goal = _Game.of(sums), sums.n_groups > 0, float(np.log(2.0 / delta))
     begin = goal - float(np.log(_BEGIN))
-    lower[seen] = game.last_rejected(+1.0, begin)[seen]
-    upper[seen] = 1.0 - game.last_rejected(-1.0, begin)[seen]
+    rates = np.nan_to_num(sums.rates)
+    lower[seen] = game.last_rejected(+1.0, begin, rates)[seen]
+    upper[seen] = 1.0 - game.last_rejected(-1.0, begin, 1.0 - rates)[seen]
     return _sharpened(game, lower, upper, most_rows, goal - float(np.log1p(-_BEGIN)))
 
 
@@ -317,6 +319,15 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
     and rows that count by their weight, at most their distance in total variation, which the table gives.
     """
     sums = GroupSums.of(tally, design)
+    distance = picked_distance(sums, design, alpha)
+    rows, total = sums.weight / sums.row_weight, sums.sums(sums.weight)
+    n_rows = np.maximum(sums.sums(rows), 1.0)
+    uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
+    return np.minimum(distance + sums.sums(rows * uneven) / 2.0, 1.0)
+
+
+def picked_distance(sums: GroupSums, design: GroupDesign, alpha: float) -> FloatArray:
+    """The same for the share of rows where each row counts by its weight; see `group_distance`."""
     n_groups, total = sums.n_groups, sums.sums(sums.weight)
     level = alpha / sums.n_regions
     distance = np.ones(sums.n_regions)
@@ -324,10 +335,6 @@ def group_distance(tally: Tally, design: GroupDesign, alpha: float) -> FloatArra
         n, share = int(n_groups[region]), total[region] / (sums.bound * n_groups[region])
         most = 1.0 - lower_mean(max(1.0 - share, 0.0), n, _FOR_SHARE * level)
         distance[region] = _picked(n, most, (1.0 - _FOR_SHARE) * level) / (share * n)
-    rows = sums.weight / sums.row_weight
-    n_rows = np.maximum(sums.sums(rows), 1.0)
-    uneven = np.abs(1.0 / n_rows[sums.region] - sums.row_weight / total[sums.region])
-    distance += sums.sums(rows * uneven) / 2.0
     distance[[*design.unproved]] = 1.0
     return np.minimum(distance, 1.0)
 
@@ -423,10 +430,11 @@ class _Game:
         )
         return best
 
-    def last_rejected(self, side: float, goal: float) -> FloatArray:
+    def last_rejected(self, side: float, goal: float, mean: FloatArray) -> FloatArray:
         """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
+        width = 1.0 / np.sqrt(np.maximum(self.n_groups, 1))
         enough = goal + _ROUNDING
-        return last_rejected(self.n_groups.size, side, lambda rates: self.best_capital(rates, side, goal) >= enough)
+        return last_rejected(side, lambda rates: self.best_capital(rates, side, goal) - enough, mean - width, width)
 
     def hedged(self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True) -> BoolArray:
         """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns).

@@ -29,7 +29,7 @@ def read_scored(
     classes: ArrayLike | None,
     **beside: Any,
 ) -> MemoryRows:
-    """Read labels and scores of any scale into memory. Rows have groups or importance weights, not both."""
+    """Read labels and scores of any scale into memory."""
     if isinstance(y, ScoredData):
         check_nothing_beside(scores=scores, **beside)
         rows = y.with_classes(classes, pos_label).collect()
@@ -37,14 +37,7 @@ def read_scored(
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
     else:
         rows = read_rows(scores, y, pos_label=pos_label, classes=classes, **beside).collect()
-    check_one_kind(rows)
     return rows
-
-
-def check_one_kind(rows: MemoryRows) -> None:
-    """Refuse rows that have both groups and importance weights."""
-    if rows.groups is not None and rows.weights is not None:
-        raise InvalidTypeError("importance_weight", "be None if rows have groups", got="both")
 
 
 def read_forecasts(

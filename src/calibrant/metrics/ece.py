@@ -22,8 +22,6 @@ _IN_BINS = "the calibration error in these bins of the scores seen, which is at 
 _AT_VALUES = "the calibration error over the scores seen"
 _BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
 _BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
-SEEN_WEIGHTS = "scores and weights seen"
-SEEN_GROUPS = "scores seen, where the rate of a row is that given all scores of its group"
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
 
 
@@ -113,7 +111,7 @@ is at most the error without bins)
     error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
     bins = _bins(rows, n_bins, strategy)
-    return _estimate(bins, norm, confidence_level, swept=n_bins == _SWEEP)
+    return _estimate(bins, norm, confidence_level, seen(rows), swept=n_bins == _SWEEP)
 
 
 def debiased_ece(
@@ -169,7 +167,7 @@ def debiased_ece(
     error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
     bins = _bins(rows, n_bins, strategy)
-    biased = _estimate(bins, "l2", confidence_level, swept=n_bins == _SWEEP)
+    biased = _estimate(bins, "l2", confidence_level, seen(rows), swept=n_bins == _SWEEP)
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
@@ -192,7 +190,15 @@ def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
     return sweep_binned(rows) if isinstance(checked, str) else binned(rows, checked, strategy)
 
 
-def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) -> Estimate:
+def seen(rows: MemoryRows) -> str:
+    """What an estimate is given."""
+    given = "scores" if rows.weights is None else "scores and weights"
+    return f"{given} seen" + (
+        "" if rows.groups is None else f", where the rate of a row is that given all {given} of its group"
+    )
+
+
+def _estimate(bins: Bins, norm: str, confidence_level: float, given: str, *, swept: bool) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
     share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
     tail = sidak_level(share, bins.counts.size) / 2
@@ -213,7 +219,6 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) ->
     by_limits = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
     basis = f"bounded differences (McDiarmid 1989), and {by_limits}" if norm == "l1" else by_limits
     target = _AT_VALUES if exact else _IN_BINS
-    seen = SEEN_WEIGHTS if bins.noise is None else SEEN_GROUPS
     return Estimate(
         name=f"{norm}-ECE",
         value=value,
@@ -221,7 +226,7 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, *, swept: bool) ->
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=swept,
-        target=target if bins.squares is None else target.replace("scores seen", seen),
+        target=target.replace("scores seen", given),
         basis=f"{basis}; {_SWEPT}" if swept else basis,
         exact=exact,
     )

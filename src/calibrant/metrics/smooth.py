@@ -9,7 +9,7 @@ from scipy import fft
 from calibrant._params import Integer, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.metrics.bins import read_forecasts
-from calibrant.metrics.ece import SEEN_GROUPS, SEEN_WEIGHTS
+from calibrant.metrics.ece import seen
 from calibrant.metrics.estimate import Estimate
 from calibrant.rows import ScoredData
 
@@ -89,10 +89,10 @@ def smooth_ece(
     n_cells = Integer(16).check("n_cells", n_cells)
     alpha = error_budget(confidence_level)
     rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
-    weights, seen = (np.ones(len(rows)), "scores seen") if rows.weights is None else (rows.weights, SEEN_WEIGHTS)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     total, squares = float(weights.sum()), weights**2
     if rows.groups is not None:
-        squares, seen = weights * np.bincount(rows.groups.codes, weights)[rows.groups.codes], SEEN_GROUPS
+        squares = weights * np.bincount(rows.groups.codes, weights)[rows.groups.codes]
     cell = np.minimum((rows.scores * n_cells).astype(np.int64), n_cells - 1)
     counts = np.bincount(cell, squares, minlength=n_cells) / squares.sum()
     spectrum = fft.dct(np.bincount(cell, weights * (rows.codes - rows.scores), minlength=n_cells) / total)
@@ -106,7 +106,7 @@ def smooth_ece(
         upper=max(upper, value),
         confidence_level=float(confidence_level),
         heuristic=False,
-        target=f"the smooth calibration error of the {seen}",
+        target=f"the smooth calibration error of the {seen(rows)}",
         basis="bounded differences (McDiarmid 1989) at 40 bandwidths at once",
     )
 

@@ -12,10 +12,8 @@ from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals import Interval
-from calibrant.intervals.bounded_mean import betting_mean
-from calibrant.intervals.shift.base import WEIGHT_BOUND, WeightedRows
-from calibrant.intervals.shift.betting import weighted_means
-from calibrant.metrics.bins import check_one_kind
+from calibrant.intervals.bounded_mean import betting_mean, weighted_means
+from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.rows.draw import Draw, position_keys
 from calibrant.rows.memory import MemoryRows
 
@@ -38,6 +36,8 @@ class Units:
         Whether that is known, and not the largest weight seen.
     population : str
         Which population a mean is about, where it is not that of the rows.
+    counts_as : str
+        How a group counts at most; empty without groups.
     """
 
     unit: IndexArray | None
@@ -45,15 +45,16 @@ class Units:
     bound: float
     bounded: bool
     population: str
+    counts_as: str = ""
 
     @classmethod
     def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> tuple[MemoryRows, Self]:
         """The units of rows, and the rows with the weights by which they count.
 
-        A group counts as at most `max_group_size` rows: in a larger group each row counts less.
+        A group counts as at most `max_group_size` rows, of the largest weight if rows have weights: in a larger group
+        each row counts less.
         """
         Optional(WEIGHT_BOUND).check("weight_bound", weight_bound)
-        check_one_kind(rows)
         size = _LIMITED.check("max_group_size", max_group_size)
         for name, value, needed, given in (
             ("weight_bound", weight_bound, "importance_weight", rows.weights),
@@ -62,32 +63,47 @@ class Units:
             if value is not None and given is None:
                 raise InvalidTypeError(name, f"be None without {needed}", got=repr(value))
         if rows.groups is not None:
-            unit, sizes = np.unique(rows.groups.codes, return_inverse=True, return_counts=True)[1:]
-            largest = float(sizes.max() if size is None else size)
-            weights = np.minimum(sizes, largest)[unit] / sizes[unit]
-            kept = f", where a group counts as at most {size:,} rows" if size is not None and sizes.max() > size else ""
-            said = f" of rows of new groups{kept}"
-            return replace(rows, weights=weights), cls(unit, weights, largest, size is not None, said)
+            return cls._of_groups(rows, weight_bound, size)
         if rows.weights is None:
             return rows, cls(None, None, 1.0, bounded=True, population="")
         bound = checked_bound(rows.weights, weight_bound)
         return rows, cls(None, rows.weights, bound, weight_bound is not None, " in the weighted population")
 
     @classmethod
+    def _of_groups(cls, rows: MemoryRows, weight_bound: float | None, size: int | None) -> tuple[MemoryRows, Self]:
+        codes = np.empty(0, dtype=np.intp) if rows.groups is None else rows.groups.codes
+        unit = np.unique(codes, return_inverse=True)[1]
+        own = np.ones(len(rows)) if rows.weights is None else rows.weights
+        total = np.bincount(unit, own)
+        if rows.weights is None:
+            most = 1.0
+            about, counts_as = "of rows of new groups", f"as at most {size:,} rows" if size else ""
+        else:
+            most = checked_bound(own, weight_bound)
+            about = "of rows of new groups in the weighted population"
+            counts_as = f"by a weight of at most {size * most:,g}" if size else ""
+        largest = float(total.max() if size is None else size * most)
+        factor = np.divide(np.minimum(total, largest), total, out=np.zeros(total.size), where=total > 0.0)
+        weights, capped = own * factor[unit], size is not None and total.max() > largest
+        bounded = size is not None and (rows.weights is None or weight_bound is not None)
+        said = f" {about}{f', where a group counts {counts_as}' if capped else ''}"
+        return replace(rows, weights=weights), cls(unit, weights, largest, bounded, said, counts_as)
+
+    @classmethod
     def bounded_of(
         cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None
     ) -> tuple[MemoryRows, Self]:
         """The same, where nothing is proved without a bound, so that one is needed."""
-        rows, units = cls.of(rows, weight_bound, max_group_size)
+        counted_rows, units = cls.of(rows, weight_bound, max_group_size)
         if not units.bounded:
             name, beside, advice = "weight_bound", "importance weights", None
-            if units.unit is not None:
+            if rows.groups is not None and max_group_size is None:
                 name, beside = "max_group_size", "groups"
-                largest = counted(int(units.bound), "row")
+                largest = counted(int(rows.groups.sizes.max()), "row")
                 advice = f"give a limit that was chosen before the rows were seen; the largest group here has {largest}"
             rule = f"be given with {beside}: nothing is proved without"
             raise InvalidTypeError(name, rule, got="None", advice=advice)
-        return rows, units
+        return counted_rows, units
 
     @property
     def n_units(self) -> int:
@@ -131,21 +147,31 @@ class Units:
         weights, totals = self.sums(np.ones(outcomes.size)), self.sums(outcomes)
         order = _order(weights.size) if order is None else order
         mean = np.clip(totals[order] / weights[order], 0.0, 1.0)
-        drawn = WeightedRows(np.zeros(order.size, dtype=np.intp), weights[order], mean, 1)
-        found = weighted_means(drawn, self.bound * (1.0 + 1e-12), alpha)  # weights of groups are sums, and rounded
-        return float(found.lower[0]), float(found.upper[0])
+        return self._mean(weights[order], mean, self.bound, alpha)
+
+    def in_order(self, n_rows: int) -> IndexArray:
+        """The rows in the order of bets on their units, those of a unit one after another."""
+        # by the place of a unit among all units, and not of a pair of unit and place: that depends on scores of others
+        order = _order(n_rows if self.unit is None else self.n_units)
+        if self.unit is None:
+            return order
+        turn = np.empty_like(order)
+        turn[order] = np.arange(order.size)
+        return np.argsort(turn[self.unit], kind="stable")
 
     def means(self, outcomes: FloatArray, place: IndexArray, n_places: int, delta: float) -> Interval:
-        """Limits for the mean of outcomes in [0, 1] over the rows of each place; each misses by `delta`."""
-        unit = np.arange(outcomes.size) if self.unit is None else self.unit
-        weights = self.weights(outcomes.size)
-        pairs, member = np.unique(unit * n_places + place, return_inverse=True)
-        total = np.bincount(member, weights).astype(np.float64)
-        mean = np.clip(np.bincount(member, weights * outcomes) / total, 0.0, 1.0)
-        # by the place of a unit among all units, and not of a pair: that would depend on the scores of others
-        order = np.argsort(Draw(0, 0).hashes(position_keys(0, int(unit.max()) + 1))[pairs // n_places])
-        drawn = WeightedRows((pairs % n_places)[order], total[order], mean[order], n_places)
-        return weighted_means(drawn, self.bound * (1.0 + 1e-12), delta)
+        """Limits for the mean of outcomes in [0, 1] over the rows of each place, each of which misses by `delta`.
+
+        The rows are some of those that `in_order` gives, in that order.
+        """
+        order = np.argsort(place.astype(np.min_scalar_type(n_places)), kind="stable")
+        place, weights = place[order], self.weights(outcomes.size)[order]
+        new = np.diff(place, prepend=-1) != 0
+        new |= True if self.unit is None else np.diff(self.unit[order], prepend=-1) != 0
+        starts = np.flatnonzero(new)
+        total, sums = (np.add.reduceat(values, starts) for values in (weights, weights * outcomes[order]))
+        mean = np.clip(sums / total, 0.0, 1.0)
+        return weighted_means(place[starts], _scaled(total, self.bound), mean, n_places, delta)
 
     def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
         """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the weight."""
@@ -153,8 +179,10 @@ class Units:
         order = _order(total.size)
         order = order[total[order] > 0.0]
         share = np.clip(self.sums(part)[order] / total[order], 0.0, 1.0)
-        drawn = WeightedRows(np.zeros(order.size, dtype=np.intp), total[order], share, 1)
-        found = weighted_means(drawn, 2.0 * self.bound * (1.0 + 1e-12), alpha)
+        return self._mean(total[order], share, 2.0 * self.bound, alpha)
+
+    def _mean(self, weights: FloatArray, mean: FloatArray, bound: float, alpha: float) -> tuple[float, float]:
+        found = weighted_means(np.zeros(mean.size, dtype=np.intp), _scaled(weights, bound), mean, 1, alpha)
         return float(found.lower[0]), float(found.upper[0])
 
     def standard_error(self, outcomes: FloatArray) -> float:
@@ -168,6 +196,11 @@ class Units:
 
 ROWS = Units(None, None, 1.0, bounded=True, population="")
 """Each row is one independent draw."""
+
+
+def _scaled(weights: FloatArray, bound: float) -> FloatArray:
+    """Weights over their bound; those of groups are sums, and rounded."""
+    return weights / (bound * (1.0 + 1e-12))
 
 
 def _order(n: int) -> IndexArray:
