@@ -27,7 +27,7 @@ from calibrant._numbers import counted, percent, rows, upper
 from calibrant._optional import pandas
 from calibrant._params import Integer, as_generator, error_budget
 from calibrant._text import Setting, Text, render
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, ScoreMap, Seed
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray, ScoreMap, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
@@ -95,7 +95,7 @@ class Comparison:
     differences: tuple[PairedDifference, ...] = ()
     difference_level: float = 0.95
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the comparison as a pandas frame, one row per method."""
         index = pandas().Index(self.methods, name="method")
         return pandas().DataFrame({name: getattr(self, name) for name in _COLUMNS}, index=index)

@@ -13,7 +13,7 @@ from calibrant._numbers import limits, nearest, percent
 from calibrant._optional import pandas
 from calibrant._params import Number, error_budget
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, FloatArray, Frame, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee
@@ -258,7 +258,7 @@ class NetBenefit:
         row = self.lower[self.models.index(model)]
         return np.asarray((row > 0.0) & (row > self.act_on_all_upper))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the curves as a pandas frame, one row for each model and threshold."""
         size = self.thresholds.size
         curves = {name: getattr(self, name).ravel() for name in ("value", "lower", "upper")}

@@ -1,10 +1,16 @@
 """The types of signatures: arrays, models, splitters."""
 
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas
+
+Frame: TypeAlias = "pandas.DataFrame"
+"""A frame of pandas, which is optional."""
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]

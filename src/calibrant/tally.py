@@ -15,7 +15,7 @@ from calibrant._input import as_weights, as_whole, check_same_length
 from calibrant._optional import pandas
 from calibrant._params import Integer, Number, check_state
 from calibrant._state import check_schema
-from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Keys
+from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
@@ -329,7 +329,7 @@ class Tally:
             raise InvalidValueError("weights", "have a smallest weight in every region with rows")
         return tally
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the tally as a pandas frame, one row per region."""
         return pandas().DataFrame({"count": self.counts, "positives": self.positives, "rate": self.rates})
 

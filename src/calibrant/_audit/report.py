@@ -3,14 +3,13 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import _numbers
 from calibrant._optional import pandas
-from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.monotone import MonotoneBand
 from calibrant.rows.facts import RowFacts
 
@@ -128,7 +127,7 @@ class AuditTable:
             **{name: float(getattr(self, name)[row]) for name in ("low", "high", "error", "mean_score", "rate")},
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the table as a pandas frame, one row per region."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         return pandas().DataFrame({**columns, "verdict": self.verdict})

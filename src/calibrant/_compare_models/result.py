@@ -9,7 +9,7 @@ from calibrant import _numbers
 from calibrant._compare_models.losses import AUC, BRIER, LOG_LOSS, number_or_none
 from calibrant._optional import pandas
 from calibrant._text import TextTable
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, Frame
 
 CANNOT_TELL = "the data cannot tell"
 
@@ -115,7 +115,7 @@ class Differences:
         about = f"Of expected losses{self.population}, all at once" if self.population else "All at once"
         return f"{verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}."
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the differences as a pandas frame, one row per pair and measure."""
         return pandas().DataFrame([asdict(found) | {"better": found.better} for found in self.differences])
 

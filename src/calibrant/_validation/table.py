@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant import _numbers
 from calibrant._optional import pandas
 from calibrant._text import TextTable
-from calibrant._typing import FloatArray, IntArray
+from calibrant._typing import FloatArray, Frame, IntArray
 
 PROVED, ASYMPTOTIC, MEASURED, EXACT_TEST = "proved", "asymptotic", "measured", "exact test"
 TOO_LOW, TOO_HIGH, NOT_REFUTED = "assigned too low", "assigned too high", "not refuted"
@@ -87,7 +87,7 @@ class GradeTable:
         low, high = self.assigned < self.lower - _ROUNDING, self.assigned > self.upper + _ROUNDING
         return tuple(np.where(low, TOO_LOW, np.where(high, TOO_HIGH, NOT_REFUTED)).tolist())
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the grades as a pandas frame, one row per grade."""
         return pandas().DataFrame({**self._columns(), "verdict": self.verdict})
 
@@ -185,7 +185,7 @@ class Validation:
             f"With {_numbers.percent(self.confidence_level)} confidence each: {each}."
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the table as a pandas frame, one row per measure."""
         return pandas().DataFrame([asdict(measure) for measure in self.measures])
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant._numbers import upper
 from calibrant._optional import pandas
 from calibrant._params import Integer, as_generator
-from calibrant._typing import BoolArray, FloatArray, IntArray, ScoreMap, Seed
+from calibrant._typing import BoolArray, FloatArray, Frame, IntArray, ScoreMap, Seed
 from calibrant.adversary.ghost import BITS, POINTS, GhostWorld, is_fitted, predict, refitted
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.metrics import ece
@@ -63,7 +62,7 @@ class Confrontation:
                 lines.append(f"{n:>9,}  {method:<12} {shown:>8.4f} {claimed:>8} {real:>8.4f} {largest:>8.4f}")
         return "\n".join(lines)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the numbers as a pandas frame, one row per method and sample size."""
         n_methods, n_sizes = self.real.shape
         methods = np.repeat(np.array(self.methods, dtype=object), n_sizes)

@@ -2,14 +2,14 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant._optional import pandas
 from calibrant._params import Number, error_budget
 from calibrant._text import PlainText, Text, in_python, render, words
-from calibrant._typing import BoolArray, FloatArray, IntArray
+from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import statement as said
 from calibrant.guarantee.absorbed import region_limits
@@ -21,9 +21,6 @@ from calibrant.partition import Partition
 from calibrant.partition.base import check_partition
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SENTENCE_MASSES = (0.99, 0.95, 0.9)  # the first that lowers epsilon; the others only if epsilon is 1/2 or more
 _LITTLE = 0.25  # from this epsilon on a guarantee says little
@@ -363,7 +360,7 @@ class Guarantee:
             "regions": [dict(zip(names, row, strict=True)) for row in zip(self.regions, *columns, strict=True)],
         }
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> Frame:
         """Return the regions as a pandas frame: count, value and limits, one row each."""
         columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
         return pandas().DataFrame({"region": self.regions, **columns})

@@ -2,14 +2,13 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant._input import as_weights
 from calibrant._optional import pandas
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals.groups import GroupSums
@@ -73,7 +72,7 @@ class ReliabilityTable:
         """
         return (self.mean_score < self.lower) | (self.mean_score > self.upper)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return the table as a pandas frame, one row per bin."""
         columns = {name: getattr(self, name) for name in ("counts", "mean_score", "rate", "lower", "upper")}
         return pandas().DataFrame({"region": self.regions, **columns})

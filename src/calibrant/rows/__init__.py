@@ -21,7 +21,6 @@ _ENGINES = {
     ("duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),
     ("polars", "LazyFrame"): ("polars", "PolarsData"),
     ("dask", "DataFrame"): ("dask", "DaskData"),
-    ("dask_expr", "DataFrame"): ("dask", "DaskData"),
     ("pyspark", "DataFrame"): ("spark", "SparkData"),
 }
 """From the package and the name of a type, which load no library, to the engine: its module or extra, and its class."""
