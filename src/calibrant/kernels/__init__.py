@@ -1,17 +1,17 @@
 """The per-row work: finding a score's cell, counting, looking up, order statistics, and checking what came in.
 
-Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the public API they are 1.3
-to 1.7 times as fast for scores that all differ (uniform, logits, float32), and 1.9 to 3.5 times for tied ones.
-Nanoseconds of processor time a row, 10^7 rows, one thread, the best of seven turns taken one after the other on a busy
-machine, for uniform scores and for scores of two decimals (a copy of the array takes 1.2; predict of float32 scores
-takes 2.6 with numba):
+Every job is done with numpy. Four are also compiled by numba, the extra ``[fast]``. Through the public API they are 1.5
+to 2.3 times as fast for scores that all differ (uniform, logits, float32), and 1.9 to 4.2 times for tied ones.
+Nanoseconds of processor time a row, 10^7 rows, one thread, the best of five turns taken one after the other on a busy
+machine, for uniform scores and for scores of two decimals (a copy of the array takes 1.3; predict of float32 scores
+takes 2.3 with numba):
 
 ======================================  ====================  ============  ============
 job                                     through               numpy         numba
 ======================================  ====================  ============  ============
-`order_statistics` and `count`          fit, 15 bins          11.3, 21.6    7.0, 6.1
-`count`                                 Tally.from_data       5.2, 6.6      3.6, 3.4
-`look_up`                               predict               4.2, 6.3      2.8, 2.7
+`order_statistics` and `count`          fit, 15 bins          13.5, 22.5    8.7, 6.3
+`count`                                 Tally.from_data       7.2, 6.7      4.5, 3.4
+`look_up`                               predict               5.3, 6.5      2.7, 2.9
 `pooling.multiprobabilities`            VennAbersCalibrator   1360          87
 `assign`                                (loop of `look_up`)
 `encode`, `first_nonfinite`             every fit             numpy only

@@ -43,17 +43,18 @@ def _load(scores: Any, start: Any, numbers: Any, limits: Any, block: Any, keys: 
     kind, shift, offset, low, high, scale, top = numbers
     part = scores[start : start + BLOCK]
     rows, inside = part.shape[0], True
-    for row in range(rows):
-        block[row] = part[row]
-        inside &= (limits[0] <= part[row]) & (part[row] <= limits[1])
     if kind == POSITIVE_BITS:
         # Without the mask the compiler has to guard against shifts of 64 bits and more.
         bits, shift = block.view(np.int64), shift & 63
         for row in range(rows):
+            block[row] = part[row]
+            inside &= (limits[0] <= part[row]) & (part[row] <= limits[1])
             keys[row] = min(max((bits[row] >> shift) - offset, 0), top)
     else:
         last = np.int32(top)
         for row in range(rows):
+            block[row] = part[row]
+            inside &= (limits[0] <= part[row]) & (part[row] <= limits[1])
             clipped = min(max(block[row], low), high)
             keys[row] = min(np.int32(((clipped - low) * scale + MAGIC) - MAGIC), last)
     return np.uint64(rows), inside
