@@ -52,23 +52,49 @@ def test_only_the_ratio_of_costs_matters_for_the_decision():
     assert other.cost == pytest.approx(10 * one.cost)
 
 
+def as_scored(s):
+    return s
+
+
+def falls_at_the_top(s):
+    return np.where(s > 0.8, 0.1, s)
+
+
+def just_below_the_break_even_rate(s):
+    return np.where(s > 0.8, 0.9, np.where(s > 0.2, 0.39, 0.0))
+
+
 @pytest.mark.broad
-@pytest.mark.parametrize("kind", [BinningCalibrator, AnchoredCalibrator])
-def test_decisions_are_the_cheaper_ones_and_costs_lie_in_their_limits(kind):
-    """Rate = score: the rate of a region is its middle, and the average over new rows is known."""
+@pytest.mark.parametrize(
+    ("kind", "rate", "levels"),
+    [
+        (BinningCalibrator, as_scored, None),
+        (AnchoredCalibrator, as_scored, None),
+        (BinningCalibrator, as_scored, 20),
+        (BinningCalibrator, falls_at_the_top, None),
+        (BinningCalibrator, just_below_the_break_even_rate, None),
+    ],
+)
+def test_decisions_are_the_cheaper_ones_and_costs_lie_in_their_limits(kind, rate, levels):
+    """The rate at every score is known, so the rate of a region and the average over new rows are known."""
     broken, seeds = 0, 40
-    new = (np.arange(2_000) + 0.5) / 2_000
+
+    def drawn(values):
+        return values if levels is None else np.ceil(values * levels) / levels
+
+    new = drawn((np.arange(2_000) + 0.5) / 2_000)
+    truth = rate(new)
     for seed in range(seeds):
         rng = np.random.default_rng([5, seed])
-        scores = rng.uniform(size=1_500)
-        calibrator = kind(n_bins=6).fit(scores, rng.uniform(size=1_500) < scores)
+        scores = drawn(rng.uniform(size=1_500))
+        calibrator = kind(n_bins=6).fit(scores, rng.uniform(size=1_500) < rate(scores))
         found = decide(calibrator, new, cost_false_alarm=2, cost_miss=3)
         regions = np.unique(found.lower + 2 * found.upper, return_inverse=True)[1]
-        rate = (np.bincount(regions, new) / np.bincount(regions))[regions]
-        wrong = (found.action == "act") & (rate < found.break_even)
-        wrong |= (found.action == "do not act") & (rate > found.break_even)
+        of_region = (np.bincount(regions, truth) / np.bincount(regions))[regions]
+        wrong = (found.action == "act") & (of_region < found.break_even)
+        wrong |= (found.action == "do not act") & (of_region > found.break_even)
         acts = found.lower + found.upper >= 2 * found.break_even
-        cost = np.where(acts, 2 * (1 - new), 3 * new).mean()
+        cost = np.where(acts, 2 * (1 - truth), 3 * truth).mean()
         near = 1e-3  # regions are told from their limits, and averages over new rows are nearly those of regions
         broken += wrong.any() or not found.cost_lower - near <= cost <= found.cost_upper + near
     assert binomtest(broken, seeds, 0.1, alternative="greater").pvalue > 0.01
@@ -119,9 +145,9 @@ def test_net_benefit_agrees_with_dcurves_of_r(threshold, family_history, everyon
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("levels", "power"), [(None, 1), (5, 1), (None, 12)])
-def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power):
-    """Rate = score^power for uniform scores, or the same for scores that were rounded up to a few levels."""
+@pytest.mark.parametrize(("levels", "power", "top"), [(None, 1, 1.0), (5, 1, 1.0), (None, 12, 1.0), (None, 1, 0.8)])
+def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power, top):
+    """Rate = score^power for uniform scores, which may be rounded up to a few levels, or fall to 0.1 at the top."""
     broken, seeds, n = 0, 150, 300
     fine = (np.arange(40_000) + 0.5) / 40_000
     at = np.arange(1, 50) / 50
@@ -131,7 +157,7 @@ def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power):
         values = values if levels is None else np.ceil(values * levels) / levels
         return values if shrink else values**power
 
-    rate = fine**power
+    rate = np.where(fine > top, 0.1, fine**power)
     truth = []
     for shrink in (False, True):
         above = model(fine, shrink)[:, None] >= at
@@ -139,7 +165,7 @@ def test_bands_hold_for_all_models_and_thresholds_at_once(levels, power):
     for seed in range(seeds):
         rng = np.random.default_rng([9, seed])
         scores = rng.uniform(size=n)
-        y = rng.uniform(size=n) < scores**power
+        y = rng.uniform(size=n) < np.where(scores > top, 0.1, scores**power)
         if y.all() or not y.any():
             continue
         found = net_benefit(y, {"a": model(scores, False), "b": model(scores, True)}, thresholds=at)
