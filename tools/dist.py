@@ -82,7 +82,7 @@ def try_wheel(python: str, wheel: Path, sdist: Path, folder: Path) -> None:
     (unpacked,) = folder.glob("calibrant-*")
     shutil.rmtree(unpacked / "src")  # the tests must find the wheel
     pytest = (inside, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider")
-    run(*pytest, "-k", "README", "tests/test_readme.py", cwd=unpacked)
+    run(*pytest, "-k", "README.md", "tests/test_readme.py", cwd=unpacked)
     run(*pytest, "-n", "2", "--hypothesis-profile=quick", "-m", QUICK, *TESTS, cwd=unpacked)
 
 
