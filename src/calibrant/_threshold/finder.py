@@ -265,6 +265,8 @@ class Search:
         needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         if needed is not None and needed <= everything:
             needed, reason = None, f"{reason}; more labels may do"
+        elif needed is None and not self.grouped:
+            reason += "; no threshold looks good enough, so more labels like these will hardly help"
         return Cut(name, target, level, None, reason, needed, counted=n)
 
     def _with_drawn(self, n: int) -> int:
