@@ -4,7 +4,7 @@ import gc
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Tests run beside each other, one process per core: threads of linear algebra would only wait for each other. Virtual
 # machines of Java live for a minute, in which a second round of compilation does not pay.
@@ -15,7 +15,8 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 # What is collected stays to the end, and looking for garbage in it again and again took a seventh of the time.
 gc.disable()
 
-settings.register_profile("house", deadline=None, derandomize=True)
+# a machine that has other work is no error: no deadline, and no limit on the time to draw the first examples
+settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("house"), max_examples=15)
 settings.load_profile("house")
 

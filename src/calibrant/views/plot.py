@@ -28,7 +28,7 @@ from calibrant.views.drawing import (
     draw_strip,
     draw_thresholds,
 )
-from calibrant.views.style import LOGIT_TICKS, QUIET, SCALES, logit_ends
+from calibrant.views.style import QUIET, SCALES, logit_ends, logit_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -418,7 +418,7 @@ class ReliabilityDisplay:
         if logit:
             ax.set_xlim(left, right)
             ax.set_ylim(left, right)
-            ticks = [tick for tick in LOGIT_TICKS if left <= tick <= right]
+            ticks = logit_ticks(left, right)
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
                 axis.set_ticks([], minor=True)

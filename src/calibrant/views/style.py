@@ -1,5 +1,6 @@
 """Colours, dashes and markers of every figure: one style for each model, distinct in colour and in grey."""
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from calibrant.errors import InvalidValueError
 
 QUIET = "0.55"
 SCALES = ("linear", "logit")
-LOGIT_TICKS = (1e-5, 1e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999)
+_LOGIT_TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-4, 1e-5, 0.25, 0.75, 0.03, 0.97, 0.003, 0.997)
 
 
 class Style(NamedTuple):
@@ -39,6 +40,25 @@ def logit_ends(values: FloatArray) -> tuple[float, float]:
         raise InvalidValueError("scale", "be 'linear' where every score and rate is 0 or 1", got="'logit'")
     low, high = float(inside.min()), float(inside.max())
     return low / (low + 2.5 * (1.0 - low)), 2.5 * high / (2.5 * high + 1.0 - high)
+
+
+def logit_ticks(low: float, high: float, most: int = 8) -> list[float]:
+    """Return round numbers for the logit scale, the roundest first, at most about so many that they do not touch.
+
+    >>> logit_ticks(0.02, 0.6), logit_ticks(0.0003, 0.9997)
+    ([0.03, 0.1, 0.25, 0.5], [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
+    """
+    gap = (logit(high) - logit(low)) / most
+    chosen: list[float] = []
+    for tick in _LOGIT_TICKS:
+        if low <= tick <= high and all(abs(logit(tick) - logit(other)) >= gap for other in chosen):
+            chosen.append(tick)
+    return sorted(chosen)
+
+
+def logit(value: float) -> float:
+    """The logarithm of the odds."""
+    return math.log(value) - math.log1p(-value)
 
 
 def named_cuts(cuts: Iterable[Cut]) -> dict[str, float]:

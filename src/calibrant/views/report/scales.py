@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from calibrant._threshold import Threshold
-from calibrant.views.style import LOGIT_TICKS, decided, named_cuts
+from calibrant.views.style import decided, logit, logit_ticks, named_cuts
 
 Limits: TypeAlias = tuple[float, float]
 """The numbers at both ends of an axis."""
@@ -44,15 +44,14 @@ class Axis:
         """Return the place of `value`."""
         low, high = self.low, self.high
         if self.logit:
-            low, value, high = (_logit(number) for number in (low, min(max(value, low), high), high))
+            low, value, high = (logit(number) for number in (low, min(max(value, low), high), high))
         share = (value - low) / (high - low)
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self, wanted: int = 5) -> tuple[Tick, ...]:
         """Return round numbers within the axis, about the wanted number of them."""
         if self.logit:
-            seen = [value for value in LOGIT_TICKS if self.low <= value <= self.high]
-            return tuple(Tick(self(value), f"{value:g}") for value in seen[:: max(1, round(len(seen) / (2 * wanted)))])
+            return tuple(Tick(self(value), f"{value:g}") for value in logit_ticks(self.low, self.high, 2 * wanted))
         step = _round_step((self.high - self.low) / wanted)
         decimals = max(0, *(_decimals(step * multiple) for multiple in (1, 2)))
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
@@ -166,10 +165,6 @@ def shared_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Li
         both = limits_of([*across, *upwards])
         return both, both
     return x, y
-
-
-def _logit(value: float) -> float:
-    return math.log(value) - math.log1p(-value)
 
 
 def _round_step(step: float) -> float:
