@@ -325,3 +325,13 @@ def test_limits_of_one_auc_stay_between_0_and_1():
     found = compare_models(y, {"good": good, "bad": 1 - good}, random_state=0)
     assert found.auc_upper[0] == 1.0
     assert found.auc_lower[1] == 0.0
+
+
+def test_what_is_assumed_follows_from_what_is_drawn() -> None:
+    y, models = drawn(np.random.default_rng(11), 60)
+    one = np.ones(60)
+    given = [{}, {"importance_weight": one, "weight_bound": 1.0}, {"groups": np.arange(60), "max_group_size": 1}]
+    drawn_first = [compare_models(y, models, **beside).assumptions[0].split(" independent")[0] for beside in given]
+    assert drawn_first == ["the rows are", "the rows are", "the groups are"]
+    assert "weights are right" in compare_models(y, models, **given[1]).assumptions[0]
+    assert SequentialModelComparison(["a", "b"]).result().assumptions == compare_models(y, models).assumptions

@@ -56,11 +56,6 @@ class ExactSums:
                 units[group] += total << shift if shift >= 0 else total >> -shift
         return cls(units)
 
-    @classmethod
-    def nothing(cls, n_groups: int) -> Self:
-        """Sums of no values."""
-        return cls([0] * n_groups)
-
     def part(self, groups: slice) -> "ExactSums":
         """The sums of some of the groups."""
         return ExactSums(self._units[groups])
@@ -70,9 +65,6 @@ class ExactSums:
 
     def __add__(self, other: "ExactSums") -> "ExactSums":
         return ExactSums(a + b for a, b in zip(self._units, other._units, strict=True))
-
-    def __sub__(self, other: "ExactSums") -> "ExactSums":
-        return ExactSums(a - b for a, b in zip(self._units, other._units, strict=True))
 
     def regrouped(self, groups: Any, n_groups: int) -> "ExactSums":
         """Add up groups that become one; those sent to -1 are left out."""
@@ -87,9 +79,6 @@ class ExactSums:
 
     def __hash__(self) -> int:
         return hash(self._units)
-
-    def __repr__(self) -> str:
-        return f"ExactSums({self.rounded().tolist()})"
 
     def at_most(self, other: "ExactSums") -> bool:
         """Whether no sum exceeds the other's."""

@@ -297,10 +297,10 @@ class Audit(Bounds):
             return verdict
         return f"{verdict}; within {self.noun}s: {within.verdict}"
 
-    def __str__(self) -> str:
-        confidence = f"with {_numbers.percent(self.confidence_level)} confidence"
-        lines = [f"{self.verdict}, {confidence}, from {self.basis}"]
-        lines += [f"  this is about the error{self.population}"] if self.population else []
+    @property
+    def details(self) -> list[str]:
+        """What the verdict rests on, as lines of text."""
+        lines = [f"  this is about the error{self.population}"] if self.population else []
         lines += [f"  {finding.sentence(self.noun)}" for finding in self.findings[:_LINES]]
         if len(self.findings) > _LINES:
             lines.append(f"  and findings in {_numbers.counted(len(self.findings) - _LINES, f'more {self.noun}')}")
@@ -310,4 +310,8 @@ class Audit(Bounds):
         if self.at_single_scores is not None:
             lines.append(f"  {self.at_single_scores}")
         lines += [f"  {note}" for note in RowFacts(skipped=self.n_skipped).notes]
-        return "\n".join(lines)
+        return lines
+
+    def __str__(self) -> str:
+        confidence = f"with {_numbers.percent(self.confidence_level)} confidence"
+        return "\n".join([f"{self.verdict}, {confidence}, from {self.basis}", *self.details])

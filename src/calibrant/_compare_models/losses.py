@@ -14,6 +14,7 @@ from calibrant.rows.memory import MemoryRows
 
 BRIER, LOG_LOSS, AUC = "Brier score", "log loss", "AUC"
 PROVED = (BRIER, LOG_LOSS)
+TRAINED_BEFORE = "the models were chosen and trained before these rows were looked at"
 MOST_STAKED = 0.9  # models are often alike, and then large bets find it
 
 

@@ -73,6 +73,8 @@ class Differences:
         Rows.
     population : str
         Which population the differences are about, where it is not that of the rows.
+    assumptions : tuple of str
+        What must be true.
     """
 
     models: tuple[str, ...]
@@ -81,6 +83,7 @@ class Differences:
     clip: float
     n_rows: int
     population: str
+    assumptions: tuple[str, ...]
 
     @property
     def best(self) -> str | None:
@@ -149,16 +152,6 @@ class Differences:
         return TextTable(("pair", "measure", "difference", "limits", "basis"), rows)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What must be true."""
-        drawn = "groups" if "groups" in self.population else "rows"
-        weights = ", and their weights are right and bounded" if "weighted" in self.population else ""
-        return (
-            f"the {drawn} are independent draws from one distribution{weights}",
-            "the models were chosen and trained before these rows were looked at",
-        )
-
-    @property
     def _proved(self) -> list[PairedDifference]:
         return [found for found in self.differences if found.is_proved]
 
@@ -179,7 +172,7 @@ class ModelComparison(Differences):
 
     Attributes
     ----------
-    models, differences, confidence_level, clip, n_rows, population
+    models, differences, confidence_level, clip, n_rows, population, assumptions
         As in `Differences`.
     brier, log_loss, ece, auc : float arrays
         Measured on these rows, by their weights; the log loss with clipped probabilities, ECE in ten bins of equal

@@ -8,7 +8,16 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant import _numbers
-from calibrant._compare_models.losses import MOST_STAKED, PROVED, largest_difference, losses_of, names, read, scaled
+from calibrant._compare_models.losses import (
+    MOST_STAKED,
+    PROVED,
+    TRAINED_BEFORE,
+    largest_difference,
+    losses_of,
+    names,
+    read,
+    scaled,
+)
 from calibrant._compare_models.result import Differences, PairedDifference
 from calibrant._input import shown
 from calibrant._lock import Locked
@@ -16,8 +25,10 @@ from calibrant._params import CLIP, check_state, error_budget
 from calibrant._state import read_count, read_numbers
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.metrics.units import ROWS
 from calibrant.sequences.betting import Gamblers
 
+_ASSUMED = (ROWS.assumption, TRAINED_BEFORE)
 _GRID_SIZE = 1000  # differences on either side of 0
 
 
@@ -122,7 +133,7 @@ class SequentialModelComparison(Locked):
             lower, upper = ((2.0 * limit - 1.0) * span for limit in ends)
             mean = total / n_rows if n_rows else math.nan
             found.append(PairedDifference(*kind, mean, lower, upper, is_proved=True))
-        return Differences(self.models, tuple(found), self.confidence_level, self.clip, n_rows, "")
+        return Differences(self.models, tuple(found), self.confidence_level, self.clip, n_rows, "", _ASSUMED)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that is remembered, as plain JSON values."""

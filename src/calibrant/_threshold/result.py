@@ -31,14 +31,20 @@ NAMES = {"false_alarms": "false alarms per true one"}
 """Parts that are printed under other names."""
 
 
+def _shown_below(cut: float) -> bool:
+    """Whether a threshold is the double after a short number, which shows it better than its own digits."""
+    under = math.nextafter(cut, -math.inf)
+    return bool(cut) and float(f"{under:.10g}") == under
+
+
 def compared(cut: float) -> dict[str, str]:
     """Return how scores above and below a threshold compare with it; the double after a short number is shown by it.
 
     >>> compared(0.85), compared(0.8500000000000001)
     ({'above': '>= 0.85', 'below': '< 0.85'}, {'above': '> 0.85', 'below': '<= 0.85'})
     """
-    under = math.nextafter(cut, -math.inf)
-    if cut and float(f"{under:.10g}") == under:
+    if _shown_below(cut):
+        under = math.nextafter(cut, -math.inf)
         return {"above": f"> {under!r}", "below": f"<= {under!r}"}
     return {"above": f">= {cut!r}", "below": f"< {cut!r}"}
 
@@ -145,8 +151,7 @@ class Cut:
         """The threshold as text: "> 0.85" for the next number above 0.85."""
         if self.threshold is None:
             return "none"
-        above = compared(self.threshold)["above"]
-        return above if above.startswith("> ") else repr(self.threshold)
+        return compared(self.threshold)["above"] if _shown_below(self.threshold) else repr(self.threshold)
 
 
 @dataclass(frozen=True, slots=True)

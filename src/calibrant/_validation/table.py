@@ -48,7 +48,9 @@ class Measure:
         """The limits as text."""
         if math.isnan(self.lower):
             return "none"
-        return _numbers.limits(self.lower, self.upper).replace("to infinity", "or more")
+        if math.isinf(self.upper):
+            return f"{_numbers.lower(self.lower)} or more"
+        return _numbers.limits(self.lower, self.upper)
 
     def __str__(self) -> str:
         value = "none" if math.isnan(self.value) else _numbers.nearest(self.value)

@@ -53,8 +53,9 @@ def width() -> int:
     return max(40, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
 
 
-def paragraph(text: str, *, bold: bool = False, indent: str = "", err: bool = False) -> None:
-    """Text, wrapped to the terminal."""
+def paragraph(text: str, *, bold: bool = False, err: bool = False) -> None:
+    """Text, wrapped to the terminal. Spaces at its start begin all of its lines."""
+    indent, text = text[: len(text) - len(text.lstrip())], text.strip()
     lines = textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     say(lines, bold=bold, err=err)
 

@@ -184,8 +184,8 @@ def show_audit(found: Any) -> None:
     basis = f", with {percent(found.confidence_level)} confidence, from {found.basis}"
     verdict = verdict_of(found, basis)
     paragraph(f"{verdict[:1].upper()}{verdict[1:]}.", bold=True)
-    for line in str(found).splitlines()[1:]:
-        paragraph(line.strip(), indent="  ")
+    for line in found.details:
+        paragraph(line)
 
 
 def verdict_of(found: Any, basis: str = "") -> str:

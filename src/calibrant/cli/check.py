@@ -60,8 +60,8 @@ def command(**options: Any) -> int:
         basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"
         paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}, {basis}.", bold=True)
         for test in found.tests:
-            paragraph(str(test), indent="  ")
-        paragraph(found.scale, indent="  ")
+            paragraph(f"  {test}")
+        paragraph(f"  {found.scale}")
         for text in found.advice:
             paragraph(f"What to do: {render(text, in_options)}.")
         show_signs(signs)

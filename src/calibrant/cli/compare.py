@@ -102,7 +102,7 @@ def command(**options: Any) -> None:
         "others are measured on held-out rows: lower is better, except for AUC, and small differences are noise."
     )
     for line in found.difference_lines:
-        paragraph(line.strip(), indent="  " if line.startswith(" ") else "")
+        paragraph(line)
     for text in (*facts.notes, *(() if is_quiet() else found.remarks)):
         note(render(text, in_options))
     show_signs(signs)

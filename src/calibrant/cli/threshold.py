@@ -131,7 +131,7 @@ def _show(found: Any, notes: tuple[str, ...]) -> None:
     from calibrant._threshold.result import NAMES, SHOWN
 
     for line in found.lines():
-        paragraph(line.strip(), bold=True, indent="  " if line.startswith(" ") else "")
+        paragraph(line, bold=True)
     kept = [cut for cut in found.cuts if cut.threshold is not None]
     if kept:
         heads = ("target", "threshold", *(NAMES.get(part, part) for part in SHOWN))

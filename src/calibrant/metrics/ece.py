@@ -18,8 +18,6 @@ from calibrant.rows.memory import MemoryRows
 
 NORMS = ("l1", "l2", "max")
 _SWEEP = "sweep"
-_IN_BINS = "the calibration error in these bins of the scores seen, which is at most the error without bins"
-_AT_VALUES = "the calibration error over the scores seen"
 _BY_LIMITS = "binomial limits for labels with different rates (Hoeffding 1956), in all bins at once"
 _BY_HOEFFDING = "Hoeffding's inequality for weighted sums of labels (1963), in all bins at once"
 _SWEPT = "as if the bins had not been chosen by looking at the labels"
@@ -218,7 +216,7 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, given: str, *, swe
     exact = bool(bins.is_value.all())
     by_limits = _BY_LIMITS if bins.squares is None else _BY_HOEFFDING
     basis = f"bounded differences (McDiarmid 1989), and {by_limits}" if norm == "l1" else by_limits
-    target = _AT_VALUES if exact else _IN_BINS
+    where = f"over the {given}" if exact else f"in these bins of the {given}, which is at most the error without bins"
     return Estimate(
         name=f"{norm}-ECE",
         value=value,
@@ -226,7 +224,7 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, given: str, *, swe
         upper=upper,
         confidence_level=float(confidence_level),
         heuristic=swept,
-        target=target.replace("scores seen", given),
+        target=f"the calibration error {where}",
         basis=f"{basis}; {_SWEPT}" if swept else basis,
         exact=exact,
     )

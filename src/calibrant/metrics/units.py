@@ -106,6 +106,14 @@ class Units:
         return counted_rows, units
 
     @property
+    def assumption(self) -> str:
+        """What must be true of the draws."""
+        if self.unit is not None:
+            return "the groups are independent draws from one distribution"
+        weights = "" if self.row_weights is None else ", and their weights are right and bounded"
+        return f"the rows are independent draws from one distribution{weights}"
+
+    @property
     def n_units(self) -> int:
         """How many groups there are; 0 where each row is a unit."""
         return 0 if self.unit is None else int(self.unit.max()) + 1
