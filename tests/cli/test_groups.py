@@ -16,7 +16,9 @@ from calibrant import (
     plan,
     validate,
 )
+from calibrant.metrics.reliability import reliability_tables
 from calibrant.saving import load_model
+from calibrant.views.report.charts import models_chart
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")
 
@@ -140,6 +142,11 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     assert weighted.json["differences"][0]["upper"] == pytest.approx(expected.differences[0].upper)
     grouped = calibrant("compare-models", *two, "--group", "patient", "--max-group-size", "9")
     assert "new groups" in grouped.json["population"]
+    calibrant("compare-models", *two[:-1], "--group", "patient", "--max-group-size", "9", "-o", "pair.html")
+    calibrant("compare-models", *two[:-1], "-o", "alone.html")
+    limits = models_chart(reliability_tables(labels, models, 0.95)).series[0].whiskers
+    assert limits in Path("alone.html").read_text()
+    assert limits not in Path("pair.html").read_text()  # rows that belong together have wider ones
     refused = calibrant("compare-models", *two, "--group", "patient").err.replace("\n", " ")
     assert "--max-group-size must be given" in refused
     largest = visits["patient"].value_counts().max()

@@ -17,7 +17,7 @@ from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
 from calibrant.intervals.groups import GroupDesign
-from calibrant.partition import Partition
+from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
 from calibrant.rows.batch import Columns
@@ -159,3 +159,11 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         groups = {} if self._design is None else {"groups": self._design.to_dict()}
         regions = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
         return {**regions, **weighted, **groups, **self._facts.to_dict()}
+
+
+def score_bins(fitted: object) -> ScorePartition | None:
+    """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
+    if not hasattr(fitted, "partition_") or hasattr(fitted, "base_"):
+        return None
+    bins: ScorePartition | None = fitted.partition_.bins_by_segment.get(None)
+    return bins

@@ -1,8 +1,11 @@
 """Reports written by commands: their file names, and the facts about the data that they list."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+from calibrant.cli._errors import RefusedError
+from calibrant.cli._target import check_target
 
 _PAGES = (".html", ".htm")
 
@@ -10,6 +13,16 @@ _PAGES = (".html", ".htm")
 def is_page(path: str | None) -> bool:
     """Whether the name of a file asks for a report, which is a web page."""
     return path is not None and path.lower().endswith(_PAGES)
+
+
+def check_report(options: Mapping[str, Any]) -> None:
+    """Refuse an output file that is no web page, or cannot be written to."""
+    output = options["output"]
+    if output is None:
+        return
+    if not is_page(output):
+        raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
+    check_target(options)
 
 
 def facts_of(source: Any, **more: str) -> dict[str, str]:

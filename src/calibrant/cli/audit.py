@@ -13,9 +13,8 @@ from calibrant.cli._model import check_classes, check_columns, read_model, read_
 from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
-from calibrant.cli._report import is_page, shown_names, today
+from calibrant.cli._report import check_report, shown_names, today
 from calibrant.cli._signs import show_signs, signs_of
-from calibrant.cli._target import check_target
 
 _HISTOGRAM_BINS = 50
 _MOST_ROWS = 1_000_000
@@ -73,10 +72,7 @@ def command(**options: Any) -> int:
     from calibrant._file import write_file
 
     output = options["output"]
-    if output is not None:
-        if not is_page(output):
-            raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
-        check_target(options)
+    check_report(options)
     for name in ("model", "mark"):
         if output is None and options[name] is not None:
             raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")

@@ -11,9 +11,8 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
-from calibrant.cli._report import facts_of, is_page, write_page
+from calibrant.cli._report import check_report, facts_of, write_page
 from calibrant.cli._signs import show_signs, signs_of
-from calibrant.cli._target import check_target
 from calibrant.cli._words import in_options
 
 
@@ -54,10 +53,7 @@ def command(**options: Any) -> None:
     if options["seed"] is None:
         options["seed"] = secrets.randbelow(2**31)
     output = options["output"]
-    if output is not None:
-        if not is_page(output):
-            raise RefusedError("-o", "end in .html, as the report is a web page", got=repr(output))
-        check_target(options)
+    check_report(options)
     names = options["score"]
     if len(names) < 2:
         got = "none" if not names else f"only {names[0]!r}"
@@ -83,26 +79,23 @@ def command(**options: Any) -> None:
     if draw is not None:
         drawn = samples[0].scores.size
         remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)")
-    found = compare_models(
-        samples[0].labels,
-        {name: sample.scores for name, sample in zip(names, samples, strict=True)},
-        confidence_level=options["confidence"],
-        clip=options["clip"],
-        importance_weight=samples[0].weights,
-        weight_bound=options["weight_bound"],
-        groups=None if samples[0].groups is None else samples[0].groups.row_keys,
-        max_group_size=options["max_group_size"],
-        random_state=options["seed"],
-        **labels,
-    )
+    first, level = samples[0], options["confidence"]
+    scores = {name: sample.scores for name, sample in zip(names, samples, strict=True)}
+    units = {
+        "importance_weight": first.weights,
+        "weight_bound": options["weight_bound"],
+        "groups": None if first.groups is None else first.groups.row_keys,
+        "max_group_size": options["max_group_size"],
+    }
+    how = {"clip": options["clip"], "random_state": options["seed"]}
+    found = compare_models(first.labels, scores, confidence_level=level, **how, **units, **labels)
     if output is not None:
-        _write(
-            found,
-            {name: sample.scores for name, sample in zip(names, samples, strict=True)},
-            samples[0],
-            about,
-            options,
-        )
+        from calibrant.metrics.reliability import reliability_tables
+        from calibrant.views.report.pages import models_page
+
+        classes = {"classes": first.known.labels, "pos_label": first.known.positive}
+        tables = reliability_tables(first.labels, scores, level, **units, **classes)
+        write_page(models_page(found, tables, level, about, options["scale"]), output, options["overwrite"])
     if options["as_json"]:
         counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"],
                   "report": output, "signs_of_groups": signs}  # fmt: skip
@@ -135,18 +128,3 @@ def _check_probabilities(column: str, scores: Any) -> None:
             reach.percentage_advice if reach.is_percentage else "calibrate them first, with calibrant fit and apply"
         )
         raise InvalidValueError("score", "be probabilities in [0, 1]", f"scores {reach}", advice, column)
-
-
-def _write(found: Any, scores: dict[str, Any], sample: Any, about: dict[str, str], options: dict[str, Any]) -> None:
-    from calibrant.metrics import reliability_table
-    from calibrant.views.report.pages import models_page
-
-    level = options["confidence"]
-    each = 1.0 - (1.0 - level) / len(scores)
-    classes = {"classes": sample.known.labels, "pos_label": sample.known.positive}
-    tables = {
-        name: reliability_table(sample.labels, given, confidence_level=each, **classes)
-        for name, given in scores.items()
-    }
-    page = models_page(found, tables, level, about, scale=options["scale"])
-    write_page(page, options["output"], options["overwrite"])

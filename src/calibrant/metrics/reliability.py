@@ -1,13 +1,15 @@
 """The reliability table: how well scores agree with labels, bin by bin."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from calibrant import kernels
 from calibrant._input import as_weights
 from calibrant._optional import pandas
+from calibrant._params import error_budget
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
@@ -190,3 +192,18 @@ def _rates(calibrator: BinningCalibrator) -> FloatArray:
     if design is not None:
         return GroupSums.of(tally, design).rates
     return tally.rates if tally.weights is None else weighted_rates(tally)
+
+
+def reliability_tables(
+    y: ArrayLike, models: Mapping[str, ArrayLike], confidence_level: float, **settings: Any
+) -> dict[str, ReliabilityTable]:
+    """A table for each model. The intervals of all of them hold at once."""
+    level = shared_level(confidence_level, len(models))
+    return {
+        str(name): reliability_table(y, given, confidence_level=level, **settings) for name, given in models.items()
+    }
+
+
+def shared_level(confidence_level: float, n: int) -> float:
+    """The level of each of several tables that hold at once."""
+    return 1.0 - error_budget(confidence_level) / n

@@ -8,15 +8,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._numbers import percent, rows
 from calibrant._optional import needed
-from calibrant._params import Choice, error_budget
+from calibrant._params import Choice
 from calibrant._threshold import Threshold
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.regions import score_bins
 from calibrant.errors import InvalidTypeError
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable, reliability_table
+from calibrant.metrics.reliability import reliability_tables, shared_level
 from calibrant.monotone import MonotoneBand
-from calibrant.partition import ScorePartition
 from calibrant.partition.segments import segment_kinds
 from calibrant.views.drawing import (
     STRIP,
@@ -179,11 +180,7 @@ class ReliabilityDisplay:
             if monotone or not scores:
                 rule = "be False with several models" if monotone else "name at least one model"
                 raise InvalidTypeError("monotone" if monotone else "scores", rule, got="True" if monotone else "none")
-            shared = _shared_level(confidence_level, len(scores))
-            models = {
-                str(model): reliability_table(y, given, confidence_level=shared, **settings)
-                for model, given in scores.items()
-            }
+            models = reliability_tables(y, scores, confidence_level, **settings)
             return cls(models, confidence_level=float(confidence_level)).plot(ax, scale=scale, thresholds=thresholds)
         table = reliability_table(y, scores, confidence_level=confidence_level, **settings)
         band = None
@@ -232,7 +229,7 @@ class ReliabilityDisplay:
         classes = np.unique(labels)
         settings: dict[str, Any] = {
             "n_bins": n_bins,
-            "confidence_level": _shared_level(confidence_level, len(names)),
+            "confidence_level": shared_level(confidence_level, len(names)),
             "pos_label": pos_label,
             "classes": classes,
         }
@@ -300,7 +297,7 @@ class ReliabilityDisplay:
             raise InvalidTypeError("y and scores", "be given together", got="only one of them")
         check_is_fitted(calibrator)
         fitted: Any = getattr(calibrator, "calibrator_", calibrator)  # of a CalibratedClassifier
-        guarantee, partition = fitted.guarantee_, _bins(fitted)
+        guarantee, partition = fitted.guarantee_, score_bins(fitted)
         if partition is None or not isinstance(guarantee, Guarantee):
             raise InvalidTypeError(
                 "calibrator",
@@ -433,16 +430,3 @@ class ReliabilityDisplay:
         ax.set_xlabel("score")
         ax.set_ylabel(f"rate of class {self._tables[0].positive_label!r}")
         without_frame(ax)
-
-
-def _bins(fitted: ScoreCalibrator) -> ScorePartition | None:
-    """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
-    if not hasattr(fitted, "partition_") or hasattr(fitted, "base_"):
-        return None
-    bins: ScorePartition | None = fitted.partition_.bins_by_segment.get(None)
-    return bins
-
-
-def _shared_level(confidence_level: float, n: int) -> float:
-    """The level of each of several tables that hold at once."""
-    return 1.0 - error_budget(confidence_level) / n

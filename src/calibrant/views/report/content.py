@@ -10,6 +10,7 @@ from calibrant._audit import Audit, Bounds
 from calibrant._numbers import counted, lower, percent, rows, upper
 from calibrant._typing import FloatArray, IndexArray
 from calibrant._validation import Validation
+from calibrant.calibrators.regions import score_bins
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.tally import Tally
 from calibrant.views.report import wording
@@ -102,14 +103,10 @@ def _promised(inputs: Inputs) -> FloatArray | None:
 
     None without periods, and for a model whose regions are not those of one score.
     """
-    guarantee, partition = inputs.guarantee, getattr(inputs.calibrator, "partition_", None)
-    if inputs.period is None or not isinstance(guarantee, Guarantee) or partition is None or partition.has_segments:
+    guarantee, bins = inputs.guarantee, score_bins(inputs.calibrator)
+    if inputs.period is None or bins is None or not isinstance(guarantee, Guarantee):
         return None
-    if not partition.bins_by_segment or hasattr(inputs.calibrator, "base_"):
-        return None
-    layout = partition.as_bins().layout
-    begin, end = layout.cells.bounds(layout.low, layout.high)
-    return np.column_stack([begin, end, guarantee.lower, guarantee.upper])
+    return np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
 
 
 def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[dict[str, str]]:
