@@ -350,7 +350,7 @@ def test_valid_intervals_hold_as_often_as_they_say(world: World, monkeypatch: py
             cells = np.searchsorted(np.arange(1, 10) / 10, scores, side="right")
             bins = binned(read_forecasts(y, scores, 1, (0, 1)), 10, "uniform")  # once for the three norms
             for norm in ("l1", "l2", "max"):
-                found = _estimate(bins, norm, 1 - ALPHA, swept=False)
+                found = _estimate(bins, norm, 1 - ALPHA, "", swept=False)
                 truth = binned_truth(scores, rates, cells, norm)
                 missed[norm] = not found.lower - slack <= truth <= found.upper + slack
             found = smooth_ece(y, scores, n_cells=64, **options)

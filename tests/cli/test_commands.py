@@ -79,7 +79,8 @@ class TestFit:
         assert answer.code == 0, answer.err
         region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json["guarantee"]["regions"][0]
         assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
-        low, high = answer.out.split("\n\n")[1].split()[-3::2]
+        row = next(line for line in answer.out.splitlines() if line.startswith("(-inf"))
+        low, high = row.split()[-3::2]
         assert 0 < float(low) <= region["lower"]
         assert region["upper"] <= float(high) < 1e-4
 

@@ -218,7 +218,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             raise InvalidValueError(name, f"{rule} for data whose rows have no order", got=repr(getattr(self, name)))
         if classes is None and y is not None:
             labels = as_array(y, "y")
-            if labels.size and labels.dtype.kind in "biuf" and kernels.encode(labels, *_DEFAULT_CLASSES)[1] < 0:
+            if labels.size and labels.dtype.kind in "biuf" and kernels.encode(labels.ravel(), *_DEFAULT_CLASSES)[1] < 0:
                 classes = _DEFAULT_CLASSES  # zeros alone, or ones alone, are labels 0 and 1
         if stream.partition is None and segments is not None:
             rule = "be None while bins are cut from the stream"
