@@ -54,6 +54,16 @@ def test_segments_and_two_sides(calibrant: Any) -> None:
 
 
 @pytest.mark.usefixtures("rows")
+def test_a_report_says_how_many_rows_are_selected_only_if_rows_are(folder: Path, calibrant: Any) -> None:
+    for precision, selects in (("0.8", True), ("0.9999", False)):
+        words = ("--precision", precision, "--npv", "0.8", "-o", "t.html", "--overwrite")
+        assert calibrant("threshold", "rows.parquet", *COLUMNS, *words).code == 0
+        page = (folder / "t.html").read_text()
+        assert (">Selected<" in page) == selects
+        assert "referred to a person" in page
+
+
+@pytest.mark.usefixtures("rows")
 def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
     arguments = ("threshold", "rows.parquet", *COLUMNS, "--precision", "0.9999")
     assert calibrant(*arguments).code == 0
