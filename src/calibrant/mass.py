@@ -115,12 +115,12 @@ def _spacings_at_edges(part: ScorePartition) -> int:
     """Spacings, fixed beforehand, in which all edge values lie that were seen once."""
     if part.first_rank is None or part.n_rows is None:
         return 0
-    ranks = part.first_rank[~part.is_tied]
-    if not ranks.size:
+    ranks = set(part.first_rank[~part.is_tied].tolist())
+    if not ranks:
         return 0
     fewest = part.edges.size + 1
     for n_bins in range(fewest, min(fewest + _MOST_TRIES, part.n_rows + 1)):
-        if np.isin(ranks, edge_ranks(part.n_rows, n_bins)).all():
+        if ranks.issubset(edge_ranks(part.n_rows, n_bins).tolist()):
             return 2 * (n_bins - 1)
     return part.n_rows + 1
 

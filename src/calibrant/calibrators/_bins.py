@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
@@ -275,11 +276,8 @@ def automatic_bins(n_rows: int) -> int:
 
 def _fixed_width(data: ScoredData, whole: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed; a segment may have no rows but those that chose it."""
-
-    def cut(rows: int) -> ScorePartition:
-        return settings._fixed_width(check_enough_rows(rows, settings._bins_for(rows)))
-
-    partition = _joined(_each(whole.sizes(), cut))
+    cut = cache(settings._fixed_width)
+    partition = _joined(_each(whole.sizes(), lambda rows: cut(check_enough_rows(rows, settings._bins_for(rows)))))
     return _counted(partition, data, data, weighted, data.facts(drawn=False))
 
 
