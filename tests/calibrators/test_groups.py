@@ -304,6 +304,7 @@ def surveyed(rng, n_groups):
     return scores, y, groups, np.where(y, 0.25, 1.0) * np.where(large, 0.5, 1.0) * (0.5 + scores / 2)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("target", ["rows", "groups"])
 def test_promises_of_weighted_groups_hold(target):
     n_draws, missed = 20, 0

@@ -196,7 +196,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_siz
 
 @pytest.mark.broad
 @given(st.lists(st.tuples(TEXTS, st.floats(allow_nan=False), st.none() | st.integers(-5, 5)), min_size=1, max_size=20))
-@settings(max_examples=60)
+@settings(max_examples=min(60, settings.default.max_examples))
 def test_csv_lines_read_back_as_they_were(rows: list[tuple[str, float, int | None]]) -> None:
     texts, numbers, integers = map(list, zip(*rows, strict=True))
     batch = pa.RecordBatch.from_arrays(

@@ -103,6 +103,7 @@ def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> 
     assert "--time" in advice[0]
 
 
+@pytest.mark.broad
 def test_fit_says_that_a_file_is_sorted_by_score_where_rows_are_drawn_by_place(drift: Path, calibrant: Any) -> None:
     said = "the first 3,000 rows are sorted by score"
     for order in ("ascending", "descending"):

@@ -38,7 +38,7 @@ def dense():
 
 DENSE = dense()
 ALPHAS = [1e-300, 1e-9, 0.001, 0.1, 0.5, 0.999]
-few_random = settings(deadline=None, derandomize=True, max_examples=25)
+few_random = settings(deadline=None, derandomize=True, max_examples=min(25, settings.default.max_examples))
 
 
 def check_order(name, tally, alpha):
@@ -109,6 +109,7 @@ def test_blaker_lies_inside_clopper_pearson(tally, alpha):
     check_inside(tally, alpha)
 
 
+@pytest.mark.broad
 def test_blaker_lies_inside_clopper_pearson_on_a_dense_grid():
     for alpha in ALPHAS:
         check_inside(DENSE, alpha)

@@ -48,7 +48,9 @@ SHAPES: dict[str, Any] = {
 finite = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(EXTREMES), st.integers(-3, 3).map(float)
 )
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(
+    max_examples=min(60, settings.default.max_examples), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def doubled(cuts: Any) -> Any:

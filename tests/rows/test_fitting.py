@@ -67,7 +67,7 @@ def test_bins_and_counts_are_those_of_the_rows_in_memory(parameters, segment) ->
 
 @pytest.mark.broad
 @given(st.integers(1, 17), st.integers(20, 2_000), st.integers(0, 99), st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=min(25, settings.default.max_examples))
 def test_an_audit_is_that_of_the_rows_in_memory(digits, n, seed, by_segment) -> None:
     columns = rows(digits, n, seed)
     near = audit(columns["y"], columns["p"], segments=columns["region"] if by_segment else None, classes=(0, 1))

@@ -74,7 +74,7 @@ def test_short_histograms_take_more_passes_and_give_the_same(shape, monkeypatch)
 
 @pytest.mark.broad
 @given(st.integers(1, 400), st.integers(0, 99), st.sampled_from([1 << 4, 1 << 10]), st.sampled_from([0, 5, 50]))
-@settings(max_examples=30)
+@settings(max_examples=min(30, settings.default.max_examples))
 def test_any_size_of_histogram_gives_the_same(n, seed, cells, few) -> None:
     rng = np.random.default_rng(seed)
     scores = np.round(rng.normal(size=n), rng.integers(0, 17))

@@ -29,7 +29,7 @@ def alternating(n: int) -> np.ndarray:
 
 
 @each
-@settings(max_examples=40)  # of up to sixty looks each
+@settings(max_examples=min(40, settings.default.max_examples))  # of up to sixty looks each
 @given(codes=labels)
 def test_the_path_shows_what_a_look_after_every_label_would(kind, codes) -> None:
     path = kind.path(codes, 0.1)

@@ -325,9 +325,9 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
 @pytest.mark.parametrize(
     ("options", "priors"),
     [
-        ({"target_prior": 0.2}, [0.2]),
+        pytest.param({"target_prior": 0.2}, [0.2], marks=pytest.mark.broad),
         ({"target_prior": (0.15, 0.3)}, [0.15, 0.2, 0.3]),
-        ({"sampling_rates": (0.25, 1.0)}, [None]),
+        pytest.param({"sampling_rates": (0.25, 1.0)}, [None], marks=pytest.mark.broad),
     ],
 )
 def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, priors):
