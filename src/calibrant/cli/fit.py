@@ -91,8 +91,8 @@ def command(**options: Any) -> int:
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
-        said = getattr(calibrator.guarantee_, "statement", None)
-        in_order = said is not None and said.uses_order
+        statement = getattr(calibrator.guarantee_, "statement", None)
+        in_order = statement is not None and statement.uses_order
         signs, first = signs_of(data, labels, options), on_first_rows(data, labels, in_order=in_order)
         n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant._numbers import counted, percent, rows
+from calibrant._optional import needed
 from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.guarantee import Guarantee
@@ -15,6 +16,7 @@ from calibrant.views.style import BAND, OBSERVED, PROMISED, QUIET, decided, name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 STRIP = 0.18
 """Height of the strip of the histogram, as a share of the range of rates."""
@@ -22,6 +24,31 @@ _SPANS: dict[str, Any] = {
     "selected": {"color": "0.5", "alpha": 0.12},
     "referred to a person": {"facecolor": "none", "edgecolor": "0.8", "hatch": "///"},
 }
+
+
+class Display:
+    """A plot: its axes, and their figure."""
+
+    ax_: "Axes"
+    figure_: "Figure | SubFigure | None"
+
+    def _begin(self, ax: "Axes | None", width: float, height: float) -> "Axes":
+        """Draw on these axes, or on those of a new figure."""
+        self.ax_ = new_axes(width, height) if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_
+
+
+def new_axes(width: float, height: float) -> "Axes":
+    """Axes in a new figure of pyplot, or an error that names the extra that installs matplotlib."""
+    plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
+    axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
+
+
+def without_frame(ax: "Axes") -> None:
+    """Leave only the axes at the left and at the bottom."""
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def draw_diagonal(ax: "Axes", left: float, right: float, scale: str) -> None:

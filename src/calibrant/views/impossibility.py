@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.adversary import Confrontation
-from calibrant.views.plot import new_axes, without_frame
+from calibrant.views.drawing import new_axes, without_frame
+from calibrant.views.style import style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-# Vermilion for the injective map, then blue, green, purple of the Okabe-Ito palette.
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00")
 
 
 def plot_confrontation(result: Confrontation, ax: "Axes | None" = None) -> "Axes":
@@ -40,7 +38,7 @@ def plot_confrontation(result: Confrontation, ax: "Axes | None" = None) -> "Axes
     """
     ax = new_axes(6.4, 4.8) if ax is None else ax
     for row, method in enumerate(result.methods):
-        colour, sizes = _COLOURS[row % len(_COLOURS)], result.sample_sizes
+        colour, sizes = style_of(row).color, result.sample_sizes
         ax.plot(sizes, result.real[row], "o-", color=colour, linewidth=1.8, markersize=4, label=f"{method}: real error")
         ax.plot(sizes, result.shown[row], ":", color=colour, linewidth=1.8, label=f"{method}: shown by 10 bins")
         if not np.isnan(result.claimed[row]).all():

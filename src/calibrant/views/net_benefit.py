@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Self
 from calibrant._decide import NetBenefit, net_benefit
 from calibrant._numbers import percent
 from calibrant._typing import ArrayLike
-from calibrant.views.plot import new_axes, without_frame
+from calibrant.views.drawing import Display, without_frame
 from calibrant.views.style import QUIET, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 
-class NetBenefitDisplay:
+class NetBenefitDisplay(Display):
     """Decision curves: threshold probability on one axis, net benefit on the other, bands that hold all at once.
 
     Make one with `from_predictions`; the constructor takes the numbers.
@@ -44,9 +43,6 @@ class NetBenefitDisplay:
     >>> display.ax_.get_ylabel()
     'net benefit'
     """
-
-    ax_: "Axes"
-    figure_: "Figure | SubFigure | None"
 
     def __init__(self, curves: NetBenefit) -> None:
         self.curves = curves
@@ -93,9 +89,7 @@ class NetBenefitDisplay:
         NetBenefitDisplay
             The display itself.
         """
-        self.ax_ = new_axes(6.4, 4.6) if ax is None else ax
-        self.figure_ = self.ax_.figure
-        found, ax = self.curves, self.ax_
+        found, ax = self.curves, self._begin(ax, 6.4, 4.6)
         at = found.thresholds
         ax.axhline(0.0, color=QUIET, linewidth=1, label="act on none")
         ax.plot(at, found.act_on_all, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), label="act on all")

@@ -21,6 +21,7 @@ from calibrant.monotone import MonotoneBand
 from calibrant.partition.segments import segment_kinds
 from calibrant.views.drawing import (
     STRIP,
+    Display,
     draw_band,
     draw_diagonal,
     draw_model,
@@ -28,31 +29,19 @@ from calibrant.views.drawing import (
     draw_promise,
     draw_strip,
     draw_thresholds,
+    without_frame,
 )
 from calibrant.views.style import QUIET, SCALES, logit_ends, logit_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
     from calibrant.classifier import CalibratedClassifier
 
 _MARGIN = 0.02
 
 
-def new_axes(width: float, height: float) -> "Axes":
-    """Axes in a new figure of pyplot, or an error that names the extra that installs matplotlib."""
-    plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
-    axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
-    return axes
-
-
-def without_frame(ax: "Axes") -> None:
-    """Leave only the axes at the left and at the bottom."""
-    ax.spines[["top", "right"]].set_visible(False)
-
-
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     """A reliability diagram: scores on one axis, rates on the other, and intervals that hold for all bins at once.
 
     Make one with `from_predictions`, which shows how far scores are from observed rates, or with `from_calibrator`,
@@ -95,9 +84,6 @@ class ReliabilityDisplay:
     >>> display.ax_.get_ylabel()
     'rate of class True'
     """
-
-    ax_: "Axes"
-    figure_: "Figure | SubFigure | None"
 
     def __init__(
         self,
@@ -352,8 +338,7 @@ class ReliabilityDisplay:
             The display itself.
         """
         Choice(SCALES).check("scale", scale)
-        self.ax_ = new_axes(5.6, 5.6 if thresholds is None else 6.9) if ax is None else ax
-        self.figure_ = self.ax_.figure
+        self._begin(ax, 5.6, 5.6 if thresholds is None else 6.9)
         left, right, top = limits or (*self._score_limits(), self._highest_rate())
         if scale == "logit":
             left, right, top, histogram = *self._logit_limits(), 1.0, False
