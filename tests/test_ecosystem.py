@@ -106,8 +106,10 @@ def test_weights_are_never_dropped_silently() -> None:
         CalibratedClassifier(LogisticRegression(), OnlineCalibrator(n_bins=3)).fit(
             X, Y, calibration_weight=np.ones(1200)
         )
-    with pytest.raises(ValueError, match="calibration_weight must have one entry for each of 1200 rows"):
+    with pytest.raises(ValueError, match="calibration_weight must have one entry per score, 1200"):
         CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=np.ones(7))
+    with pytest.raises(ValueError, match=r"calibration_weight must be whole numbers .*; got 0.5 at row index 0"):
+        CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=np.full(1200, 0.5))
 
 
 def test_later_rows_calibrate_where_time_splits() -> None:

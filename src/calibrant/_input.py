@@ -232,16 +232,16 @@ def check_in_range(scores: NDArray[Any], low: float, high: float, name: str = "s
         check_rows((doubles < low) | (doubles > high), scores, name, f"lie between {low:g} and {high:g}", advice)
 
 
-def as_frequencies(sample_weight: ArrayLike, n_rows: int) -> IntArray:
-    """Return `sample_weight` as whole numbers of identical rows."""
-    weights = _one_per_score(sample_weight, "sample_weight", n_rows)
+def as_frequencies(weights: ArrayLike, n_rows: int, name: str = "sample_weight") -> IntArray:
+    """Return weights as whole numbers of identical rows."""
+    found = _one_per_score(weights, name, n_rows)
     rule = "be whole numbers >= 0, the number of identical rows that each row stands for"
-    whole = np.isfinite(weights) & (weights >= 0) & (weights == np.floor(weights))
-    check_rows(~whole, weights, "sample_weight", rule, "pass weights that are not counts as importance_weight")
-    total = weights.sum(dtype=np.float64)
+    whole = np.isfinite(found) & (found >= 0) & (found == np.floor(found))
+    check_rows(~whole, found, name, rule, "pass weights that are not counts as importance_weight")
+    total = found.sum(dtype=np.float64)
     if not 0 < total <= EXACT_INTEGERS:
-        raise InvalidValueError("sample_weight", "add up to between 1 and 2**53 rows", got=f"{total:g}")
-    return weights.astype(np.int64)
+        raise InvalidValueError(name, "add up to between 1 and 2**53 rows", got=f"{total:g}")
+    return found.astype(np.int64)
 
 
 def as_weights(importance_weight: ArrayLike | None, n_rows: int) -> FloatArray:

@@ -17,7 +17,8 @@ from calibrant import (
     scored,
 )
 from calibrant.calibrators._curves import NAMED
-from calibrant.calibrators._pieces import Grid, grid_ranks, simplified
+from calibrant.calibrators._grid import Grid, grid_ranks
+from calibrant.calibrators._pieces import simplified
 from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.kolmogorov import kolmogorov_distance

@@ -8,6 +8,7 @@ from calibrant import AnchoredCalibrator, Partition, Tally
 from calibrant.calibrators import anchored
 from calibrant.calibrators._beforehand import Beforehand, look_knots
 from calibrant.calibrators._bins import cut_and_count
+from calibrant.calibrators._fitted_curve import CurveProof
 from calibrant.errors import CalibrantError
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
@@ -82,8 +83,8 @@ def test_parts_of_the_budget_add_up_to_one_and_steep_regions_have_bets(guesses):
 def test_few_drawn_rows_or_none_decide_nothing():
     for options in ({"split": None}, {"split": 10}, {"partition": Partition.fixed_width(4)}):
         model = AnchoredCalibrator(**({"n_bins": 4} if "partition" not in options else {}), **options).fit(*draw(300))
-        assert model._parts.shares is None
-        np.testing.assert_array_equal(model._parts.upper, 1.0)
+        assert model._fitted_curve.parts.shares is None
+        np.testing.assert_array_equal(model._fitted_curve.parts.upper, 1.0)
 
 
 def test_limits_with_shares_are_exact_limits_at_their_own_levels():
@@ -159,8 +160,8 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     scores = scores**3
     model = AnchoredCalibrator("beta", n_bins=2).fit(scores, y)
     guarantee, regions = model.guarantee_, model.partition_.as_bins()
-    shares = np.full(2, 0.5)
-    plain = model._curve.variation(regions) * kolmogorov_distance(model.tally_.counts, model._budgets()[1], shares)
+    budget = CurveProof(regions, model.tally_, model.interval, model.confidence_level).for_curve
+    plain = model._curve.variation(regions) * kolmogorov_distance(model.tally_.counts, budget, np.full(2, 0.5))
     assert (guarantee.margin <= 1.12 * plain + 1e-3).all()
     assert guarantee.margin[1] < plain[1]
     again = AnchoredCalibrator.from_dict(model.to_dict())
@@ -170,8 +171,8 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
 
 def test_only_exact_intervals_have_shares_and_curves_beyond_one_are_refused():
     model = AnchoredCalibrator(n_bins=3, interval="hoeffding").fit(*draw(1000))
-    assert model._parts.shares is None
-    expected = region_limits(model.partition_, model.tally_, get_method("hoeffding"), model._budgets()[0], None)
+    assert model._fitted_curve.parts.shares is None
+    expected = CurveProof(model.partition_, model.tally_, "hoeffding", 0.9).rates(None)
     np.testing.assert_array_equal(model.guarantee_.lower, expected.lower)
     for name in ("left", "right"):
         state = model.to_dict()

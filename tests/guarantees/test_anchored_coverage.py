@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from calibrant import AnchoredCalibrator, Partition, Tally
+from calibrant.calibrators._fitted_curve import CurveProof
 from calibrant.calibrators._pieces import Pieces
 from calibrant.intervals import get_method
 from calibrant.intervals.kolmogorov import kolmogorov_distance
@@ -72,20 +73,20 @@ def misses_of_adversary(draws, *, spikes, over_rows=False):
     nearly 1 between rows. `over_rows` takes the variation between rows only, which is wrong.
     """
     rng = np.random.default_rng(8)
-    for_rates, for_curve, _ = AnchoredCalibrator()._budgets()
     samples = []
     for _ in range(draws):
         scores = np.sort(rng.uniform(size=ROWS))
         y = (rng.uniform(size=ROWS) < scores).astype(np.uint8)
         regions = Partition.uniform_mass(scores, 4)
         samples.append((scores, regions, Tally.from_data(regions, scores, y)))
+    proof = CurveProof(*samples[0][1:], "clopper-pearson", AnchoredCalibrator().confidence_level)
     every = {
         name: np.concatenate([getattr(one[2], name) for one in samples]) for name in ("counts", "positives", "rates")
     }
-    limits = get_method("clopper-pearson").function(SimpleNamespace(**every, n_regions=4), for_rates)
+    limits = get_method("clopper-pearson").function(SimpleNamespace(**every, n_regions=4), proof.for_rates)
     misses = 0
     for draw, (scores, regions, tally) in enumerate(samples):
-        distances = kolmogorov_distance(tally.counts, for_curve)
+        distances = kolmogorov_distance(tally.counts, proof.for_curve)
         rows = regions.membership(scores)
         bounds = np.clip(regions.bounds, 0.0, 1.0)
         truth = bounds.mean(axis=1)

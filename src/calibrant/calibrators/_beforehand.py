@@ -10,7 +10,8 @@ from calibrant._params import check_state
 from calibrant._state import read_numbers
 from calibrant._typing import FloatArray
 from calibrant.calibrators._curves import first_curve
-from calibrant.calibrators._pieces import Grid, Pieces, steps
+from calibrant.calibrators._grid import Grid
+from calibrant.calibrators._pieces import Pieces
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
@@ -72,19 +73,16 @@ class Beforehand:
             [x if x.size else np.zeros(1) for x in knots],
             [np.maximum.accumulate(values(x)) if x.size else np.full(1, 0.5) for x in knots],
         )
-        region, found = look.regions(regions), curve.averages(look)
-        counted, size = region >= 0, regions.n_regions
-        rows = np.bincount(region[counted], look.rows[counted], size)
-        positives = np.bincount(region[counted], look.positives[counted], size)
-        average, _ = found.of(curve, region, size)
+        found, size = curve.averages(look, regions), regions.n_regions
+        rows, positives = found.sums(look.rows), found.sums(look.positives)
+        average, _ = found.of(curve)
         rate = (positives + _GUESSED * average) / (rows + _GUESSED)
         seen = np.maximum(tally.counts, 1)
         shares = _even_widths(np.sqrt(rate * (1.0 - rate) / seen + 1.0 / seen**2), alpha)
         rise = curve.variation(regions)
         wide = (rise > _WIDE) & (tally.counts > 1) & (not regions.has_absorbed)
         at = (curve.left + (curve.right - curve.left) * 0.5)[found.piece]
-        spread = np.bincount(region[counted], (look.rows * at * (1.0 - at))[counted], size)
-        variance = (spread + rate * (1.0 - rate)) / (rows + 1.0)
+        variance = (found.sums(look.rows * at * (1.0 - at)) + rate * (1.0 - rate)) / (rows + 1.0)
         square = rise**2 + 1e-9
         distance = (1.0 - _EVEN) * square / square.sum() + _EVEN / size
         return cls(curve, np.where(wide, shares / 2, shares), np.where(wide, shares / 2, 0.0), distance, variance)
@@ -109,20 +107,19 @@ class Beforehand:
         `limits` bound the first, the bets the second. The third is known up to the sum of its steps times `near`,
         a limit on the difference between the shares of rows below each cell in the sample and in the population.
         """
-        size, region = regions.n_regions, grid.regions(regions)
-        counted = region >= 0
-        final = moved.averages(grid).ends(moved)
+        on_curve, size = moved.averages(grid, regions), regions.n_regions
+        final, region = on_curve.ends(moved), on_curve.region
 
-        def off(ends: Any) -> FloatArray:
-            far = np.bincount(region[counted], (steps(ends, region) * near)[counted], size)
+        def off(begin: FloatArray, end: FloatArray) -> FloatArray:
+            far = on_curve.sums(on_curve.steps(begin, end) * near)
             return np.where(far > 0.0, far + 1e-12, 0.0)
 
-        margin, wide = off(final), self.bets > 0.0
+        margin, wide = off(*final), self.bets > 0.0
         lower, upper = np.full((2, size), [[-1.0], [1.0]])
         if self.curve is not None and wide.any():
-            found = self.curve.averages(grid)
+            found = self.curve.averages(grid, regions)
             first = found.ends(self.curve)
-            used = np.flatnonzero(counted & (grid.rows > 0) & wide[region])
+            used = np.flatnonzero((region >= 0) & (grid.rows > 0) & wide[region])
             low, high = np.minimum(*first)[used], np.maximum(*first)[used]
             positives = grid.positives[used]
             least, most = self.curve.range(regions)
@@ -136,10 +133,11 @@ class Beforehand:
                 self.variance,
                 np.where(wide, np.exp(kept * self.rates) * -np.expm1(kept * self.bets), 1.0),
             )
-            average, unknown = found.of(self.curve, region, size)
+            average, unknown = found.of(self.curve)
             for share in _MIXES:
                 apart = averages[0] - share * average
-                slack = off((final[0] - share * first[0], final[1] - share * first[1])) + averages[1] + share * unknown
+                steps = off(final[0] - share * first[0], final[1] - share * first[1])
+                slack = steps + averages[1] + share * unknown
                 low = (1.0 - share) * limits.lower + share * ends[0] - apart - slack
                 high = (1.0 - share) * limits.upper + share * ends[1] - apart + slack
                 lower[wide] = np.maximum(lower, low)[wide]

@@ -88,7 +88,7 @@ def _rising(curve: Curve, rows: DistinctScores) -> Curve:
     ordered = float((rows.positives * (np.cumsum(negatives) - negatives / 2)).sum())
     if first < last or ordered < pairs / 2 - _REFUTED * np.sqrt(pairs * (rows.n_rows + 1.0) / 12):
         return curve
-    rank = (np.cumsum(rows.counts) - rows.counts / 2) / rows.n_rows - 0.5
+    rank = np.asarray((np.cumsum(rows.counts) - rows.counts / 2) / rows.n_rows - 0.5, dtype=np.float64)
     level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
     return lambda scores: np.asarray(expit(level + _SLIGHT * interpolate(scores, rows.scores, rank)))
 

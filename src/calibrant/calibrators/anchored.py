@@ -19,13 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import Choice, Instance, Integer, check_state, error_budget, thread_count
-from calibrant._state import read_numbers
+from calibrant._params import Choice, Instance, check_state, thread_count
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._beforehand import Beforehand, Parts, look_knots
+from calibrant.calibrators._anchoring import anchored, bent
+from calibrant.calibrators._beforehand import Beforehand, look_knots
 from calibrant.calibrators._bins import EXACT, Binned, FitParameters, automatic_bins
 from calibrant.calibrators._curves import CURVES, fit_curve
+from calibrant.calibrators._fitted_curve import CurveProof, FittedCurve
+from calibrant.calibrators._grid import Grid
 from calibrant.calibrators._groups import (
     cut_rows,
     rows_by_weight,
@@ -34,30 +36,24 @@ from calibrant.calibrators._groups import (
     saved_design,
     weighted_limits,
 )
-from calibrant.calibrators._pieces import Grid, Pieces, anchored, bent, simplified, with_jumps
+from calibrant.calibrators._pieces import Pieces, simplified, with_jumps
 from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.predicted_columns import FollowCurve
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
-from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
 from calibrant.guarantee.statement import Claim, Statement
 from calibrant.intervals import Interval, get_method
-from calibrant.intervals.groups import GroupDesign, group_distance, group_limits
-from calibrant.intervals.kolmogorov import kolmogorov_distance, rank_distance
-from calibrant.mass import budgets, mass_limits
+from calibrant.intervals.groups import GroupDesign
+from calibrant.mass import mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
-CURVE_SHARE = 0.1
-"""Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
-
 _USUAL_LEVEL = 0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
-_SMALL = 0.2  # of the half-width of a rate: what the average of a curve may be off without a closer look
 _FEW_ROWS = 500  # a segment with fewer takes the curve of all rows
 
 
@@ -229,22 +225,21 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
         """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
         partition, tally, classes, reach, rows, facts, data, drawn = binned
+        regions, proof = partition.as_bins(), self._proof(binned, design, self.confidence_level)
         data, rows = data.without_groups(), rows.without_groups()
-        regions, weighted, to_fit, seen = partition.as_bins(), None, tally, rows
-        sizes = _sizes(regions, tally)
-        plain = design is None and tally.weights is None
-        aside = _drawn(regions, drawn) if plain and self.interval == EXACT else []
-        if tally.weights is not None:
-            weighted = self._weighted_limits(binned, design, self.confidence_level)
-            limits, counted = weighted.limits, rows.collect()
+        to_fit, seen, sizes = tally, rows, _sizes(regions, tally)
+        if proof.weighted is not None:
+            counted = rows.collect()
             if design is None:
-                seen = kept_rows(counted, weighted.bound, self.random_state)
-                weighted = replace(weighted, kept=seen.tally(partition)[0].counts)
+                seen = kept_rows(counted, proof.weighted.bound, self.random_state)
+                weighted = replace(proof.weighted, kept=seen.tally(partition)[0].counts)
             else:
-                seen, distance = rows_by_weight(binned, design, self._budgets(plain=False)[1])
-                weighted = replace(weighted, distance=distance)
+                seen, distance = rows_by_weight(binned, design, proof.for_curve)
+                weighted = replace(proof.weighted, distance=distance)
+            proof = replace(proof, weighted=weighted)
             data, rows = rounded_rows(data.collect(), self.random_state), rounded_rows(counted, self.random_state)
             to_fit, sizes = rows.tally(partition)[0], dict.fromkeys(regions.bins_by_segment, 0) | rows.sizes()
+        aside = _drawn(regions, drawn) if proof.is_plain and self.interval == EXACT else []
         knots = [look_knots(scores) for scores in aside]
         grid = Grid.count(rows, regions, sizes, knots)
         with np.errstate(all="ignore"):
@@ -252,33 +247,38 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             guess, parts = Beforehand.even(regions.n_regions), None
             if aside:
                 look = whole.without(grid).merged(regions, knots)  # cells that no counted score has cut
-                guess = Beforehand.guessed(regions, knots, aside, look, tally, self._budgets(_USUAL_LEVEL)[0])
-            if weighted is None:
-                limits = self._limits(partition, tally, design, guess.shares)
+                usual = replace(proof, confidence_level=_USUAL_LEVEL)
+                guess = Beforehand.guessed(regions, knots, aside, look, tally, usual.for_rates)
+            limits = proof.rates(guess.shares)
             name, curve = self._fit_curves(whole, grid, regions)
             if self._is_increasing():
-                usual = limits
-                if self.confidence_level != _USUAL_LEVEL and weighted is None:
-                    usual = self._limits(partition, tally, design, guess.shares, _USUAL_LEVEL)
-                elif self.confidence_level != _USUAL_LEVEL:
-                    usual = self._weighted_limits(binned, design, _USUAL_LEVEL).limits
-                curve = bent(curve, curve.averages(grid), grid.regions(regions), regions, to_fit, usual)
-            grid = grid if weighted is None else Grid.over(seen, grid.cells)
-            where = grid.regions(regions)
-            moved = anchored(curve, curve.averages(grid), where, regions, limits)
-            averages = moved.averages(grid).of(moved, where, regions.n_regions)
-            if plain:
-                near = self._near(partition, tally, grid, guess.distance, moved.variation(regions), limits)
-                parts = guess.parts(moved, grid, averages, regions, self._budgets()[0], near, limits)
+                near = limits
+                if self.confidence_level != _USUAL_LEVEL:
+                    near = self._proof(binned, design, _USUAL_LEVEL).rates(guess.shares)
+                curve = bent(curve, curve.averages(grid, regions), regions, to_fit, near)
+            grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
+            moved = anchored(curve, curve.averages(grid, regions), regions, limits)
+            averages = moved.averages(grid, regions).of(moved)
+            if proof.is_plain:
+                distances = proof.cell_distances(grid, guess.distance, moved.variation(regions), limits)
+                parts = guess.parts(moved, grid, averages, regions, proof.for_rates, distances, limits)
         shifted = (moved.left != curve.left) | (moved.right != curve.right)
-        n_moved = np.unique(curve.regions(regions)[shifted]).size
-        design = design if weighted is None else None
-        self._set_curve(
-            name, moved, averages, n_moved, partition, tally, limits, classes, facts, weighted, design, parts
-        )
+        n_anchored = np.unique(curve.regions(regions)[shifted]).size
+        self._set_curve(FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, classes, facts)
         self.score_range_seen_ = reach.seen
         self._warn_if_weak()
         return self
+
+    def _proof(self, binned: Binned, design: GroupDesign | None, confidence_level: float) -> CurveProof:
+        proof = CurveProof(binned.partition, binned.tally, self.interval, confidence_level, design)
+        if binned.tally.weights is None:
+            return proof
+        if design is not None:
+            weighted = weighted_limits(binned, design, self.weight_bound, proof.for_rates)
+        else:
+            rows = binned.whole.collect()
+            weighted = WeightedLimits.of(rows, binned, self.weight_bound, self.random_state, proof.for_rates)
+        return replace(proof, design=None, weighted=weighted)
 
     def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
         """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
@@ -304,111 +304,35 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         """Whether the curve never falls but for rounding."""
         return isinstance(self.curve, str)
 
-    def _limits(
-        self,
-        partition: Partition,
-        tally: Tally,
-        design: GroupDesign | None,
-        shares: FloatArray | None,
-        confidence_level: float | None = None,
-    ) -> Interval:
-        budget = self._budgets(confidence_level, plain=design is None)[0]
-        if design is not None:
-            return group_limits(tally, design, budget)
-        return region_limits(partition, tally, get_method(self.interval), budget, shares)
-
-    def _weighted_limits(self, binned: Binned, design: GroupDesign | None, confidence_level: float) -> WeightedLimits:
-        budget = self._budgets(confidence_level, plain=False)[0]
-        if design is not None:
-            return weighted_limits(binned, design, self.weight_bound, budget)
-        return WeightedLimits.of(binned.whole.collect(), binned, self.weight_bound, self.random_state, budget)
-
-    def _distances(self, partition: Partition, tally: Tally, shares: FloatArray | None = None) -> FloatArray:
-        """Limits on the Kolmogorov distance between the rows of each region and the population."""
-        between = rows_between(partition, tally).counts
-        distance = kolmogorov_distance(between, self._budgets()[1], shares)
-        # an edge that a region absorbs has at most this share of it, and as many rows
-        absorbed = absorbed_shares(partition, self._budgets()[0])
-        absorbed = np.maximum(absorbed, 1.0 - between / np.maximum(tally.counts, 1))
-        return np.where(between < tally.counts, distance + absorbed, distance)
-
-    def _near(self, partition: Partition, tally: Tally, grid: Grid, shares: FloatArray, variation: FloatArray,
-              limits: Interval) -> FloatArray:  # fmt: skip
-        """How near the shares of rows of a region below each cell are to those of the population, at most."""
-        distance, kept = self._distances(partition, tally, shares / 2), np.log1p(-self._budgets()[1])
-        level = np.exp(kept * shares / 2) - np.exp(kept * shares)
-        region = grid.regions(partition.as_bins())
-        plain = rows_between(partition, tally).counts == tally.counts
-        plain &= variation * distance > _SMALL * limits.radius  # elsewhere finer limits would change little
-        plain = plain[region] & (region >= 0)
-        near = np.where(region >= 0, distance[region], 0.0)
-        return np.where(plain, rank_distance(grid.rows, np.where(plain, region, -1), distance, level), near)
-
-    def _budgets(self, confidence_level: float | None = None, *, plain: bool = True) -> tuple[float, float, float]:
-        """What the rates, the distribution within regions, and limits on mass (only of plain rows) may miss."""
-        alpha = error_budget(self.confidence_level if confidence_level is None else confidence_level)
-        for_rates, for_mass = budgets(alpha) if plain else (alpha, 0.0)
-        return for_rates * (1.0 - CURVE_SHARE), for_rates * CURVE_SHARE, for_mass
-
     def _set_curve(
-        self,
-        name: str,
-        curve: Pieces,
-        averages: tuple[FloatArray, FloatArray],
-        n_anchored: int,
-        partition: Partition,
-        tally: Tally,
-        limits: Interval,
-        classes: Classes,
-        facts: RowFacts,
-        weighted: WeightedLimits | None,
-        design: GroupDesign | None,
-        parts: Parts | None,
+        self, fitted: FittedCurve, proof: CurveProof, limits: Interval, classes: Classes, facts: RowFacts
     ) -> None:
         """Derive the guarantee from a curve that was fitted or loaded."""
-        plain = weighted is None and design is None
-        _, for_curve, for_mass = self._budgets(plain=plain)
-        method = get_method(self.interval)
-        regions = partition.as_bins()
-        average, unknown = averages
-        if design is not None:
-            distance = group_distance(tally, design, for_curve)
-        elif weighted is not None and weighted.distance is not None:
-            distance = weighted.distance
-        elif weighted is not None and weighted.kept is not None:
-            distance = kolmogorov_distance(weighted.kept, for_curve)
-        elif parts is None:
-            distance = self._distances(partition, tally)
-        margin = curve.variation(regions) * distance + unknown if parts is None else parts.margin
+        partition, tally, method = proof.partition, proof.tally, get_method(self.interval)
+        margin, errors = proof.errors(fitted, limits)
         said = Statement.about(partition, theorem=method.theorem, **self._asked())
-        if design is not None:
-            said = said_of_groups(said, tally, design, self)
-        elif weighted is not None:
-            said = said_of_weights(said, weighted, self)
+        if proof.design is not None:
+            said = said_of_groups(said, tally, proof.design, self)
+        elif proof.weighted is not None:
+            said = said_of_weights(said, proof.weighted, self)
         guarantee = Guarantee.from_limits(
             partition,
             tally,
             limits,
             confidence_level=self.confidence_level,
-            method=method.name if plain else "betting",
-            value=average,
+            method=method.name if proof.is_plain else "betting",
+            value=fitted.average,
             positive_label=classes.positive,
             statement=replace(said, claim=Claim.AVERAGE),
         )
-        mass = mass_limits(partition, tally, for_mass) if plain else None
-        lower, upper = limits.lower - average - margin, limits.upper - average + margin
-        if parts is not None:
-            both = np.maximum(lower, parts.lower) <= np.minimum(upper, parts.upper)  # or one of them has missed
-            lower = np.where(both, np.maximum(lower, parts.lower), lower)
-            upper = np.where(both, np.minimum(upper, parts.upper), upper)
-        guarantee = replace(guarantee, mass_limits=mass, margin=margin, errors=Interval(lower, upper))
-        self._weighted = weighted
+        mass = mass_limits(partition, tally, proof.for_mass) if proof.is_plain else None
+        guarantee = replace(guarantee, mass_limits=mass, margin=margin, errors=errors)
         self._set_fitted(partition, tally, guarantee, classes, facts)
-        self._design, self._parts = design, parts
-        self.curve_, self.n_anchored_, self._curve, self._unknown = name, n_anchored, curve, unknown
-        offsets = np.column_stack([lower, upper])
-        self._lines = curve.table
-        self._table = np.column_stack([curve.table, offsets[curve.regions(regions)]])
+        self._weighted, self._design, self._fitted_curve = proof.weighted, proof.design, fitted
+        self.curve_, self.n_anchored_, self._curve = fitted.name, fitted.n_anchored, fitted.curve
+        offsets = np.column_stack([errors.lower, errors.upper])
+        self._lines = self._curve.table
+        self._table = np.column_stack([self._lines, offsets[self._curve.regions(partition.as_bins())]])
 
     def _values(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> tuple[Any, Any]:
         """The value of the curve at each score, and the other columns of its piece."""
@@ -454,39 +378,20 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         return data.apply(FollowCurve(columns, self._curve.cells, self._table, sets, prefix))
 
     def _state(self) -> dict[str, Any]:
-        averages = {"average": self.guarantee_.value.tolist(), "unknown": self._unknown.tolist()}
-        curve = {"name": self.curve_, "anchored": self.n_anchored_, **self._curve.state(), **averages}
-        shared = {} if self._parts is None else {"parts": self._parts.state()}
-        return {**super()._state(), "curve": {**curve, **shared}}
+        return {**super()._state(), "curve": self._fitted_curve.state()}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "curve"))
         partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
         check_tally(partition, tally)
-        regions, saved = partition.as_bins(), state["curve"]
-        check_state(saved, ("name", "anchored", "knots", "left", "right", "average", "unknown"))
-        if not isinstance(saved["name"], str):
-            raise InvalidValueError("name of the curve", "be text", got=repr(saved["name"]))
-        curve = Pieces.read(saved, regions)
-        average, unknown = (
-            read_numbers(saved[name], name, size=regions.n_regions, low=0.0, high=1.0)
-            for name in ("average", "unknown")
-        )
-        low, high = curve.range(regions)
-        if ((average < low - unknown) | (average > high + unknown)).any():
-            raise InvalidValueError("average", "lie between the smallest and the largest value of the curve")
-        moved = Integer(0).check("anchored", saved["anchored"])
+        fitted = FittedCurve.read(state["curve"], partition.as_bins())
         weighted, design = saved_limits(state, tally, self.weight_bound), saved_design(state, tally)
-        parts = Parts.read(saved.get("parts"), regions.n_regions)
-        if weighted is None:
-            limits = self._limits(partition, tally, design, None if parts is None else parts.shares)
-        elif weighted.kept is None and weighted.distance is None:
+        if weighted is not None and weighted.kept is None and weighted.distance is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
-        else:
-            limits = weighted.limits
-        facts, averages, name = RowFacts.from_dict(state), (average, unknown), saved["name"]
-        self._set_curve(name, curve, averages, moved, partition, tally, limits, classes, facts, weighted, design, parts)
+        proof = CurveProof(partition, tally, self.interval, self.confidence_level, design, weighted)
+        limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
+        self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
 
 
 def automatic_regions(n_rows: int) -> int:

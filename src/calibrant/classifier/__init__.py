@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from calibrant._exchangeable.order import read_times
 from calibrant._frames import FrameOutput, framed
+from calibrant._input import as_frequencies
 from calibrant._params import (
     FRACTION_OR_COUNT,
     CheckedParameters,
@@ -269,10 +270,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         if "sample_weight" not in self._fit_arguments():
             rule, got = "be None for a calibrator whose fit takes no sample_weight", shown(self._calibrator())
             raise InvalidTypeError("calibration_weight", rule, got=got)
-        if np.shape(weight) != (n_rows,):
-            rule = f"have one entry for each of {n_rows} rows"
-            raise InvalidValueError("calibration_weight", rule, got=f"shape {np.shape(weight)}")
-        return weight
+        return as_frequencies(weight, n_rows, "calibration_weight")
 
     def _two_classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
         seen = np.unique(labels)
