@@ -28,7 +28,7 @@ _ID = re.compile(
     re.IGNORECASE,
 )
 _FEW_VALUES = 30  # a column with fewer values is a segment, not an id
-_SHARED = 0.05  # share of rows whose id is there again
+_SHARED = 0.05  # share of rows whose id repeats
 _SIGNS = 5.0  # standard deviations
 _PAIRS = 20  # identical rows
 _SORTED = 10  # runs of labels at most in a file that is sorted by label

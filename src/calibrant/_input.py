@@ -274,7 +274,7 @@ def check_same_length(scores: Sized, y: Sized) -> None:
 
 
 def is_missing(entry: Any) -> bool:
-    """Whether a Python object stands for a value that is not there: None, NaN, pandas' NA and NaT."""
+    """Whether a Python object stands for a missing value: None, NaN, pandas' NA and NaT."""
     if entry is None or type(entry).__name__ in {"NAType", "NaTType"}:
         return True
     return isinstance(entry, float | np.floating) and bool(entry != entry)

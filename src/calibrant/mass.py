@@ -68,8 +68,8 @@ def mass_limits(partition: Partition, tally: Tally, alpha: float) -> MassLimits:
 
     With segments of the latter kind, or where each segment had a draw of its own, a region's mass is its segment's mass
     times its mass within the segment. The masses of segments, the regions within them, the edges within them, and the
-    unseen segments get a quarter of alpha each. Rows that were drawn count for the masses of segments, but for those
-    that chose which segments have regions of their own. With regions for all other segments none is unseen.
+    unseen segments get a quarter of alpha each. Rows that were drawn count for the masses of segments, except those
+    that chose which segments have regions of their own. With regions for all other segments, no segment is unseen.
     """
     parts = partition.bins_by_segment.values()
     if partition.cuts_own_sample or (partition.has_segments and any(part.aside for part in parts)):

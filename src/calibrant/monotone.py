@@ -225,7 +225,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         self._before = len(rows) if has_weights(rows) else 0
         if has_weights(rows):
             if self.weight_bound is None:
-                raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without")
+                raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without it")
             rows = kept_rows(rows, checked_bound(weights_of(rows), self.weight_bound), self.random_state)
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
         counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))

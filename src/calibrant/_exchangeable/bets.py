@@ -15,7 +15,7 @@ MOST_LOOKS = 1_000
 _SIZES = 0.025 * 2.0 ** np.arange(7)
 _BOTH = np.concatenate([-_SIZES[::-1], _SIZES])
 _TILTS = (-0.9, -0.3, -0.1, -0.02, 0.02, 0.1, 0.3, 0.9)
-_SWITCHES = (0.0, 4.0, 32.0)  # changes of mind that are expected over all rows, of three gamblers
+_SWITCHES = (0.0, 4.0, 32.0)  # expected switches over all rows, of three gamblers
 _WINDOWS = (1, 3, 10)  # no longer ones, which would find drifts too
 _NEAR = (0.002, 0.02)
 

@@ -192,7 +192,7 @@ class Validation:
         return pandas().DataFrame([asdict(measure) for measure in self.measures])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; a number that is not there is None."""
+        """Return everything as plain JSON values; an undefined number is None."""
         return {
             "measures": [_numbers.plain(asdict(measure)) for measure in self.measures],
             "p_value": self.p_value,

@@ -301,7 +301,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         return automatic_regions(n_rows)
 
     def _is_increasing(self) -> bool:
-        """Whether the curve never falls but for rounding."""
+        """Whether the curve never falls, except by rounding."""
         return isinstance(self.curve, str)
 
     def _set_curve(

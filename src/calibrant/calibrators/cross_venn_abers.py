@@ -147,7 +147,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
         p0, p1 = np.stack(pairs, axis=2).transpose(1, 0, 2)
         if self.loss == "brier":
             return np.asarray(merged(p0, p1, self.loss).mean(axis=1))
-        # p1 and 1 - p0 are never 0, for the added row itself has that label
+        # p1 and 1 - p0 are never 0, because the added row itself has that label
         ones, zeros = np.exp(np.log(p1).mean(axis=1)), np.exp(np.log(1.0 - p0).mean(axis=1))
         return np.asarray(ones / (ones + zeros))
 

@@ -80,7 +80,7 @@ def command(**options: Any) -> int:
     if options["group"] is not None and options["weight"] is not None:
         raise RefusedError("--group", "be left out with --weight")
     if options["full"] and options["group"] is not None and options["max_group_size"] is None:
-        raise RefusedError("--max-group-size", "be given with --full and --group: nothing is proved without")
+        raise RefusedError("--max-group-size", "be given with --full and --group: nothing is proved without it")
     if options["grade"] is not None and not options["full"]:
         raise RefusedError("--grade", "go with --full, which adds the table of grades")
     model = None if options["model"] is None else read_model(options["model"])

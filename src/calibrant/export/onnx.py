@@ -59,7 +59,7 @@ def to_onnx(
     -------
     onnx.ModelProto
         Inputs: "score", of shape (n,), and for a calibrator with segments "segment", of shape (n,), of text, 64-bit
-        whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles, but for "region", whole numbers of
+        whole numbers (also for bools) or doubles. Outputs of shape (n,), doubles, except "region", whole numbers of
         64 bits, and "set", bools of shape (n, 2) whose columns follow `classes_`, as in `predict_set`. The guarantee
         is in the model's metadata.
 

@@ -377,7 +377,7 @@ class NoGuarantee:
     advice : Text
         What to use for one.
     epsilon, is_proved, remarks, assumptions
-        As of a guarantee: None, False, and none.
+        As in a `Guarantee`: None, False, and two empty tuples.
     """
 
     reason: Text

@@ -101,7 +101,7 @@ class Units:
                 name, beside = "max_group_size", "groups"
                 largest = counted(int(rows.groups.sizes.max()), "row")
                 advice = f"give a limit that was chosen before the rows were seen; the largest group here has {largest}"
-            rule = f"be given with {beside}: nothing is proved without"
+            rule = f"be given with {beside}: nothing is proved without it"
             raise InvalidTypeError(name, rule, got="None", advice=advice)
         return counted_rows, units
 

@@ -215,7 +215,7 @@ class ScorePartition(Bins):
     def from_other_scores(cls, scores: NDArray[Any], n_bins: int, *, aside: int = 0, threads: int = 1) -> Self:
         """Quantile bins cut from rows that will not be tallied (the paper's split).
 
-        Identical edges merge, and an edge with none of these scores below it is dropped, for the bin under it would
+        Identical edges merge, and an edge with none of these scores below it is dropped, because the bin under it would
         be empty.
         """
         ranks = edge_ranks(scores.size, n_bins)

@@ -55,7 +55,7 @@ class AddColumns(ABC):
         held = {name.lower() if ignore_case else name for name in names}
         taken = [name for name in self.names if (name.lower() if ignore_case else name) in held]
         if taken:
-            rule = "not be in the data already, for it is one that is added"
+            rule = "not be in the data already, because it is added"
             advice = ("rename it, or give another ", Setting("prefix"))
             raise InvalidValueError(f"column {taken[0]!r}", rule, advice=advice)
 

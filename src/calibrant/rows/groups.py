@@ -37,7 +37,7 @@ class Groups:
 
     @classmethod
     def of(cls, groups: ArrayLike, n_rows: int) -> Self:
-        """Number the groups of rows, in linear time but for a sort of widely spread numbers."""
+        """Number the groups of rows, in linear time, except for a sort of widely spread numbers."""
         if isinstance(groups, list | tuple) and any(isinstance(value, str) for value in groups):
             values = np.array(groups, dtype=object)  # numpy would turn numbers into text, and drop NULs at the end
         else:

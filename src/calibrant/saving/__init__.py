@@ -334,7 +334,7 @@ def _check_regions(calibrator: Any) -> None:
 
 
 def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: float) -> Any:
-    # brings in the whole package; only now, for what raised before needs none of it
+    # imports the whole package, which the checks before do not need
     from calibrant.calibrators.base import ScoreCalibrator
 
     try:
