@@ -34,8 +34,8 @@ def betting(evidence: Evidence, alpha: float) -> Interval:
     then a nonnegative martingale, and by Ville's inequality ever reaches 2/delta with probability at most delta/2; in
     the same way K-(q) = prod(1 - min(lam_i, c/(U(1-q))) Z_i(q)). Kept are the rates for which both stay below 2/delta,
     delta the Sidak level, c = 1/2. Each factor of K+ falls in q and each of K- rises, because the bets lam_i do not
-    depend on q. So what is kept is one interval. Its ends are rates that were ruled out themselves. In regions with more
-    than 2^14 rows, all but the first 2^13 are bet on in blocks, as in `calibrant.intervals.bounded_mean.betting_mean`.
+    depend on q. So what is kept is one interval. Its ends are rates that were ruled out. In regions with more than
+    2^14 rows, all but the first 2^13 are bet on in blocks, as in `calibrant.intervals.bounded_mean.betting_mean`.
 
     lam_i = sqrt(2 ln(2/delta) / (N s_{i-1}^2)), s_{i-1}^2 a running variance of w (y - theta_hat) over the rows before
     i, started from the largest weight seen so far, so that nothing but c/U depends on the scale of U.
