@@ -49,6 +49,7 @@ def _beta_binomial_path(labels: CodeArray, log_share: float, lower: FloatArray, 
         else:
             log_mixture += math.log((i - k + 0.5) / (i + 1.0))
         n = i + 1.0
+        negatives = n - k
         target = log_mixture - log_share
         lower[i], upper[i] = 0.0, 1.0
         if k == n:
@@ -58,7 +59,7 @@ def _beta_binomial_path(labels: CodeArray, log_share: float, lower: FloatArray, 
         if k == 0.0:
             gap = math.exp(target / n)
         elif k < n:
-            gap = _root(min(gap, 0.999 * (n - k) / n), n - k, n, target)
+            gap = _root(min(gap, 0.999 * negatives / n), negatives, n, target)
         # outwards by more than the rounding of the sums above, which grows with n
         slack = 1e-12 + 1e-15 * n
         if k > 0.0:
