@@ -16,6 +16,7 @@ from calibrant._compare_models.losses import difference_limits, scaled
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
+from calibrant.metrics.units import ROWS
 from calibrant.sequences.betting import Gamblers
 
 RATES, SHARES = np.array([0.02, 0.5, 0.97]), np.array([0.6, 0.3, 0.1])
@@ -129,7 +130,7 @@ def test_a_fixed_order_is_no_random_order_for_sorted_rows() -> None:
     for seed in range(4):
         order = np.random.default_rng(seed).permutation(n)
         rows = [(np.arange(n) >= n - k).astype(float)[order] for k in count]
-        lower, upper = np.array([difference_limits(2 * row - 1, 1.0, 0.1) for row in rows]).T
+        lower, upper = np.array([difference_limits(2 * row - 1, 1.0, 0.1, ROWS, np.arange(row.size)) for row in rows]).T
         mean = 2 * rate[:, None] - 1
         missed.append((probability * ((mean < lower) | (mean > upper))).sum(axis=1))
     assert np.max(missed) > 0.3

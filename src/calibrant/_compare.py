@@ -262,7 +262,10 @@ def _differences(
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
     parts = [units.take(rows) for rows in fold_rows]
     # groups in a random order: the order of their first rows would depend on their sizes
-    orders = [None if part.unit is None else generator.permutation(part.n_units) for part in parts]
+    orders = [
+        np.arange(rows.size) if part.unit is None else generator.permutation(part.n_units)
+        for part, rows in zip(parts, fold_rows, strict=True)
+    ]
     shares = [part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)]
     share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha
     found = []

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics.bins import read_forecasts
-from calibrant.metrics.units import ROWS, Units
+from calibrant.metrics.units import Units
 from calibrant.rows.memory import MemoryRows
 
 BRIER, LOG_LOSS, AUC = "Brier score", "log loss", "AUC"
@@ -25,14 +25,9 @@ def losses_of(codes: CodeArray, probabilities: FloatArray, clip: float) -> dict[
 
 
 def difference_limits(
-    values: FloatArray, span: float, alpha: float, units: Units = ROWS, order: IndexArray | None = None
+    values: FloatArray, span: float, alpha: float, units: Units, order: IndexArray
 ) -> tuple[float, float]:
-    """Limits for the mean of differences in [-span, span].
-
-    They are bet on in the given order of the units, or else as they come: in any case in one that does not depend on
-    them.
-    """
-    order = np.arange(values.size if units.unit is None else units.n_units) if order is None else order
+    """Limits for the mean of differences in [-span, span]; the order of the units must not depend on them."""
     limits = units.limits(scaled(values, span), alpha, order=order, most_staked=MOST_STAKED)
     lower, upper = ((2.0 * limit - 1.0) * span for limit in limits)
     return lower, upper
