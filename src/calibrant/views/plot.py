@@ -363,8 +363,11 @@ class ReliabilityDisplay(Display):
         if thresholds is not None:
             draw_thresholds(self.ax_, thresholds)
         if legend:
-            below: dict[str, Any] = {} if thresholds is None else {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
-            self.ax_.legend(**{"loc": "best", "frameon": False, "fontsize": "small", **below})
+            is_full = thresholds is not None or top < 1.0  # to the top, if all limits are small
+            place: dict[str, Any] = (
+                {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)} if is_full else {"loc": "best"}
+            )
+            self.ax_.legend(frameon=False, fontsize="small", **place)
         return self
 
     @property
