@@ -116,6 +116,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     return f"did you mean {names[near[0]]!r}?" if near else None
 
 
+def sentence(text: str) -> str:
+    """A capital at the start, a full stop at the end.
+
+    >>> sentence("the data cannot tell")
+    'The data cannot tell.'
+    """
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
 def shown(value: object) -> str:
     """A short text of any value, for an error message.
 

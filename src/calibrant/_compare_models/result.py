@@ -1,14 +1,13 @@
 """What a comparison of models returns: paired differences, a verdict, and what was measured."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant import _numbers
 from calibrant._compare_models.losses import AUC, BRIER, LOG_LOSS, number_or_none
 from calibrant._optional import pandas
-from calibrant._text import TextTable
+from calibrant._text import TextTable, sentence
 from calibrant._typing import FloatArray, Frame
 
 CANNOT_TELL = "the data cannot tell"
@@ -100,7 +99,7 @@ class Differences:
         if self.best is not None:
             others = [model for model in self.models if model != self.best]
             return f"{self.best!r} is better than {repr(others[0]) if len(others) == 1 else 'every other model'}"
-        pairs = [_pair_verdict(*pair) for pair in self._pairs]
+        pairs = [_pair_verdict(*pair) for pair in zip(self._proved[0::2], self._proved[1::2], strict=True)]
         told = [text for text in pairs if text is not None]
         if not told:
             these = " from ".join(map(repr, self.models)) if len(self.models) == 2 else "any of these models apart"
@@ -114,9 +113,8 @@ class Differences:
         level, rows = _numbers.percent(self.confidence_level), _numbers.rows(self.n_rows)
         limits = "; ".join(map(str, self._proved))
         clipped = f"probabilities in the log loss are clipped to [{self.clip:g}, {1 - self.clip:g}]"
-        verdict = f"{self.verdict[:1].upper()}{self.verdict[1:]}"
         about = f"Of expected losses{self.population}, all at once" if self.population else "All at once"
-        return f"{verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}."
+        return sentence(f"{self.verdict}, with {level} confidence, from {rows}. {about}: {limits}; {clipped}.")
 
     def to_frame(self) -> Frame:
         """Return the differences as a pandas frame, one row per pair and measure."""
@@ -154,10 +152,6 @@ class Differences:
     @property
     def _proved(self) -> list[PairedDifference]:
         return [found for found in self.differences if found.is_proved]
-
-    @property
-    def _pairs(self) -> Iterator[tuple[PairedDifference, PairedDifference]]:
-        return zip(self._proved[0::2], self._proved[1::2], strict=True)
 
     def __str__(self) -> str:
         return "\n".join([self.verdict, *(f"  {found}" for found in self.differences)])

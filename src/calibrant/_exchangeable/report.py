@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import _numbers
-from calibrant._text import Setting, Text, render
+from calibrant._text import Setting, Text, render, sentence
 from calibrant._typing import FloatArray, IntArray
 
 _NULLS = {
@@ -222,7 +222,7 @@ class Exchangeability:
 
     def __str__(self) -> str:
         basis = f"{_numbers.percent(self.confidence_level)} confidence, {self.tested}"
-        lines = [f"{self.verdict[:1].upper()}{self.verdict[1:]} ({basis})."]
+        lines = [sentence(f"{self.verdict} ({basis})")]
         lines += [f"  {test}" for test in self.tests]
         lines += [f"  {self.scale}"]
         lines += [f"  What to do: {render(text)}." for text in self.advice]

@@ -1,7 +1,7 @@
 """Venn prediction with bins: two probabilities per bin, one for each label the next row may have."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -122,7 +122,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
     def _set_bins(self, binned: BinningCalibrator, classes: Classes) -> None:
         value = merged(*_multiprobability(binned.tally_), self.loss)
         notes = (*binned.guarantee_.statement.notes, _VENN)
-        guarantee = binned.guarantee_.with_values(value).with_facts(notes=notes)
+        guarantee = replace(binned.guarantee_, value=value).with_facts(notes=notes)
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, binned._facts)
 
     def predict_multiprobability(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from calibrant._numbers import percent, rows
+from calibrant._text import sentence
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -178,8 +179,7 @@ def show_validation(found: Any) -> None:
 def show_audit(found: Any) -> None:
     """The verdict first, then what it rests on."""
     basis = f", with {percent(found.confidence_level)} confidence, from {found.basis}"
-    verdict = verdict_of(found, basis)
-    paragraph(f"{verdict[:1].upper()}{verdict[1:]}.", bold=True)
+    paragraph(sentence(verdict_of(found, basis)), bold=True)
     for line in found.details:
         paragraph(line)
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from calibrant._numbers import percent
-from calibrant._text import render
+from calibrant._text import render, sentence
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled
 from calibrant.cli._output import paragraph, print_json
@@ -58,7 +58,7 @@ def command(**options: Any) -> int:
         print_json({"command": "check", **check_json(found), "signs_of_groups": signs})
     else:
         basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"
-        paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}, {basis}.", bold=True)
+        paragraph(sentence(f"{found.verdict}, {basis}"), bold=True)
         for test in found.tests:
             paragraph(f"  {test}")
         paragraph(f"  {found.scale}")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from calibrant._numbers import percent, rows
-from calibrant._text import render
+from calibrant._text import render, sentence
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -101,7 +101,7 @@ def command(**options: Any) -> None:
                   "report": output, "signs_of_groups": signs}  # fmt: skip
         print_json({"command": "compare-models", **found.to_dict(), **counts})
         return
-    paragraph(f"{found.verdict[:1].upper()}{found.verdict[1:]}.", bold=True)
+    paragraph(sentence(found.verdict), bold=True)
     table(*found.models_table)
     table(*found.differences_table)
     target = f" Expected losses are those{found.population}." if found.population else ""

@@ -9,7 +9,7 @@ from calibrant._sql.dialects import Dialect
 from calibrant._sql.search import as_double, bin_of, by_segment, indented, one_line
 from calibrant.calibrators.curve import SMALLEST_PROBABILITY
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export.table import MOST_LOGIT, Exportable, ExportTable, Lines, Segment, Steps, export_table
+from calibrant.export.table import MOST_LOGIT, Exportable, ExportTable, Lines, Steps, export_table
 
 DIALECTS = tuple(dialects.DIALECTS)
 """The engines that SQL can be written for."""
@@ -135,8 +135,11 @@ def _expression(
     if segment_column is None:
         return bodies[0][1]
     column = spelling.binary_text.format(segment_column) if isinstance(bodies[0][0], str) else segment_column
-    known = [(segment, body) for segment, body in bodies if isinstance(segment, str | int | float)]
-    literals = [(_segment_literal(segment, spelling), body) for segment, body in known]
+    literals = [
+        (spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment), body)
+        for segment, body in bodies
+        if isinstance(segment, str | int | float)
+    ]
     return by_segment(column, literals, bodies[-1][1] if table.takes_others else None)
 
 
@@ -193,7 +196,3 @@ def _literals(table: ExportTable, output: str, spelling: Dialect) -> list[str]:
     if output == "set":
         return [spelling.text(name) for name in table.set_names]
     return [spelling.number(value) for value in table.values(output).tolist()]
-
-
-def _segment_literal(segment: Segment, spelling: Dialect) -> str:
-    return spelling.text(segment) if isinstance(segment, str) else spelling.literal(segment)

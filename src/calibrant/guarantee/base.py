@@ -236,10 +236,6 @@ class Guarantee:
             cutting=facts.cutting,
         )
 
-    def with_values(self, value: FloatArray) -> "Guarantee":
-        """Return the same limits around other predicted values."""
-        return replace(self, value=value)
-
     def epsilon_for(self, mass: float) -> float:
         """Return the epsilon that holds on regions with at least the share `mass` of the population.
 

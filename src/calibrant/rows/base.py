@@ -214,11 +214,7 @@ class ScoredData(ABC):
         return self._split(*self.sample(Draw(seed, limits=limits)).first(seed, most))
 
     def _split(self, taken: Taken, draw: Draw) -> Split:
-        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._without(draw, taken.seal))
-
-    def _without(self, draw: Draw, seal: Seal) -> "ScoredData":
-        """Return the data without the drawn rows, which have this seal."""
-        return self._changed(_left_out=(draw, seal))
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken.seal)))
 
     def sample(self, draw: Draw) -> Taken:
         """Return the drawn rows without labels, so that edges cannot depend on labels."""

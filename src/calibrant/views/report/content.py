@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant._audit import Audit, Bounds
 from calibrant._numbers import counted, lower, percent, rows, upper
+from calibrant._text import sentence
 from calibrant._typing import FloatArray, IndexArray
 from calibrant._validation import Validation
 from calibrant.calibrators.regions import score_bins
@@ -79,7 +80,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "after_table": _promise_table(guarantee, sizes.table_rows) if isinstance(guarantee, Guarantee) else None,
         "confidence": percent(audit.confidence_level),
         "promise_confidence": percent(guarantee.confidence_level) if isinstance(guarantee, Guarantee) else "",
-        "at_single_scores": None if audit.at_single_scores is None else wording.sentence(audit.at_single_scores),
+        "at_single_scores": None if audit.at_single_scores is None else sentence(audit.at_single_scores),
         "segments": segments_section(
             audit,
             most_rows=sizes.segments,
@@ -235,7 +236,7 @@ def _computed(inputs: Inputs) -> list[tuple[str, str]]:
             ("Interval", f"{guarantee.method}: {guarantee.theorem}"),
             ("Calibration", f"{counts}, {percent(guarantee.confidence_level)} confidence"),
         ]
-        facts += [("Remark", wording.sentence(remark)) for remark in guarantee.remarks]
+        facts += [("Remark", sentence(remark)) for remark in guarantee.remarks]
     partition = getattr(inputs.calibrator, "partition_", None)
     if partition is not None:
         facts.append(("Fingerprint of the regions", str(partition.fingerprint)))

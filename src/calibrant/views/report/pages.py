@@ -8,14 +8,14 @@ import numpy as np
 from calibrant._compare_models import ModelComparison
 from calibrant._decide import Decisions
 from calibrant._numbers import limits, nearest, percent, rows
-from calibrant._text import TextTable
+from calibrant._text import TextTable, sentence
 from calibrant._threshold import Threshold
 from calibrant._threshold.result import NAMES, SHOWN
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
 from calibrant.views.report.charts import Chart, decision_chart, differences_chart, models_chart, threshold_chart
-from calibrant.views.report.wording import name_of, region_name, sentence
+from calibrant.views.report.wording import name_of, region_name
 
 _MOST_CHARTS, _MOST_LINES = 12, 400
 
@@ -169,9 +169,8 @@ def models_page(
         ("Models", f"{len(found.models)}", "on the same rows"),
         ("Rows", f"{found.n_rows:,}", "compared"),
     ]
-    verdict = f"{found.verdict[:1].upper()}{found.verdict[1:]}."
     return Page("Which model is better?", "Comparison of models", "right" if best else "open",
-                "Proved" if best else "Open", verdict, "", numbers, sections,
+                "Proved" if best else "Open", sentence(found.verdict), "", numbers, sections,
                 [sentence(text) for text in found.assumptions], [*facts.items()])  # fmt: skip
 
 

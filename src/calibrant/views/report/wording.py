@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from calibrant._audit import Audit, Finding
 from calibrant._audit.report import TOO_HIGH, TOO_LOW
 from calibrant._numbers import lower, nearest, percent, rows, upper
+from calibrant._text import sentence
 from calibrant.guarantee import Guarantee, NoGuarantee, PartialGuarantee
 from calibrant.guarantee.statement import Claim as Promise
 
@@ -44,11 +45,6 @@ def name_of(value: object, longest: int = _LONGEST_NAME) -> str:
 def region_name(text: str, longest: int = _LONGEST_NAME) -> str:
     """A region's name, cut in the middle where it is very long: it begins with a segment and ends with scores."""
     return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest // 2) :]}"
-
-
-def sentence(text: str) -> str:
-    """A capital at the start, a full stop at the end."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def headline(audit: Audit) -> Claim:
