@@ -32,6 +32,6 @@ for shift, name, weight in ((-0.1, "without weights", None), (0.1, "with weights
     axes.errorbar(np.arange(3) + shift, promise.value, half, fmt="o", capsize=3, label=name)
 axes.plot(range(3), truth, "k_", markersize=40, label="all flights")
 axes.set(xticks=range(3), xticklabels=["near", "middle", "far"], ylabel="share of late flights")
-axes.legend(frameon=False)
+axes.legend(frameon=False, handlelength=4)
 
 plt.show()

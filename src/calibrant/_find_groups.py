@@ -126,7 +126,7 @@ def find_groups(
     return tuple(look.signs())
 
 
-def _read(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> MemoryRows:
+def labelled_rows(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> MemoryRows:
     """The scores and labels of some rows."""
     named = from_arrow(table, data.columns.only("label"), threads=1, progress=False)
     return named.with_classes(classes, pos_label).collect()
@@ -136,7 +136,7 @@ def _one_label(table: Any, data: ScoredData, pos_label: Any, classes: Any) -> Te
     """What is said if some rows have one label, and others of the data have the other one too often for chance."""
     try:
         whole, known = data.with_classes(classes, pos_label).tally(ScorePartition(np.empty(0)))
-        codes = _read(table, data, known.positive, known.labels).codes
+        codes = labelled_rows(table, data, known.positive, known.labels).codes
     except CalibrantError:  # such as one class among all rows
         return None
     rate = float(whole.positives.sum() / whole.counts.sum())
@@ -158,7 +158,7 @@ class _Look:
     @classmethod
     def at(cls, table: Any, data: ScoredData, pos_label: Any, classes: Any) -> "_Look":
         try:
-            read = _read(table, data, pos_label, classes)
+            read = labelled_rows(table, data, pos_label, classes)
             scores, codes = np.asarray(read.scores, dtype=np.float64), read.codes
             bins = equal_mass_bins(scores)
             rate = rates_of(codes, bins)[bins]

@@ -33,15 +33,15 @@ def on_first_rows(data: Any, labels: Mapping[str, Any], *, in_order: bool) -> li
     import numpy as np
 
     from calibrant._exchangeable import is_sorted
+    from calibrant._find_groups import labelled_rows
     from calibrant.errors import CalibrantError
-    from calibrant.rows.arrow import from_arrow
     from calibrant.rows.columns import first_rows_of
 
     table = first_rows_of(data, _MOST_ROWS)
     if table is None:
         return []
     try:
-        seen = from_arrow(table, data.columns.only("label"), threads=1, progress=False).with_classes(**labels).collect()
+        seen = labelled_rows(table, data, **labels)
     except CalibrantError:  # such as one class among the first rows
         return []
     scores = np.asarray(seen.scores, dtype=np.float64)

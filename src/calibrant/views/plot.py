@@ -367,7 +367,7 @@ class ReliabilityDisplay(Display):
             place: dict[str, Any] = (
                 {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)} if is_full else {"loc": "best"}
             )
-            self.ax_.legend(frameon=False, fontsize="small", **place)
+            self.ax_.legend(framealpha=0.8, edgecolor="none", fontsize="small", **place)
         return self
 
     @property
