@@ -59,6 +59,12 @@ def test_engine_gives_twelve_digits(engine, name):
     np.testing.assert_allclose(np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0)
 
 
+@pytest.mark.parametrize("name", CURVES)
+def test_every_constant_of_an_onnx_model_is_used(name):
+    graph = to_onnx(fitted(name)).graph  # onnxruntime would warn of others
+    assert {each.name for each in graph.initializer} <= {used for node in graph.node for used in node.input}
+
+
 def test_scores_outside_the_range_get_nothing():
     calibrate = {}
     exec(to_python(fitted("beta")), calibrate)

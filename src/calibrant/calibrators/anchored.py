@@ -158,6 +158,8 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
 
     The error budget: 5 % for limits on mass; of the rest, a tenth for the distances and the others for rates and bets.
 
+    It takes no stream: the curve is fitted to all rows at once. See `OnlineCalibrator`.
+
     Examples
     --------
     >>> import numpy as np

@@ -161,10 +161,9 @@ class _Graph:
 def _curve(table: ExportTable, lines: Lines, graph: _Graph, score: str, region: str) -> str:
     """The nodes of a curve: a line in each region, perhaps on the logit scale; NaN outside all regions."""
     base = graph.look_up(np.append(table.calibrated, np.nan), region)
-    one = graph.constant(1.0)
     if lines.beta is not None:
         p = graph.clipped(score, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
-        logs = [graph.add("Log", p), graph.add("Log", graph.add("Sub", one, p))]
+        logs = [graph.add("Log", p), graph.add("Log", graph.add("Sub", graph.constant(1.0), p))]
         first, second = (
             graph.add("Mul", graph.constant(factor), log) for factor, log in zip(lines.beta, logs, strict=True)
         )
@@ -174,6 +173,7 @@ def _curve(table: ExportTable, lines: Lines, graph: _Graph, score: str, region: 
         z = graph.add("Add", base, graph.add("Mul", slope, graph.add("Sub", score, start)))
     if not lines.logit:
         return z
+    one = graph.constant(1.0)
     power = graph.add("Exp", graph.add("Neg", graph.clipped(z, -MOST_LOGIT, MOST_LOGIT)))
     return graph.add("Where", graph.add("IsNaN", base), base, graph.add("Div", one, graph.add("Add", one, power)))
 
