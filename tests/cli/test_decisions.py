@@ -216,6 +216,8 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
         ("threshold", ("--precision", "80"), "got 80.0: write 0.8 for 80 %"),
         ("threshold", ("--precision", "0.8", "--alpha", "0.1"), "use --confidence, which is 1 - alpha"),
         ("audit", ("--html", "a.html"), "there is no option --html; use -o report.html"),
+        ("fit", ("--report", "a.html"), "use calibrant audit -o report.html"),
+        ("fit", ("-o", "a.html"), "-o must be a model file; got 'a.html': use calibrant audit for a report"),
         ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
         ("fit", ("--random-state", "4"), "use --seed"),
         ("check", ("--xyzzy",), "there is no option --xyzzy (see"),

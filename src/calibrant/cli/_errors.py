@@ -93,7 +93,8 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     near = f"there are {' and '.join(alike)}" if alike else did_you_mean(error.option_name, known)
     meant = _MEANT.get(asked, in_options(Setting(asked.replace("-", "_"))))  # the parameter's name in Python
     if meant.split()[0].rstrip(",") in ("-o", *known):
-        near = f"use {meant}"
+        saves_model = error.ctx is not None and error.ctx.info_name == "fit"
+        near = f"use {'calibrant audit ' if saves_model and meant.startswith('-o') else ''}{meant}"
     return f"there is no option {error.option_name}" + (f"; {near}" if near else "")
 
 

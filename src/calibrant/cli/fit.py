@@ -10,6 +10,7 @@ import click
 
 from calibrant._numbers import rows, upper
 from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, labelled, typed_segments
 from calibrant.cli._latest import latest
 from calibrant.cli._methods import METHODS, Settings
@@ -80,6 +81,8 @@ def command(**options: Any) -> int:
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"], options["group"])
     if output is not None:
+        if output.endswith((".html", ".htm")):
+            raise RefusedError("-o", "be a model file", got=repr(output), advice="use calibrant audit for a report")
         check_target(options)
     recent: tuple[str, ...] = ()
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
