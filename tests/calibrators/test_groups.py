@@ -342,6 +342,17 @@ def test_weights_of_one_are_no_weights(rows):
         assert read.guarantee_.value.tolist() == ones.guarantee_.value.tolist()
 
 
+def test_a_restored_model_of_given_bins_assumes_what_it_assumed(rows):
+    scores, y, groups = rows
+    bins = Partition.fixed_width(2)
+    for kind in (BinningCalibrator, AnchoredCalibrator):
+        for beside in ({}, {"importance_weight": np.ones(len(y))}):
+            found = kind(partition=bins, weight_bound=1.0 if beside else None).fit(scores, y, groups=groups, **beside)
+            assert not any("cut from a random part" in text for text in found.guarantee_.assumptions)
+            read = kind.from_dict(json.loads(json.dumps(found.to_dict())))
+            assert read.guarantee_.assumptions == found.guarantee_.assumptions
+
+
 def test_weighted_groups_in_other_calibrators(rows):
     scores, y, groups = rows
     beside = {"importance_weight": 0.5 + scores / 2, "groups": groups}

@@ -147,6 +147,11 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     limits = models_chart(reliability_tables(labels, models, 0.95)).series[0].whiskers
     assert limits in Path("alone.html").read_text()
     assert limits not in Path("pair.html").read_text()  # rows that belong together have wider ones
+    found = calibrant("audit", *plain, *given, "--group", "patient", "--json")
+    beside = {"importance_weight": weight, "groups": visits["patient"], "weight_bound": 1.0}
+    assert found.json["lower_bound"] == pytest.approx(audit(labels, scores, **beside).lower_bound)
+    assert "no importance weight exceeds 1" in found.json["assumptions"]
+    assert calibrant("fit", *plain, *given, "--group", "patient", "--method", "anchored", "--bins", "2").code == 0
     refused = calibrant("compare-models", *two, "--group", "patient").err.replace("\n", " ")
     assert "--max-group-size must be given" in refused
     largest = visits["patient"].value_counts().max()
@@ -187,7 +192,6 @@ REFUSED = {
     "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
     "an id": (("--id", "patient"), "--id must be None beside a group"),
-    "a weight": (("--weight", "p", "--method", "anchored"), "--group must go with --method binning, uniform or"),
     "sampling rates": (("--sampling-rates", "0.1", "1"), "use --weight, one over the share of each row's class"),
     "a size that is not used": (("--prior", "0.1", "--max-group-size", "9"), "--max-group-size must be left out"),
     "times": (("--time", "p"), "--time must go with --holdout last"),

@@ -148,6 +148,14 @@ def test_groups_of_each_kind_of_entry() -> None:
         assert (found.groups == expected.groups) == (np.asarray(column).dtype.kind in "fu")
 
 
+def test_dates_finer_than_nanoseconds_are_not_cut() -> None:
+    moments = np.datetime64("2024-01-01T00:00:00", "ps") + np.arange(2).astype("timedelta64[ps]")
+    with pytest.raises(CalibrantError, match="groups must hold dates no finer than nanoseconds"):
+        read_rows([0.1, 0.2], [0, 1], groups=moments)
+    later = moments[0] + 1000 * np.arange(2).astype("timedelta64[ps]")
+    assert read_rows([0.1, 0.2], [0, 1], groups=later).n_groups() == 2
+
+
 def changed(column, row, value) -> pd.DataFrame:
     frame = TABLE.to_pandas().astype({column: object} if value is None else {})
     frame.loc[row, column] = value

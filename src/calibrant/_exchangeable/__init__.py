@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._exchangeable import bets
-from calibrant._exchangeable.order import in_order, one_of_each, read_times
+from calibrant._exchangeable.order import in_order, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values
 from calibrant._exchangeable.report import KINDS, Exchangeability, ExchangeabilityTest
 from calibrant._params import error_budget, generator_of
@@ -15,6 +15,7 @@ from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntA
 from calibrant.errors import InvalidTypeError
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.columns import column_of
+from calibrant.rows.draw import seed_of
 from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 
@@ -115,11 +116,13 @@ def check_exchangeable(
     'the rate at a given score has moved'
     """
     alpha = error_budget(confidence_level)
-    rows, times, names = _read(scores, y, time, groups, classes=classes, pos_label=pos_label)
+    rows, times, together = _read(scores, y, time, groups, classes=classes, pos_label=pos_label)
     rng = generator_of(random_state, np.asarray(rows.scores, dtype=np.float64), rows.codes)
     chosen = in_order(len(rows), times, rng)
-    if names is not None:
-        chosen = chosen[one_of_each(names[chosen], rng)]
+    if together is not None:
+        picked = np.zeros(len(rows), dtype=bool)
+        picked[together.one_row_each(seed_of(random_state))] = True
+        chosen = chosen[picked[chosen]]
     rows, times = rows.take(chosen), None if times is None else times[chosen]
     values, codes = np.asarray(rows.scores, dtype=np.float64), rows.codes
     ends = bets.look_ends(len(rows))
@@ -129,14 +132,14 @@ def check_exchangeable(
     for kind, path in _paths(values, codes, bins, ends, rng).items():
         change = _change(kind, centred[kind], values, codes, times) if kind in centred else {}
         tests.append(_test(kind, path, threshold, ends, times, change))
-    in_file_order = times is None and names is None
+    in_file_order = times is None and together is None
     return Exchangeability(
         tuple(tests),
         ends,
         float(confidence_level),
         len(rows),
         rows.skipped,
-        grouped=names is not None,
+        grouped=together is not None,
         long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
         sorted_by_score=in_file_order and is_sorted(values),
     )
@@ -144,8 +147,8 @@ def check_exchangeable(
 
 def _read(
     scores: ArrayLike | ScoredData, y: ArrayLike | None, time: Any, groups: Any, **labels: Any
-) -> tuple[MemoryRows, NDArray[Any] | None, IndexArray | None]:
-    """The rows, their times, and the numbers of their groups."""
+) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
+    """The rows, their times, and their groups."""
     if isinstance(scores, ScoredData):
         for name, value in (("time", time), ("groups", groups)):
             if value is not None and not isinstance(value, str):
@@ -157,8 +160,7 @@ def _read(
         time, groups = (None if name is None else column_of(scores, name, part) for part, name in named)
     rows = read_rows(scores, y, **labels).collect()
     times = None if time is None else read_times(time, len(rows))
-    known = rows.groups if groups is None else Groups.of(groups, len(rows))
-    return rows, times, None if known is None else known.codes
+    return rows, times, rows.groups if groups is None else Groups.of(groups, len(rows))
 
 
 def _paths(

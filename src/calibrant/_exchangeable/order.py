@@ -102,9 +102,3 @@ def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:
 def in_order(n_rows: int, times: NDArray[Any] | None, rng: np.random.Generator) -> IndexArray:
     """The rows in order of time; without times, as they are."""
     return np.arange(n_rows) if times is None else np.lexsort((rng.random(n_rows), times))
-
-
-def one_of_each(names: IndexArray, rng: np.random.Generator) -> IndexArray:
-    """One row of each group, drawn at random; the rows stay in their order."""
-    shuffled = rng.permutation(names.size)
-    return np.sort(shuffled[np.unique(names[shuffled], return_index=True)[1]])

@@ -100,7 +100,8 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
         tally = replace(tally, groups=table.without_sizes())
     unseen = {name for name in sizes if not len(parts.drawn.get(name, ()))}
     unproved = () if known else _regions_without(partition, unseen)
-    design = GroupDesign(largest, settings.group_target, n_groups - table.n_groups, unproved)
+    given, aside = settings.partition is not None, n_groups - table.n_groups
+    design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=given)
     if isinstance(data, MemoryRows) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
     facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
@@ -133,7 +134,7 @@ def weighted_limits(binned: Binned, design: GroupDesign, bound: float | None, al
     rows = binned.rows.collect()
     sums, _ = weighted_sums(rows, binned.partition, design)
     effect = float(np.nan_to_num(sums.design_effect, nan=1.0))
-    facts = GroupFacts(rows.n_groups(), design.aside, design.max_size, design.target, effect, design.max_weight)
+    facts = _facts(design, rows.n_groups(), effect)
     largest = checked_bound(weights_of(rows), bound)
     return WeightedLimits(shared_limits(sums, design, alpha), largest, bounded=True, groups=facts, rows=sums.telling)
 
@@ -228,9 +229,12 @@ def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, sett
     """The statement about rows of new groups."""
     n_groups = 0 if tally.groups is None else tally.groups.n_groups
     effect = GroupSums.of(tally, design).design_effect
-    return of_new_groups(
-        statement, GroupFacts(n_groups, design.aside, design.max_size, design.target, effect), settings
-    )
+    return of_new_groups(statement, _facts(design, n_groups, effect), settings)
+
+
+def _facts(design: GroupDesign, n_groups: int, effect: float) -> GroupFacts:
+    how = design.aside, design.max_size, design.target, effect, design.max_weight, design.fixed
+    return GroupFacts(n_groups, *how)
 
 
 def said_of_weights(statement: Statement, weighted: WeightedLimits, settings: CutParameters) -> Statement:
@@ -241,7 +245,7 @@ def said_of_weights(statement: Statement, weighted: WeightedLimits, settings: Cu
 
 def of_new_groups(statement: Statement, groups: GroupFacts, settings: CutParameters) -> Statement:
     """The statement about rows of new groups, with what is to be said of them."""
-    cut = settings.strategy == "quantile" and settings.partition is None and groups.aside > 0
+    cut = settings.strategy == "quantile" and not groups.fixed and groups.aside > 0
     return replace(statement, theorem=THEOREM, edges=Edges.OTHER_ROWS if cut else statement.edges, groups=groups)
 
 

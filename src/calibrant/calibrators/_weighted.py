@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._input import check_rows
-from calibrant._params import Choice, Integer, Number, as_generator, check_state
+from calibrant._params import Choice, Flag, Integer, Number, as_generator, check_state
 from calibrant._state import read_counts, read_limits, read_numbers
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import FloatArray, IndexArray, IntArray, Seed
@@ -121,10 +121,11 @@ class WeightedLimits:
 
 def read_group_facts(state: Any) -> GroupFacts:
     """What a state says of weighted groups."""
-    check_state(state, [entry.name for entry in fields(GroupFacts)])
+    check_state(state, [entry.name for entry in fields(GroupFacts) if entry.name != "fixed"])
     n_groups, aside, size = (Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size"))
     effect, most = (Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight"))
-    return GroupFacts(n_groups, aside, size, Choice(TARGETS).check("target", state["target"]), effect, most)
+    fixed = Flag().check("fixed", state.get("fixed", False))
+    return GroupFacts(n_groups, aside, size, Choice(TARGETS).check("target", state["target"]), effect, most, fixed)
 
 
 def saved_limits(state: Mapping[str, Any], tally: Tally, bound: float | None) -> WeightedLimits | None:

@@ -107,8 +107,6 @@ class Settings:
         if self.by_label and (self.max_group_size is not None or self.group_target is not None):
             option = "--group-target" if self.max_group_size is None else "--max-group-size"
             raise RefusedError(option, f"be left out with {by_label}, for which one row of each group is drawn")
-        if group is not None and self.weighted and self.method == "anchored":
-            raise RefusedError("--group", "go with --method binning, uniform or scaling-binning beside --weight")
         if self.weighted and self.interval not in (None, "betting"):
             raise RefusedError("--interval", "be left out with --weight, whose interval is that of betting")
         segments = "--segment, the column of segments"

@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import limits
+from calibrant._numbers import limits, upper
 from calibrant._text import PlainText, Setting, render
 from calibrant.cli._output import note, paragraph, say, shortened, table
 from calibrant.cli._words import in_options
+
+_OFF = (
+    "Off by at most: how far the average prediction of new rows can be from the true rate. New rows may lie elsewhere "
+    "in a region than these, so it can be more than the limits show."
+)
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import ScoreCalibrator
@@ -37,6 +42,7 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
             f"{region['positives']:,}",
             f"{region['calibrated']:.4g}",
             limits(region["lower"], region["upper"]),
+            upper(region["epsilon"]),
         )
         for region in promise_json(calibrator)["regions"]
     ]
@@ -46,8 +52,13 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
         say()
         said = getattr(calibrator.guarantee_, "statement", None)
         averaged = said is not None and said.claim is Claim.AVERAGE
-        value = "average prediction" if averaged else "calibrated"
-        table(("region", "rows", "positive", value, "true rate lies in"), shortened(rows))
+        names = ("region", "rows", "positive", "average prediction", "true rate lies in", "off by at most")
+        if not averaged:
+            rows, names = [row[:-1] for row in rows], (*names[:3], "calibrated", names[4])
+        table(names, shortened(rows))
+        if averaged:
+            say()
+            paragraph(_OFF)
 
 
 def _words_for(calibrator: "ScoreCalibrator") -> PlainText:

@@ -78,8 +78,6 @@ def command(**options: Any) -> int:
         if output is None and options[name] is not None:
             raise RefusedError(f"--{name}", "go with -o audit.html, as the report shows it")
     option.check_bounds(options)
-    if options["group"] is not None and options["weight"] is not None:
-        raise RefusedError("--group", "be left out with --weight")
     if options["full"] and options["group"] is not None and options["max_group_size"] is None:
         raise RefusedError("--max-group-size", "be given with --full and --group: nothing is proved without it")
     if options["grade"] is not None and not options["full"]:

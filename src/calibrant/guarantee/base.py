@@ -337,8 +337,9 @@ class Guarantee:
         ('(-inf, 0.5)', 200)
         """
         stated, label = self.stated, self.positive_label
-        names = ("region", "rows", "positives", "calibrated", "lower", "upper")
-        columns = (array.tolist() for array in (self.counts, self.positives, self.value, self.lower, self.upper))
+        names = ("region", "rows", "positives", "calibrated", "lower", "upper", "epsilon")
+        found = (self.counts, self.positives, self.value, self.lower, self.upper, self.radius)
+        columns = (array.tolist() for array in found)
         return {
             "sentence": self.sentence(setting),
             "remarks": [render(text, setting) for text in self.remarks],

@@ -112,6 +112,8 @@ class GroupFacts:
         How many times larger variances were than those of as many independent rows; NaN where that is not known.
     max_weight : float or None
         Where rows have importance weights: by how much a group counts in a region, at most.
+    fixed : bool
+        Whether the regions were given, so that groups set aside did not cut them.
     """
 
     counted: int
@@ -120,6 +122,7 @@ class GroupFacts:
     target: str
     design_effect: float
     max_weight: float | None = None
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

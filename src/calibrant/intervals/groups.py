@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri_exp
 
-from calibrant._params import OPEN_UNIT, Choice, Integer, check_state
+from calibrant._params import OPEN_UNIT, Choice, Flag, Integer, check_state
 from calibrant._state import read_count, read_counts
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError
@@ -51,6 +51,8 @@ class GroupDesign:
         Regions for which nothing is proved: no group that was set aside has rows in their segment.
     max_weight : float or None
         If rows have importance weights: the largest weight of a group in a region. Not saved, because limits are.
+    fixed : bool
+        Whether the regions were given, so that groups set aside did not cut them.
     """
 
     max_size: int
@@ -58,11 +60,13 @@ class GroupDesign:
     aside: int = 0
     unproved: tuple[int, ...] = ()
     max_weight: float | None = None
+    fixed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
         unproved = {"unproved": list(self.unproved)} if self.unproved else {}
-        return {"max_size": self.max_size, "target": self.target, "aside": self.aside, **unproved}
+        fixed = {"fixed": True} if self.fixed else {}
+        return {"max_size": self.max_size, "target": self.target, "aside": self.aside, **unproved, **fixed}
 
     @classmethod
     def from_dict(cls, state: Any) -> Self:
@@ -71,7 +75,8 @@ class GroupDesign:
         largest = Integer(1).check("max_size", state["max_size"])
         target = Choice(TARGETS).check("target", state["target"])
         unproved = read_counts(state.get("unproved", []), "unproved").tolist()
-        return cls(largest, target, read_count(state, "aside"), tuple(unproved))
+        fixed = Flag().check("fixed", state.get("fixed", False))
+        return cls(largest, target, read_count(state, "aside"), tuple(unproved), fixed=fixed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

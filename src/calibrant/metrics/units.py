@@ -38,6 +38,8 @@ class Units:
         Which population a mean is about, where it is not that of the rows.
     counts_as : str
         How a group counts at most; empty without groups.
+    weighted : bool
+        Whether rows have importance weights.
     """
 
     unit: IndexArray | None
@@ -46,6 +48,7 @@ class Units:
     bounded: bool
     population: str
     counts_as: str = ""
+    weighted: bool = False
 
     @classmethod
     def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> tuple[MemoryRows, Self]:
@@ -67,7 +70,9 @@ class Units:
         if rows.weights is None:
             return rows, cls(None, None, 1.0, bounded=True, population="")
         bound = checked_bound(rows.weights, weight_bound)
-        return rows, cls(None, rows.weights, bound, weight_bound is not None, " in the weighted population")
+        return rows, cls(
+            None, rows.weights, bound, weight_bound is not None, " in the weighted population", weighted=True
+        )
 
     @classmethod
     def _of_groups(cls, rows: MemoryRows, weight_bound: float | None, size: int | None) -> tuple[MemoryRows, Self]:
@@ -77,7 +82,7 @@ class Units:
         total = np.bincount(unit, own)
         if rows.weights is None:
             most = 1.0
-            about, counts_as = "of rows of new groups", f"as at most {size:,} rows" if size else ""
+            about, counts_as = "of rows of new groups", f"as at most {counted(size, 'row')}" if size else ""
         else:
             most = checked_bound(own, weight_bound)
             about = "of rows of new groups in the weighted population"
@@ -87,7 +92,9 @@ class Units:
         weights, capped = own * factor[unit], size is not None and total.max() > largest
         bounded = size is not None and (rows.weights is None or weight_bound is not None)
         said = f" {about}{f', where a group counts {counts_as}' if capped else ''}"
-        return replace(rows, weights=weights), cls(unit, weights, largest, bounded, said, counts_as)
+        return replace(rows, weights=weights), cls(
+            unit, weights, largest, bounded, said, counts_as, rows.weights is not None
+        )
 
     @classmethod
     def bounded_of(
@@ -101,17 +108,15 @@ class Units:
                 name, beside = "max_group_size", "groups"
                 largest = counted(int(rows.groups.sizes.max()), "row")
                 advice = f"give a limit that was chosen before the rows were seen; the largest group here has {largest}"
-            rule = f"be given with {beside}: nothing is proved without it"
-            raise InvalidTypeError(name, rule, got="None", advice=advice)
+            raise InvalidTypeError(name, f"be given with {beside}: nothing is proved without it", advice=advice)
         return counted_rows, units
 
     @property
     def assumption(self) -> str:
         """What must be true of the draws."""
-        if self.unit is not None:
-            return "the groups are independent draws from one distribution"
-        weights = "" if self.row_weights is None else ", and their weights are right and bounded"
-        return f"the rows are independent draws from one distribution{weights}"
+        weights = ", and their weights are right and bounded" if self.weighted else ""
+        drawn = "rows" if self.unit is None else "groups"
+        return f"the {drawn} are independent draws from one distribution{weights}"
 
     @property
     def n_units(self) -> int:

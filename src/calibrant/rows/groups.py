@@ -12,6 +12,7 @@ from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.draw import Draw, mixed, value_keys
 
+_FINER = ("ps", "fs", "as")  # than what engines know
 _KINDS = "hold whole numbers, dates or text, of one kind"
 
 
@@ -100,6 +101,11 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         return _distinct(whole)
     if kind == "M":
         _check_missing(np.isnat(values), values)
+        if np.datetime_data(values.dtype)[0] in _FINER:
+            whole = values.astype("datetime64[ns]")
+            if (whole != values).any():
+                raise InvalidTypeError("groups", "hold dates no finer than nanoseconds", got=str(values.dtype))
+            values = whole
     if kind in "biu":
         return _whole_numbers(values)
     if kind in "OTU":
