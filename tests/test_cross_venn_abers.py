@@ -3,13 +3,14 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from calibrant import CalibratedClassifier, PlattCalibrator, VennAbersCalibrator, VennBinningCalibrator
+from calibrant import CalibratedClassifier, PlattCalibrator, VennAbersCalibrator, VennBinningCalibrator, scored
 from calibrant.calibrators import CrossVennAbersCalibrator
 
 X, Y = make_classification(n_samples=600, flip_y=0.2, random_state=0)
@@ -99,3 +100,15 @@ def test_wrong_number_of_columns_is_refused():
         model.calibrator_.predict([[0.5, 0.5]])
     with pytest.raises(ValueError, match="folds must be at least one"):
         CrossVennAbersCalibrator.from_folds([])
+
+
+def test_a_column_of_groups_leaves_one_row_of_each_group_in_a_fold():
+    scores, folds, groups = np.linspace(0, 1, 40), np.arange(40) // 20, np.arange(40) // 2
+    table = pd.DataFrame({"p": scores, "y": np.arange(40) % 3 == 0, "who": groups})
+    found = CrossVennAbersCalibrator().fit(scored(table, score="p", label="y", group="who"), folds=folds)
+    for fold, calibrator in enumerate(found.calibrators_):
+        here = folds == fold
+        alone = VennAbersCalibrator().fit(scores[here], table["y"][here], groups=groups[here])
+        both = calibrator.predict_multiprobability(scores), alone.predict_multiprobability(scores)
+        np.testing.assert_array_equal(*both)
+        assert "drawn at random from each of 10 groups" in calibrator.guarantee_.sentence()
