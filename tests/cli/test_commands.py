@@ -81,7 +81,7 @@ class TestFit:
         assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
         row = next(line for line in answer.out.splitlines() if line.startswith("(-inf"))
         low, _, high, off = row.split()[-4:]
-        assert region["epsilon"] <= float(off) < 1e-4
+        assert region["epsilon"] <= float(off) < 1e-3
         assert 0 < float(low) <= region["lower"]
         assert region["upper"] <= float(high) < 1e-4
 
