@@ -68,7 +68,7 @@ def encode_labels(
     return (codes if positive == 1 else 1 - codes), Classes(known, positive)
 
 
-def settle_classes(seen: Mapping[Any, int], *, classes: ArrayLike | None, pos_label: Hashable) -> Classes:
+def settle_classes(seen: Mapping[Hashable, int], *, classes: ArrayLike | None, pos_label: Hashable) -> Classes:
     """Return the classes, from the kinds of label that were seen wherever the rows are, and how many rows have each."""
     if not seen:
         raise InvalidValueError("y", "have at least one row", "none")
@@ -93,7 +93,7 @@ def classes_of(y: ArrayLike, known: Classes) -> NDArray[Any]:
     return np.array([-1, 1]) if with_minus else known.labels
 
 
-def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Any, int]]:
+def _kinds(labels: NDArray[Any]) -> tuple[NDArray[Any], dict[Hashable, int]]:
     """Return the kinds seen, and how many rows have each text.
 
     Of numbers, only the smallest and the largest are returned; the coding finds others.
@@ -136,7 +136,7 @@ def plain_number(entry: Any) -> Any:
     return int(entry) if entry == entry.to_integral_value() else float(entry)
 
 
-def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsError:
+def _too_many(kinds: NDArray[Any], rows: Mapping[Hashable, int]) -> UnexpectedLabelsError:
     """Return the error for more than two kinds of label; `rows` has the number of rows of each."""
     few = ", ".join(repr(kind) for kind in kinds[:5].tolist()) + (", ..." if len(kinds) > 5 else "")
     fractions = kinds.dtype.kind == "f" and bool((kinds != np.floor(kinds)).any())
@@ -148,7 +148,7 @@ def _too_many(kinds: NDArray[Any], rows: Mapping[Any, int]) -> UnexpectedLabelsE
     return UnexpectedLabelsError("y", "hold two classes", f"{len(kinds)}: {few}", advice)
 
 
-def _spelling(rows: Mapping[Any, int]) -> str | None:
+def _spelling(rows: Mapping[Hashable, int]) -> str | None:
     """What to say of labels that differ in spaces or case only, given how many rows have each; None without any.
 
     >>> _spelling({"bad": 40, "good": 60, "BAD": 3})
@@ -164,7 +164,7 @@ def _spelling(rows: Mapping[Any, int]) -> str | None:
     return "; ".join(wrong[:3]) or None
 
 
-def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Any, int]) -> NDArray[Any]:
+def _two_classes(seen: NDArray[Any], classes: ArrayLike | None, rows: Mapping[Hashable, int]) -> NDArray[Any]:
     if classes is None:
         if (spelling := _spelling(rows)) is not None:
             got = " and ".join(map(repr, seen.tolist()))

@@ -200,7 +200,7 @@ class DriftMonitor(Locked):
             raise InvalidTypeError("blocks", "name the block of each row for a monitor of blocks", got="None")
         names = as_array(blocks, "blocks")
         check_same_length(names, codes)
-        number: dict[Any, int] = {}
+        number: dict[Hashable, int] = {}
         block_of = np.array([number.setdefault(name, len(number)) for name in names.tolist()], dtype=np.int64)
         texts = [str(name) for name in number]
         if any(name is None or name != name for name in number):  # NaN differs from itself

@@ -1,7 +1,7 @@
 """The search for thresholds: by ranks, by a look at some of the rows, and by order statistics of one class."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ Tested = tuple[Ladder, BoolArray]
 """What was counted at some thresholds, in the order of the tests, and at which of them the target is proved."""
 
 
-def regions(cuts: Mapping[Any, FloatArray]) -> ScorePartition | SegmentedPartition:
+def regions(cuts: Mapping[Hashable, FloatArray]) -> ScorePartition | SegmentedPartition:
     """Bins of the scores between thresholds, in each segment."""
     parts = {name: ScorePartition(edges) for name, edges in cuts.items()}
     return parts[None] if None in parts else SegmentedPartition(parts)
@@ -194,7 +194,7 @@ class Search:
             cuts += self._decided(name, tested, here.confusion, here.n, measured)
         return tuple(cuts)
 
-    def _count(self, data: ScoredData, cuts: Mapping[Any, FloatArray]) -> dict[Any, _Counted]:
+    def _count(self, data: ScoredData, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
         partition = regions(cuts)
         tally = data.tally(partition)[0]
         ends = np.cumsum([edges.size + 1 for edges in cuts.values()])
@@ -204,7 +204,7 @@ class Search:
             for (name, edges), here in zip(cuts.items(), places, strict=True)
         }
 
-    def _with_groups(self, counted: Mapping[Any, _Counted], drawn: MemoryRows, others: MemoryRows) -> None:
+    def _with_groups(self, counted: Mapping[Hashable, _Counted], drawn: MemoryRows, others: MemoryRows) -> None:
         """Let whole groups be tested; no size among those that are counted bounds the size of a new one."""
         if drawn.groups is None or others.groups is None:
             raise InvalidTypeError("groups", "be known for all rows", got="rows without groups")
@@ -347,7 +347,7 @@ def _ranked(scores: FloatArray, target: str, level: float, alpha: float) -> Floa
     return np.nextafter(-np.partition(-scores, rank - 1)[rank - 1 : rank], np.inf)
 
 
-def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Any, tuple[FloatArray, CodeArray]]:
+def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Hashable, tuple[FloatArray, CodeArray]]:
     """Scores, as doubles, and codes of each segment; empty where a segment has no row here."""
     scores = np.asarray(rows.scores, dtype=np.float64)
     if rows.segment is None:

@@ -149,14 +149,14 @@ class Binned(NamedTuple):
     rows: ScoredData
     facts: RowFacts
     whole: ScoredData
-    drawn: Mapping[Any, Any] = MappingProxyType({})
+    drawn: Mapping[Hashable, Any] = MappingProxyType({})
 
 
 class _Segments(NamedTuple):
     """The segments that are kept; how many rows of each, and of the others, were drawn to choose them; the others."""
 
-    kept: frozenset[Any]
-    drawn: Mapping[Any, int]
+    kept: frozenset[Hashable]
+    drawn: Mapping[Hashable, int]
     pooled: tuple[Any, ...]
 
 
@@ -236,7 +236,7 @@ def _fewest(settings: CutParameters, n_rows: int) -> int:
     return fewest_rows(n_rows, settings.n_bins) if settings.min_rows == "auto" else int(settings.min_rows or 1)
 
 
-def kept_segments(drawn: Mapping[Any, int], fewest: float) -> frozenset[Any]:
+def kept_segments(drawn: Mapping[Hashable, int], fewest: float) -> frozenset[Hashable]:
     """Return the segments with at least `fewest` drawn rows; "other" is never among them.
 
     If the remaining segments have a twentieth of the rows or more, but fewer than `fewest` rows, the smallest of these
@@ -282,7 +282,13 @@ def _fixed_width(data: ScoredData, whole: ScoredData, settings: CutParameters, w
 
 
 def _own_quantiles(
-    data: ScoredData, settings: CutParameters, weighted: bool, seed: int, drawn: Mapping[Any, int], *, can_look: bool
+    data: ScoredData,
+    settings: CutParameters,
+    weighted: bool,
+    seed: int,
+    drawn: Mapping[Hashable, int],
+    *,
+    can_look: bool,
 ) -> Binned:
     """Bins between order statistics of the rows that are counted, unless a look at a few others finds ties.
 

@@ -1,9 +1,9 @@
 """Rows counted in fine cells of the score."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -37,7 +37,9 @@ class Grid:
     positives: IntArray
 
     @classmethod
-    def count(cls, data: ScoredData, regions: Bins, sizes: Mapping[Any, int], more: Sequence[FloatArray] = ()) -> Self:
+    def count(
+        cls, data: ScoredData, regions: Bins, sizes: Mapping[Hashable, int], more: Sequence[FloatArray] = ()
+    ) -> Self:
         """Count the rows; every edge of a region is one of the values. Cells are cut at `more` scores, too."""
         found = data.order_statistics({name: grid_ranks(size) for name, size in sizes.items()})
         all_cuts = []

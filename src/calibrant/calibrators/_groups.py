@@ -193,7 +193,9 @@ def _too_few(n_groups: int) -> InvalidValueError:
     return InvalidValueError("groups", rule, got=counted(n_groups, "group"), advice=advice)
 
 
-def _partition(settings: CutParameters, sizes: Mapping[Any, int], n_groups: int, drawn: Mapping[Any, Any]) -> Partition:
+def _partition(
+    settings: CutParameters, sizes: Mapping[Hashable, int], n_groups: int, drawn: Mapping[Hashable, Any]
+) -> Partition:
     """The regions: as given, of equal width, or between quantiles of the drawn rows."""
     if settings.partition is not None:
         return settings.partition

@@ -10,7 +10,7 @@ What `fit_binned` does, after the regions are cut and the rows are counted:
 6. bound how far its averages can be off, and state the guarantee (`_set_curve`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -405,13 +405,13 @@ def automatic_regions(n_rows: int) -> int:
     return max(1, round(automatic_bins(n_rows) / 2))
 
 
-def _drawn(regions: Bins, drawn: Mapping[Any, FloatArray]) -> list[FloatArray]:
+def _drawn(regions: Bins, drawn: Mapping[Hashable, FloatArray]) -> list[FloatArray]:
     """Scores of the rows that were drawn, of each segment; none where no row was."""
     found = [np.asarray(drawn.get(name, ()), dtype=np.float64) for name in regions.bins_by_segment]
     return found if any(scores.size for scores in found) else []
 
 
-def _sizes(regions: Bins, tally: Tally) -> dict[Any, int]:
+def _sizes(regions: Bins, tally: Tally) -> dict[Hashable, int]:
     """Rows of each segment."""
     within = np.bincount(regions.layout.cells.segment, tally.counts, minlength=len(regions.parts)).astype(np.int64)
     named = zip(regions.bins_by_segment.items(), within.tolist(), strict=True)

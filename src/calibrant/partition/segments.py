@@ -156,6 +156,6 @@ def _distinct(values: NDArray[Any]) -> tuple[list[Any], IndexArray]:
     if values.dtype.kind not in "OTU":
         kinds, inverse = np.unique(values, return_inverse=True)
         return kinds.tolist(), inverse
-    met: dict[Any, int] = {}  # faster than sorting text, and tells "a" from "a\0"
+    met: dict[Hashable, int] = {}  # faster than sorting text, and tells "a" from "a\0"
     inverse = np.array([met.setdefault(value, len(met)) for value in values.tolist()], dtype=np.intp)
     return list(met), inverse

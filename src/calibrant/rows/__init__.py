@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from calibrant._optional import needed
 from calibrant._params import thread_count
@@ -27,7 +26,7 @@ _ENGINES = {
 
 
 def scored(
-    source: Any,
+    source: object,
     *,
     score: str = "score",
     label: str | None = None,
@@ -100,11 +99,12 @@ def scored(
     if engine is not None:
         make: type[ScoredData] = getattr(import_module(f"calibrant.rows.{engine}"), data)
         return make(source, columns, progress=progress)
-    several = isinstance(source, list | tuple) and source
-    if isinstance(source, str | Path) or (several and all(isinstance(path, str | Path) for path in source)):
+    several = source if isinstance(source, list | tuple) else ()
+    paths = [source] if isinstance(source, str | Path) else several
+    if paths and all(isinstance(path, str | Path) for path in paths):
         from calibrant.rows.files import from_files
 
-        return from_files(source, columns, threads=threads, progress=progress, format=format)
+        return from_files(paths, columns, threads=threads, progress=progress, format=format)
     from calibrant.rows.arrow import as_table, from_arrow, from_dataset
 
     if isinstance(source, Mapping):
@@ -116,6 +116,6 @@ def scored(
     if isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or hasattr(source, "__arrow_c_stream__"):
         return from_arrow(source, columns, threads=threads, progress=progress)
     rule = "be files, a table, a frame, a relation or a stream"
-    got = f"{type(source).__name__} of {type(source[0]).__name__}" if several else type(source).__name__
+    got = f"{type(source).__name__} of {type(several[0]).__name__}" if several else type(source).__name__
     advice = "give a mapping from names to columns, or pyarrow.Table.from_pylist(rows)" if several else None
     raise InvalidTypeError("source", rule, got=got, advice=advice)

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 class Split:
     """Scores of the drawn rows of each segment, the number of rows of each segment, and the data without drawn rows."""
 
-    drawn: Mapping[Any, FloatArray]
-    sizes: Mapping[Any, int]
+    drawn: Mapping[Hashable, FloatArray]
+    sizes: Mapping[Hashable, int]
     others: "ScoredData"
 
 
@@ -163,7 +163,7 @@ class ScoredData(ABC):
             setattr(other, name, value)
         return other
 
-    def pooled(self, kept: frozenset[Any]) -> "ScoredData":
+    def pooled(self, kept: frozenset[Hashable]) -> "ScoredData":
         """Return the same rows, with all segments that are not in `kept` as one, `OTHER`."""
         return self.with_columns(replace(self.columns, kept=kept))
 
@@ -175,7 +175,7 @@ class ScoredData(ABC):
         """Return the number of rows of a pass if that costs nothing, else 0."""
         return 0
 
-    def sizes(self) -> dict[Any, int]:
+    def sizes(self) -> dict[Hashable, int]:
         """Return the number of rows of each segment, sorted by segment; without segments, of the segment None."""
         no_pass = self.columns.segment is None and self.columns.pending is None
         known = self.known_rows() if no_pass else None
@@ -183,7 +183,7 @@ class ScoredData(ABC):
             return {None: known}
         return self._checked_sizes(self.fold(CountSegments(self.columns)))
 
-    def _checked_sizes(self, found: Sizes) -> dict[Any, int]:
+    def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
         found.faults.check()
         if self.columns.segment is None:
             return {None: found.rows.get(None, 0)}
@@ -208,7 +208,7 @@ class ScoredData(ABC):
         """Return the drawn rows and the others; the choice does not depend on scores or labels."""
         return self._split(self.sample(draw), draw)
 
-    def first_rows(self, seed: int, most: Mapping[Any, int], sizes: Mapping[Any, int]) -> Split:
+    def first_rows(self, seed: int, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]) -> Split:
         """Draw exactly `most` rows of each segment, those with the smallest hashes; they contain any smaller draw."""
         limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
         return self._split(*self.sample(Draw(seed, limits=limits)).first(seed, most))
@@ -256,16 +256,16 @@ class ScoredData(ABC):
             rows = rows.in_segments(names, joined_codes(segments, names.index))
         return rows if self.columns.id is None else rows.take(np.argsort(mixed(taken.keys()), kind="stable"))
 
-    def values(self, most: int) -> dict[Any, Values]:
+    def values(self, most: int) -> dict[Hashable, Values]:
         """Return the distinct scores of all rows (None) and of each segment, unless they are more than `most`."""
         seen = self.fold(FindValues(self.columns, most))
         seen.faults.check()
         whole = [None] if None in seen.values else []
         return {name: seen.values[name] for name in [*whole, *_sorted_segments(seen.values, self.columns)]}
 
-    def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
+    def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """Return the scores of these ranks in each segment, exactly, in two passes; more for billions of rows."""
-        found: dict[Any, FloatArray] = {name: np.empty(0) for name, wanted in ranks.items() if not wanted.size}
+        found: dict[Hashable, FloatArray] = {name: np.empty(0) for name, wanted in ranks.items() if not wanted.size}
         runs = {name: everything() for name in ranks if name not in found}
         draw = None if self._left_out is None else self._left_out[0]
         while runs:

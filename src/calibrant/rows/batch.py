@@ -1,7 +1,7 @@
 """Batches of Arrow data as plain arrays, checked once; faulty rows are reported and left out. And work on batches."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -39,7 +39,7 @@ class Columns:
     id: str | None = None
     group: str | None = None
     pending: str | None = None
-    kept: frozenset[Any] | None = None
+    kept: frozenset[Hashable] | None = None
 
     @property
     def named(self) -> dict[str, str]:
@@ -101,7 +101,7 @@ class Coded:
         """The rows at `index`."""
         return Coded(self.names, self.number[index])
 
-    def pooled(self, kept: frozenset[Any] | None) -> "Coded":
+    def pooled(self, kept: frozenset[Hashable] | None) -> "Coded":
         """The same, with all entries that are not kept as one, `OTHER`, which is the last."""
         if kept is None or kept.issuperset(self.names):
             return self
@@ -110,7 +110,7 @@ class Coded:
         number = np.array([codes.get(name, len(names) - 1) for name in self.names], dtype=np.intp)
         return Coded(names, number[self.number])
 
-    def rows(self) -> dict[Any, int]:
+    def rows(self) -> dict[Hashable, int]:
         """Count the rows of each entry; entries without rows are left out."""
         counts = np.bincount(self.number, minlength=len(self.names)).tolist()
         return {name: rows for name, rows in zip(self.names, counts, strict=True) if rows}

@@ -1,6 +1,6 @@
 """The one kernel of all engines: rows and weights of each region, for every kind of label."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,7 +44,7 @@ class KindSums:
 class Counted:
     """What was seen in each region of a partition, for every kind of label; and the range of the scores."""
 
-    kinds: Mapping[Any, KindSums] = field(default_factory=dict)
+    kinds: Mapping[Hashable, KindSums] = field(default_factory=dict)
     left_out: Seal = field(default_factory=Seal)
     faults: Faults = field(default_factory=Faults)
     reach: Reach = field(default_factory=Reach)
@@ -119,7 +119,7 @@ class Count(Work[Counted]):
             faults += Faults.of(fault, rows.in_batch(wrong), place)
         return rows.take(np.flatnonzero(good)), faults
 
-    def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Any, KindSums]:
+    def _count(self, rows: BatchRows, kinds: tuple[Any, ...], place: Place) -> dict[Hashable, KindSums]:
         prepared = self.partition.prepared(rows.scores, segment_numbers(rows.segments, self.partition))
         number = rows.labels.number if rows.labels is not None else np.empty(0, dtype=np.intp)
         first = [rows.first(number == code, place) for code in range(len(kinds[: _MOST_KINDS + 1]))]

@@ -5,7 +5,7 @@ go through batches on the host, as for every other source: so the answers and th
 """
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeGuard
 
@@ -69,7 +69,7 @@ class DeviceData(ScoredData):
             and all(map(math.isfinite, device.extremes(scores)))
         )
 
-    def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
+    def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """Scores of the given ranks of each segment, exactly."""
         if not self._draws_on_gpu():
             return super().order_statistics(ranks)

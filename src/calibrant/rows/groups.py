@@ -1,5 +1,6 @@
 """Groups of rows that belong together, such as those of one customer, in memory."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Self
@@ -132,7 +133,7 @@ def _whole_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
 def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
     """Python objects and text; equal text is one group, and so are equal numbers."""
     listed = values.tolist()
-    met: dict[Any, int] = {}
+    met: dict[Hashable, int] = {}
     try:
         codes = np.fromiter((met.setdefault(value, len(met)) for value in listed), np.intp, len(listed))
     except TypeError:
@@ -150,7 +151,7 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         row = listed.index(strange)
         advice = "turn them into text" if "" in kinds else "give all of them one type"
         raise InvalidTypeError("groups", _KINDS, got=f"{several}, first at row index {row:,}", advice=advice)
-    distinct = list(met)
+    distinct: list[Any] = list(met)
     if "date" in kinds:
         return np.array([_instant(value) for value in distinct], dtype="datetime64[us]"), codes
     if "number" in kinds:

@@ -142,7 +142,7 @@ class MemoryRows(ScoredData):
             raise InvalidValueError("segments", f"have one entry per score, {len(self)}", got=got)
         return replace(self, segment=segment, segment_names=tuple(names))
 
-    def pooled(self, kept: frozenset[Any]) -> Self:
+    def pooled(self, kept: frozenset[Hashable]) -> Self:
         """The same rows, with all segments that are not kept as one, `OTHER`."""
         if self.segment is None:
             return self
@@ -163,14 +163,14 @@ class MemoryRows(ScoredData):
         """How many rows these stand for."""
         return len(self) if self.repeats is None else int(self.repeats.sum())
 
-    def sizes(self) -> dict[Any, int]:
+    def sizes(self) -> dict[Hashable, int]:
         """Rows of each segment."""
         if self.segment is None:
             return {None: self.known_rows()}
         rows = np.bincount(self.segment, weights=self.repeats, minlength=len(self.segment_names))
         return dict(zip(self.segment_names, rows.astype(np.int64).tolist(), strict=True))
 
-    def order_statistics(self, ranks: Mapping[Any, IntArray]) -> dict[Any, FloatArray]:
+    def order_statistics(self, ranks: Mapping[Hashable, IntArray]) -> dict[Hashable, FloatArray]:
         """Scores of the given ranks of each segment."""
         repeats = {} if self.repeats is None else self._by_segment(self.repeats)
         return {
@@ -227,10 +227,10 @@ class MemoryRows(ScoredData):
         groups, keys = (np.arange(len(rows)), None) if rows.groups is None else (rows.groups.codes, rows.groups.keys)
         return GroupCounts.of(partition.membership(rows.prepared, threads=self.threads), rows.codes, groups, keys)
 
-    def _checked_sizes(self, found: Sizes) -> dict[Any, int]:
+    def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
         return dict(found.rows)
 
-    def _by_segment(self, values: NDArray[Any]) -> dict[Any, NDArray[Any]]:
+    def _by_segment(self, values: NDArray[Any]) -> dict[Hashable, NDArray[Any]]:
         """Some values of the rows, by segment."""
         if self.segment is None:
             return {None: values}

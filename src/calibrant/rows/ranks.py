@@ -1,6 +1,6 @@
 """Exact order statistics of data of any size: histograms of the floats' bits, refined until few values are left."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,7 +88,7 @@ def _compact(pieces: tuple[Counts, ...]) -> tuple[Counts, ...]:
 class CountBits(Work[BitCounts]):
     """Count rows in the cells of the given runs of each segment, without the drawn rows."""
 
-    runs: Mapping[Any, tuple[Run, ...]]
+    runs: Mapping[Hashable, tuple[Run, ...]]
     draw: Draw | None = None
 
     @property

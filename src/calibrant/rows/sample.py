@@ -1,7 +1,7 @@
 """Work that counts the rows of segments, takes rows into memory (a random part or all), and finds distinct scores."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ _GLANCE = 1 << 14  # rows that are looked at first
 class Sizes:
     """Rows of each segment, without skipped rows; data without segments have one segment, None."""
 
-    rows: Mapping[Any, int] = field(default_factory=dict)
+    rows: Mapping[Hashable, int] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
     skipped: int = 0
 
@@ -107,15 +107,15 @@ class Taken:
         """The keys of the rows, in the order of the data."""
         return np.concatenate([np.empty(0, dtype=np.uint64), *(rows.keys for rows in self.in_order())])
 
-    def scores(self) -> dict[Any, FloatArray]:
+    def scores(self) -> dict[Hashable, FloatArray]:
         """Return the scores of each segment, also of segments without taken rows."""
-        parts: dict[Any, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
+        parts: dict[Hashable, list[FloatArray]] = {name: [np.empty(0)] for name in self.sizes.rows}
         for rows in self.in_order():
             for name, index in rows.by_segment():
                 parts.setdefault(name, []).append(rows.scores[index].astype(np.float64))
         return {name: np.concatenate(scores) for name, scores in parts.items()}
 
-    def first(self, seed: int, most: Mapping[Any, int]) -> tuple["Taken", Draw]:
+    def first(self, seed: int, most: Mapping[Hashable, int]) -> tuple["Taken", Draw]:
         """Return the `most` rows of each segment with the smallest hashes, and their draw."""
         found = {name: SmallestHashes(rows) for name, rows in most.items()}
         for _, rows in self.batches:
@@ -202,7 +202,7 @@ class SeenValues:
     """The values of each segment, and of all rows under the name None."""
 
     most: int
-    values: Mapping[Any, Values] = field(default_factory=dict)
+    values: Mapping[Hashable, Values] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
 
     def __add__(self, other: "SeenValues") -> "SeenValues":
