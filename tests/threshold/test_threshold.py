@@ -11,7 +11,7 @@ import pytest
 from calibrant import Threshold, scored, threshold
 from calibrant._threshold.result import compared
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.export import to_python, to_sql
+from calibrant.export import to_onnx, to_python, to_sql
 from calibrant.saving import load_model, save_model
 from threshold_worlds import draws, in_groups
 
@@ -108,6 +108,11 @@ def test_exports_agree_with_predict_and_refer(arguments, segments):
         database.execute("CREATE TABLE t (score REAL, g TEXT)")
         database.executemany("INSERT INTO t VALUES (?, 'a')", [(score,) for score in tried.tolist()])
         assert [row[-1] for row in database.execute(text)] == expected
+    onnxruntime = pytest.importorskip("onnxruntime")  # which needs the extra onnx, unlike the rest of this file
+    session = onnxruntime.InferenceSession(to_onnx(found).SerializeToString(), providers=["CPUExecutionProvider"])
+    feed = {"score": tried} | ({} if where is None else {"segment": where.astype(object)})
+    (chosen,) = session.run(["selected"], feed)
+    assert [None if np.isnan(value) else value for value in chosen.tolist()] == expected
 
 
 @pytest.mark.broad
