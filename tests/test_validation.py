@@ -235,3 +235,12 @@ def test_grades_whose_rows_are_without_weight_are_left_out():
             table = validate(y, scores, grades=grades, assigned=assigned, **weighted).grades
             assert sorted(table.grade) == others
             assert np.isfinite([table.rate, table.assigned, table.lower, table.upper]).all()
+
+
+def test_the_table_names_what_a_calibrated_score_has(rows) -> None:
+    table = validate(*rows, n_draws=19).table
+    assert table.heads[3] == "of a calibrated score"
+    ideals = {row[0]: row[3] for row in table.rows}
+    calibrated = {"expected / observed": "1", "slope": "1", "intercept": "0", "intercept, slope 1": "0"}
+    calibrated |= {"Kuiper statistic": "0", "miscalibration": "0"}
+    assert ideals == dict.fromkeys(ideals, "") | calibrated
