@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, audit
+from calibrant._audit.cells import Cells
+from calibrant._audit.resolutions import resolve
 from calibrant.intervals import Interval
 from calibrant.intervals.non_identical import non_identical
+from calibrant.rows import read_rows
 from promises import assert_kept
 from worlds import WORLDS, World
 
@@ -390,3 +393,19 @@ def test_the_tolerance_is_for_segments_too() -> None:
     report = audit(y, scores, segments=segment, tolerance=0.05)
     assert report.verdict.startswith("not proved off by more than 0.05; within segments: proved off by more than 0.05")
     assert audit(y, scores, segments=segment, tolerance=0.12).worst is None
+
+
+def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() -> None:
+    rng = np.random.default_rng(31)
+    scores = np.concatenate(
+        [np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)]
+    )  # it fills the first two of four bins
+    cells = Cells.of_rows(read_rows(scores, rng.integers(2, size=1_000)).collect())
+    found = resolve(None, cells, 4, 0.1)
+    table, parent = found.table, found.parent
+    assert parent[0] == -1
+    assert (table.resolution[1:] == table.resolution[parent[1:]] + 1).all()
+    assert ((table.low[1:] >= table.low[parent[1:]]) & (table.high[1:] <= table.high[parent[1:]])).all()
+    held = np.bincount(parent[1:], table.counts[1:], minlength=table.counts.size)
+    coarse = table.resolution < table.resolution[-1]
+    assert (held[coarse] == table.counts[coarse]).all()

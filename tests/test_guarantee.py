@@ -410,3 +410,17 @@ def test_rows_set_aside_assume_that_their_order_means_nothing() -> None:
         for split, stated in (("auto", True), (0.2, True), (None, False)):
             guarantee = BinningCalibrator(2, split=split).fit(scores, y).guarantee_
             assert (assumed in guarantee.assumptions) is stated
+
+
+@pytest.mark.parametrize(
+    ("counts", "mass"),
+    [([300, 9_700], 1.0), ([1, 9_999], 0.99), ([0, 10_000], 0.99), ([0, 300], 0.95), ([0, 100], 0.9), ([0, 30], 1.0)],
+)
+def test_the_sentence_leaves_out_a_hundredth_or_more_only_where_nothing_else_is_said(counts, mass) -> None:
+    """Of 300 rows, an empty region holds at most .027; one with 300 of 10,000 rows is left out at .95, unasked."""
+    partition = Partition.fixed_width(2)
+    tally = Tally.from_counts(counts, [count // 2 for count in counts], partition=partition)
+    found = Guarantee.from_tally(partition, tally, confidence_level=0.9)
+    assert found.restricted_to(0.95).epsilon < 0.9 * found.epsilon or counts[1] < 300
+    assert found.stated.mass == pytest.approx(mass)
+    assert (found.stated.epsilon < found.epsilon) == (mass < 1.0)

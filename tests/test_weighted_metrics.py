@@ -1,5 +1,7 @@
 """Metrics of rows that count differently, and of rows that belong together."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import sklearn.metrics as reference
@@ -8,8 +10,10 @@ from scipy import stats
 
 from calibrant import BinningCalibrator, Partition, ReliabilityDisplay, audit, scored
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.intervals.bounded_mean import weighted_means
 from calibrant.metrics import brier_score, debiased_ece, ece, log_loss, reliability_table, smooth_ece
 from calibrant.rows import read_rows
+from calibrant.rows.draw import Draw, position_keys
 from promises import assert_kept
 
 VALUES = {
@@ -406,3 +410,41 @@ def test_an_audit_of_groups_within_segments_is_about_the_population_of_all_rows(
     segments = np.where(first, "a", "b")
     within = audit(y, np.full(y.size, 0.5), segments=segments, groups=group, max_group_size=2).within_segments
     assert 0.3 < within.lower_bound <= 1 / 3 <= within.upper_bound < 0.4
+
+
+@pytest.mark.parametrize("n_bins", [5, "auto"])
+def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins) -> None:
+    """By another computation: quantiles of the rows set aside, pairs of neighbours, and bets on label minus score."""
+    rng, n, alpha = np.random.default_rng(25), 2_000, 0.1
+    scores, weights = rng.uniform(size=n), rng.uniform(size=n)
+    y = (rng.uniform(size=n) < scores).astype(int)
+    segments = np.where(rng.uniform(size=n) < 0.2, "few", "many")
+    options = {"importance_weight": weights, "weight_bound": 1.0, "confidence_level": 1 - alpha, "n_bins": n_bins}
+    table = audit(y, scores, segments=segments, **options).table
+    read = read_rows(scores, y).collect()
+    aside = read.chosen(read.draw(0.1, 0))
+    order = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
+    order = order[~aside[order]]  # of the bets
+    columns = [getattr(table, name) for name in ("segment", "resolution", "low", "high", "counts", "lower", "upper")]
+    found = zip(*columns, strict=True)
+    for name in (None, "few", "many"):
+        inside = np.ones(n, dtype=bool) if name is None else segments == name
+        share = 1.0 if name is None else (inside & aside).sum() / aside.sum()
+        finest = n_bins if n_bins != "auto" else 2 ** int(np.log2(round((~aside).sum() * share)) / 3)
+        edges = np.quantile(scores[aside & inside], np.arange(1, finest) / finest)
+        levels = [np.r_[0.0, edges, 1.0]]
+        while levels[0].size > 2:
+            levels.insert(0, np.unique(np.r_[levels[0][::2], 1.0]))
+        for level, ends in enumerate(levels):
+            delta = 0.9 * alpha / 3 / len(levels) / (ends.size - 1)
+            for low, high in pairwise(ends):
+                here = order[(scores[order] >= low) & ((scores[order] < high) | (high == 1.0)) & inside[order]]
+                s, w = scores[here], weights[here]
+                span = 1 + high - low
+                limits = weighted_means(np.zeros(s.size, dtype=int), w, (y[here] - s + high) / span, 1, delta)
+                mean = np.average(s, weights=w)
+                expected = mean - high + span * np.array([limits.lower[0], limits.upper[0]])
+                one = next(found)
+                assert one[:5] == (name, level, s.min(), s.max(), s.size)
+                assert one[5:] == pytest.approx(np.clip(expected, 0.0, 1.0).tolist(), abs=1e-9)
+    assert next(found, None) is None
