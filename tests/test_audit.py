@@ -397,11 +397,9 @@ def test_the_tolerance_is_for_segments_too() -> None:
 
 def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() -> None:
     rng = np.random.default_rng(31)
-    scores = np.concatenate(
-        [np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)]
-    )  # it fills the first two of four bins
+    scores = np.concatenate([np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)])  # it fills four of eight bins
     cells = Cells.of_rows(read_rows(scores, rng.integers(2, size=1_000)).collect())
-    found = resolve(None, cells, 4, 0.1)
+    found = resolve(None, cells, 8, 0.1)
     table, parent = found.table, found.parent
     assert parent[0] == -1
     assert (table.resolution[1:] == table.resolution[parent[1:]] + 1).all()

@@ -21,6 +21,7 @@ from calibrant import (
 )
 from calibrant._text import Setting, render
 from calibrant.errors import CalibrantWarning, WeakGuaranteeWarning
+from calibrant.guarantee.absorbed import _limits
 from calibrant.intervals import get_method
 from calibrant.mass import mass_limits
 
@@ -424,3 +425,11 @@ def test_the_sentence_leaves_out_a_hundredth_or_more_only_where_nothing_else_is_
     assert found.restricted_to(0.95).epsilon < 0.9 * found.epsilon or counts[1] < 300
     assert found.stated.mass == pytest.approx(mass)
     assert (found.stated.epsilon < found.epsilon) == (mass < 1.0)
+
+
+def test_shares_of_alpha_are_powers_of_the_confidence_and_halved_for_two_sides() -> None:
+    tally, shares = Tally.from_counts([40, 90], [10, 60]), np.array([0.2, 0.8])
+    found = _limits(Partition.fixed_width(2), tally, get_method("clopper-pearson"), 0.1, shares)
+    tail = (1 - 0.9**shares) / 2
+    np.testing.assert_allclose(found.lower, stats.beta.ppf(tail, [10, 60], [31, 31]), rtol=1e-9)
+    np.testing.assert_allclose(found.upper, stats.beta.isf(tail, [11, 61], [30, 30]), rtol=1e-9)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibrant.rows.draw import Draw, id_keys, mixed, partition_start, position_keys
+from calibrant.rows.draw import Draw, _instant_keys, folds_of, id_keys, mixed, partition_start, position_keys
 
 
 def keys(values, kind=None) -> list[int]:
@@ -115,3 +115,20 @@ def test_a_larger_share_holds_a_smaller_one() -> None:
 def test_scrambling_is_one_to_one() -> None:
     made = np.arange(200_000, dtype=np.uint64)
     assert np.unique(mixed(made)).size == made.size
+
+
+def test_folds_hold_every_row_once_and_equal_keys_together():
+    keys = np.repeat(np.arange(100, dtype=np.uint64), 3)
+    found = folds_of(keys, 0, 4)
+    assert sorted(np.concatenate([tested for _, tested in found])) == list(range(300))
+    for trained, tested in found:
+        assert tested.size == 75
+        assert sorted([*trained, *tested]) == list(range(300))
+        assert not set(keys[trained]) & set(keys[tested])
+
+
+def test_keys_of_instants_are_the_second_or_its_scrambled_fraction():
+    found = _instant_keys(np.array([2_000, 1_500, -500]), "ms")
+    whole = [mixed(np.array([second], dtype=np.int64).view(np.uint64)) for second in (1, -1)]
+    fractions = [mixed(second + np.uint64(500_000_000))[0] for second in whole]
+    assert found.tolist() == [2, *fractions]
