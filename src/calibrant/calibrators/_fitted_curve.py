@@ -165,11 +165,8 @@ class CurveProof:
 
     def errors(self, fitted: FittedCurve, limits: Interval) -> tuple[FloatArray, Interval]:
         """How far averages over rows and population are apart, and limits on the rate less the average prediction."""
-        parts = fitted.parts
-        if parts is None:
-            margin = fitted.curve.variation(self.partition.as_bins()) * self.distances() + fitted.unknown
-        else:
-            margin = parts.margin
+        parts, variation = fitted.parts, fitted.curve.variation(self.partition.as_bins())
+        margin = variation * self.distances() + fitted.unknown if parts is None else parts.margin
         lower, upper = limits.lower - fitted.average - margin, limits.upper - fitted.average + margin
         if parts is not None:
             both = np.maximum(lower, parts.lower) <= np.minimum(upper, parts.upper)  # or one of them has missed

@@ -72,20 +72,15 @@ class Grid:
         """The rows of this grid that another one, of the same cells, does not have."""
         return type(self)(self.cells, self.rows - other.rows, self.positives - other.positives)
 
-    @cached_property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
-        layout = self.cells.layout
-        return layout.cells.bounds(layout.low, layout.high)
-
     @property
     def begin(self) -> FloatArray:
         """The first double of each cell."""
-        return self._bounds[0]
+        return self.cells.layout.ends[0]
 
     @property
     def end(self) -> FloatArray:
         """The first double after each cell."""
-        return self._bounds[1]
+        return self.cells.layout.ends[1]
 
     @property
     def segment(self) -> IndexArray:
@@ -100,7 +95,7 @@ class Grid:
     @cached_property
     def middle(self) -> FloatArray:
         """A score in the middle of each cell."""
-        begin, end = self._bounds
+        begin, end = self.cells.layout.ends
         closed = np.isfinite(begin) & np.isfinite(end)
         outer = first_inside(begin, end)
         single = self._is_value

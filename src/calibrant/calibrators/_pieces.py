@@ -57,13 +57,8 @@ class Pieces:
         return cls(regions._joined(parts), np.concatenate(left), np.concatenate(right))
 
     @cached_property
-    def _bounds(self) -> tuple[FloatArray, FloatArray]:
-        layout = self.cells.layout
-        return layout.cells.bounds(layout.low, layout.high)
-
-    @cached_property
     def _is_straight(self) -> BoolArray:
-        begin, end = self._bounds
+        begin, end = self.cells.layout.ends
         with np.errstate(all="ignore"):
             finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
             return finite & (next_double(begin, np.inf) < end)
@@ -74,7 +69,7 @@ class Pieces:
 
         The slope is a trifle too small, so that rounding never carries the value beyond the limit at the end.
         """
-        begin, end = self._bounds
+        begin, end = self.cells.layout.ends
         with np.errstate(all="ignore"):
             slope = (self.right - self.left) / (end - begin) * (1.0 - 2.0**-50)
         straight = self._is_straight
@@ -82,7 +77,7 @@ class Pieces:
 
     def regions(self, partition: Bins) -> IndexArray:
         """The region of each cell, for prediction."""
-        begin, end = self._bounds
+        begin, end = self.cells.layout.ends
         inside = first_inside(begin, end)
         within = self.cells.layout.cells.segment if partition.has_segments else None
         return np.asarray(partition.regions_of(partition.prepared(inside, within)))
@@ -98,7 +93,7 @@ class Pieces:
 
     def averages(self, grid: Grid, regions: Bins) -> "Averages":
         """Return what the counts of a grid say about the averages of the curve in each region."""
-        begin, end = self._bounds
+        begin, end = self.cells.layout.ends
         inside = np.where(np.isfinite(grid.begin), grid.begin, grid.middle)
         piece = self.cells.layout.cells.find(inside, grid.segment)
         with np.errstate(all="ignore"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -136,9 +137,14 @@ class Layout:
         segment = np.concatenate([self._segment[edges], self._segment[after]])
         return Cells.between(values, segment, len(self._parts))
 
+    @cached_property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """Where each region begins, and the first double after it or the end of the score range."""
+        return self.cells.bounds(self.low, self.high)
+
     def bounds(self) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
         """For each region its infimum and supremum, whether it is a single value, and whether it follows one."""
-        begin, end = self.cells.bounds(self.low, self.high)
+        begin, end = self.ends
         single, at_edge, follows = np.zeros((3, begin.size), dtype=bool)
         at = self.cells.find(self._edges, self._segment)
         single[at[self._is_atom]] = True
