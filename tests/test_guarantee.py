@@ -329,6 +329,7 @@ def test_to_dict_is_plain_json() -> None:
         "calibrated": 0.1,
         "lower": one.lower[1],
         "upper": one.upper[1],
+        "epsilon": one.radius[1],
     }
 
 

@@ -52,9 +52,9 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
         say()
         said = getattr(calibrator.guarantee_, "statement", None)
         averaged = said is not None and said.claim is Claim.AVERAGE
-        names = ("region", "rows", "positive", "average prediction", "true rate lies in", "off by at most")
+        names = ["region", "rows", "positive", "average prediction", "true rate lies in", "off by at most"]
         if not averaged:
-            rows, names = [row[:-1] for row in rows], (*names[:3], "calibrated", names[4])
+            rows, names = [row[:-1] for row in rows], [*names[:3], "calibrated", names[4]]
         table(names, shortened(rows))
         if averaged:
             say()
