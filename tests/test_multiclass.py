@@ -42,8 +42,12 @@ def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_a
         for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
             np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
             np.testing.assert_array_equal(limits.value, plain.guarantee_.value)
-    with pytest.raises(CalibrantError, match="importance_weight must be None for AnchoredCalibrator"):
-        TopLabelCalibrator(weight_bound=2.0).fit(scores, y, **beside)
+    ours = TopLabelCalibrator(2, weight_bound=2.0).fit(scores, y, **beside)
+    plain = AnchoredCalibrator(n_bins=2, weight_bound=2.0, keep_segments=[0, 1, 2])
+    plain.fit(scores.max(axis=1), (top == y).astype(int), segments=top, **beside)
+    for limits in (ours.guarantee_, TopLabelCalibrator.from_dict(ours.to_dict()).guarantee_):
+        np.testing.assert_array_equal(limits.lower, plain.guarantee_.lower)
+        np.testing.assert_array_equal(limits.radius, plain.guarantee_.radius)
 
 
 @pytest.mark.parametrize("method", [pytest.param("anchored", marks=pytest.mark.broad), "binning"])
