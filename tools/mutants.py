@@ -47,7 +47,7 @@ PACKAGE = ROOT / "src" / "calibrant"
 RESULTS, REACH = ROOT / "build" / "mutants.json", ROOT / "build" / "reach.json"
 HEAVY = ("numba", "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.calibration")  # loaded once, and then forked
 LONGEST = 3600  # seconds; no tests take longer, even on a machine that has other work
-MOST_MEMORY = 8 << 30  # bytes; a loop without end may fill the machine before its time is over
+MOST_MEMORY = 4 << 30  # bytes; a loop without end may fill the machine before its time is over
 PATIENCE = 10  # times as much processor time as without a change, and a minute: more is taken for a loop without end
 MARKS = ("not slow and not broad and not service", "(slow or broad) and not service")
 OPTIONS, PROFILE = ["-x", "-q", "-p", "no:cacheprovider"], "--hypothesis-profile=quick"  # which doctests do not know

@@ -16,9 +16,10 @@ from calibrant import (
     VennBinningCalibrator,
     scored,
 )
-from calibrant.calibrators._curves import NAMED
+from calibrant.calibrators._curves import NAMED, _rising
 from calibrant.calibrators._grid import Grid, grid_ranks
 from calibrant.calibrators._pieces import simplified
+from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.kolmogorov import kolmogorov_distance
@@ -340,3 +341,18 @@ def test_the_curve_does_not_depend_on_the_confidence_level():
     assert [model.n_anchored_ for model in models] == [0, 0, 0]
     np.testing.assert_array_equal(models[0].predict(scores), models[2].predict(scores))
     np.testing.assert_array_equal(models[1].predict(scores), models[2].predict(scores))
+
+
+def test_ranks_of_the_grid_are_eight_for_each_doubling_in_the_tails():
+    n_rows = 4096  # four doublings above 256 values
+    tail = {int(2 ** (step / 8)) for step in range(32)}
+    evenly = {round(1 + place * 4095 / 255) for place in range(256)}
+    assert set(grid_ranks(n_rows).tolist()) == evenly | tail | {n_rows + 1 - rank for rank in tail}
+
+
+@pytest.mark.parametrize(("wrong", "refuted"), [(58, False), (59, True)])
+def test_a_ranking_is_refuted_by_two_standard_errors(wrong, refuted):
+    """Of 100 rows of each class, so many have the score of the other: 1.95 and 2.2 standard errors, nearly."""
+    rows = DistinctScores(np.array([0.0, 1.0]), np.array([100, 100]), np.array([wrong, 100 - wrong]))
+    found = _rising(lambda scores: np.full(len(scores), 0.5), rows)(np.array([0.0, 1.0]))
+    assert (found[0] == found[1]) == refuted
