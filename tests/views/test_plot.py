@@ -158,6 +158,21 @@ def test_rows_are_referred_where_only_one_of_two_targets_is_proved(lost) -> None
     assert all(span.width > 0 for span in spans)
 
 
+@pytest.mark.parametrize(("power", "is_below"), [(3.0, False), (0.3, True)])
+def test_the_legend_covers_no_mark(power, is_below) -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.uniform(size=4_000)
+    figure = Figure(figsize=(6, 6), layout="constrained")
+    display = ReliabilityDisplay.from_predictions(rng.uniform(size=4_000) < scores**power, scores, ax=figure.subplots())
+    figure.canvas.draw()
+    legend, axes = (part.get_window_extent() for part in (display.ax_.get_legend(), display.ax_))
+    assert (legend.y1 < axes.y0) == is_below
+    seen = display.observed.counts > 0
+    for height in (display.observed.rate[seen], display.observed.upper[seen]):
+        places = display.ax_.transData.transform(np.column_stack([display.observed.mean_score[seen], height]))
+        assert not any(legend.contains(*place) for place in places)
+
+
 def test_segments_are_small_multiples_on_one_scale() -> None:
     y, scores = drawn(3)
     segments = np.array(["b", "a", "c", "d"])[np.arange(scores.size) % 4]

@@ -363,11 +363,10 @@ class ReliabilityDisplay(Display):
         if thresholds is not None:
             draw_thresholds(self.ax_, thresholds)
         if legend:
-            is_full = thresholds is not None or top < 1.0  # to the top, if all limits are small
-            place: dict[str, Any] = (
-                {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)} if is_full else {"loc": "best"}
-            )
-            self.ax_.legend(framealpha=0.8, edgecolor="none", fontsize="small", **place)
+            place: dict[str, Any] = {"loc": "best"}
+            if thresholds is not None or top < 1.0 or self._has_marks_at_upper_left(left, right):
+                place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
+            self.ax_.legend(frameon=False, fontsize="small", **place)
         return self
 
     @property
@@ -397,6 +396,12 @@ class ReliabilityDisplay(Display):
         """Where the axis of rates ends: at 1, or lower where every limit is small."""
         highest = max(float(table.upper[table.counts > 0].max(initial=0.0)) for table in self._tables)
         return 1.0 if highest == 0.0 or highest > 0.5 else 1.1 * highest
+
+    def _has_marks_at_upper_left(self, left: float, right: float) -> bool:
+        """Whether a limit above 0.75 is drawn where a legend would cover it."""
+        tables = [table for table in (*self.models.values(), self.observed) if table is not None]
+        middle = left + 0.75 * (right - left)
+        return any(bool(((table.upper > 0.75) & (table.mean_score < middle)).any()) for table in tables)
 
     def _finish(self, left: float, right: float, top: float, *, strip: bool, logit: bool) -> None:
         ax = self.ax_
