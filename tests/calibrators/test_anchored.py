@@ -329,7 +329,7 @@ def test_the_sentence_states_the_average_only_where_it_says_more():
 def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:
     regions = Partition.fixed_width(2, (0.0, 1.0)).as_bins()
     grid = Grid.count(read_rows([0.2, 0.9, 1.0, 1.0], [0, 1, 1, 1]), regions, {None: 4})
-    low, high = grid._bounds
+    low, high = grid.begin, grid.end
     assert (low[-1], high[-1], grid.rows[-1]) == (1.0, 1.0, 2)
 
 
