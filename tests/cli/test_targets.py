@@ -193,7 +193,8 @@ class TestTwoWriters:
         """The path is free when the command begins, and taken when it would write."""
         target = folder / f"out.{ENDS[command]}"
         monkeypatch.setattr("calibrant.cli._target.check_target", lambda options: None)
-        monkeypatch.setattr(f"calibrant.cli.{command}.check_target", lambda options: target.write_text("first"))
+        place = "_report" if command == "audit" else command
+        monkeypatch.setattr(f"calibrant.cli.{place}.check_target", lambda options: target.write_text("first"))
         answer = calibrant(*writers()[command], "-o", target.name)
         assert answer.code == 2
         assert "exists already; --overwrite replaces it" in answer.err
