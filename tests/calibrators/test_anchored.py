@@ -216,6 +216,14 @@ def test_ranks_of_the_grid_reach_from_the_smallest_to_the_largest_row(n_rows):
     assert ranks.size <= 2048
 
 
+def test_ranks_of_the_grid_are_closest_in_the_tails():
+    ranks = grid_ranks(10**6)
+    assert ranks.size == 410
+    assert [*ranks[13:23]] == [14, 16, 17, 19, 20, 22, 24, 26, 29, 32]  # eight for each doubling
+    assert list(10**6 + 1 - ranks[::-1]) == list(ranks)
+    assert np.diff(ranks).max() == 3922  # a 255th of the rows
+
+
 def test_simplified_curve_stays_close_and_keeps_the_ends():
     x = np.linspace(-8, 8, 1001)
     y = stats.logistic.cdf(x)
