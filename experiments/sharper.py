@@ -13,6 +13,7 @@ and returns named sizes.
 """
 
 import argparse
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from calibrant import BinningCalibrator, Partition, Tally
-from calibrant.intervals.bounded_mean import betting_mean, bounded_mean
+from calibrant.intervals.bounded_mean import betting_mean, lower_mean
 from calibrant.sequences import SEQUENCES
 
 ALPHA = 0.1
@@ -63,10 +64,21 @@ def brier(
     return {"width": upper - lower}
 
 
+def chernoff_bernstein(outcomes: np.ndarray, alpha: float) -> tuple[float, float]:
+    """Limits for a mean: half of alpha for Chernoff's bound, half for that of Maurer and Pontil (2009, Theorem 4)."""
+    n, mean, log_term = outcomes.size, float(outcomes.mean()), math.log(8.0 / alpha)
+    radius = math.sqrt(2.0 * float(outcomes.var(ddof=1)) * log_term / n) + 7.0 * log_term / (3.0 * (n - 1))
+    lower, upper = lower_mean(mean, n, alpha / 4.0), 1.0 - lower_mean(1.0 - mean, n, alpha / 4.0)
+    return max(lower, mean - radius), min(upper, mean + radius)
+
+
 CONTESTS: dict[str, dict[str, Method]] = {
     "bins": {name: partial(bins, name) for name in ("clopper-pearson", "clopper-pearson-weighted")},
     "streams": {name: partial(stream, name) for name in ("beta-binomial", "centred-beta-binomial")},
-    "Brier score": {"Chernoff and Bernstein": partial(brier, bounded_mean), "betting": partial(brier, betting_mean)},
+    "Brier score": {
+        "Chernoff and Bernstein": partial(brier, chernoff_bernstein),
+        "betting": partial(brier, betting_mean),
+    },
 }
 """Methods by contest; the first of each contest is the one that the others are compared with."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from calibrant.intervals.bounded_mean import betting_mean, bounded_mean, lower_mean
+from calibrant.intervals.bounded_mean import betting_mean, lower_mean
 from promises import assert_kept
 
 ALPHA = 0.1
@@ -14,9 +14,8 @@ LEVEL = 1e-4  # there are some 40 binomial tests of metrics and means
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("limits_of", [bounded_mean, betting_mean])
 @pytest.mark.parametrize("world", ["beta", "labels", "two values"])
-def test_limits_of_a_bounded_mean_cover_and_shrink(limits_of, world: str) -> None:
+def test_limits_of_a_bounded_mean_cover_and_shrink(world: str) -> None:
     rng = np.random.default_rng(8)
     draw, mean = {
         "beta": (lambda n: rng.beta(0.2, 3, size=n), 0.2 / 3.2),
@@ -25,10 +24,10 @@ def test_limits_of_a_bounded_mean_cover_and_shrink(limits_of, world: str) -> Non
     }[world]
     missed = 0
     for _ in range(500):
-        low, high = limits_of(draw(200), ALPHA)
+        low, high = betting_mean(draw(200), ALPHA)
         missed += not low <= mean <= high
     assert stats.binomtest(missed, 500, ALPHA, alternative="greater").pvalue > LEVEL
-    low, high = limits_of(draw(100_000), ALPHA)
+    low, high = betting_mean(draw(100_000), ALPHA)
     assert high - low < 0.0125
 
 
@@ -62,14 +61,17 @@ def test_limits_of_a_betting_mean_are_where_the_capital_reaches_two_over_alpha(a
         assert largest_capital(bets.tolist(), limit, alpha) >= 2 / alpha > largest_capital(bets.tolist(), inside, alpha)
 
 
-def test_betting_is_narrower_and_mirrors() -> None:
+def test_betting_is_narrower_than_bernstein_and_chernoff_and_mirrors() -> None:
     rng = np.random.default_rng(9)
     for n in (100, 1_000, 30_000):
         outcomes = rng.beta(0.5, 2, size=n)
         low, high = betting_mean(outcomes, ALPHA)
-        wide = bounded_mean(outcomes, ALPHA)
+        bernstein = math.sqrt(2 * outcomes.var(ddof=1) * math.log(4 / ALPHA) / n)  # Maurer and Pontil (2009), Theorem 4
+        bernstein += 7 * math.log(4 / ALPHA) / (3 * (n - 1))
+        chernoff = 1 - lower_mean(1 - outcomes.mean(), n, ALPHA / 2) - lower_mean(outcomes.mean(), n, ALPHA / 2)
         assert low < outcomes.mean() < high
-        assert high - low < 0.75 * (wide[1] - wide[0])
+        assert high - low < 0.9 * 2 * bernstein
+        assert high - low < 0.75 * chernoff
         assert betting_mean(1 - outcomes, ALPHA) == pytest.approx((1 - high, 1 - low), abs=1e-6)
     assert betting_mean(np.zeros(50), ALPHA)[0] == 0.0
     assert betting_mean(np.ones(50), ALPHA)[1] == 1.0

@@ -1,4 +1,4 @@
-"""Limits for the mean of any outcome between 0 and 1: by betting, or from Chernoff's and the Bernstein bound."""
+"""Limits for the mean of any outcome between 0 and 1: by betting, or by Chernoff's bound."""
 
 import math
 
@@ -8,7 +8,7 @@ from calibrant._params import OPEN_UNIT
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.intervals.base import Interval, last_rejected
 
-_BISECTIONS = 60
+_BISECTIONS = 30
 _MOST_STAKED = 0.5  # share of the capital that a bet can lose
 _MOST_LOST = 0.9  # the same, of bets that are fixed beforehand
 _BET_ON_SINGLY = 2**13  # outcomes; of the others, means of blocks are bet on
@@ -72,52 +72,10 @@ def largest_distance(rate: float, bound: float, rows: int) -> float:
     return min(1.0, max(largest(1.0 - rate, 1.0, 0.0), largest(0.0, rate, 0.5 / (rows + 1))) * (1.0 + 1e-10))
 
 
-def bounded_mean(outcomes: FloatArray, alpha: float) -> tuple[float, float]:
-    """Return limits for the mean of independent outcomes in [0, 1], that hold with probability at least 1 - alpha.
-
-    Parameters
-    ----------
-    outcomes : float array of shape (n,)
-        Independent draws between 0 and 1.
-    alpha : float in (0, 1)
-        Probability with which the interval may miss.
-
-    Returns
-    -------
-    lower, upper : float
-
-    Notes
-    -----
-    Half of alpha goes to Chernoff's bound in relative-entropy form, which is the better for outcomes like labels, and
-    half to the empirical Bernstein bound, mean -+ (sqrt(2 V ln(8 / alpha) / n) + 7 ln(8 / alpha) / (3 (n - 1))), which
-    is the better where the variance is small. Both hold at once, so the interval is their intersection.
-
-    References
-    ----------
-    Hoeffding (1963), JASA 58, Theorem 1. Maurer and Pontil (2009), "Empirical Bernstein bounds and sample variance
-    penalization", Theorem 4.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> low, high = bounded_mean(np.repeat([0.2, 0.3], 500), 0.05)
-    >>> round(low, 3), round(high, 3)
-    (0.233, 0.267)
-    """
-    alpha = OPEN_UNIT.check("alpha", alpha)
-    n, mean = outcomes.size, float(outcomes.mean())
-    lower, upper = lower_mean(mean, n, alpha / 4.0), 1.0 - lower_mean(1.0 - mean, n, alpha / 4.0)
-    if n > 1:
-        log_term = math.log(8.0 / alpha)
-        radius = math.sqrt(2.0 * float(outcomes.var(ddof=1)) * log_term / n) + 7.0 * log_term / (3.0 * (n - 1))
-        lower, upper = max(lower, mean - radius), min(upper, mean + radius)
-    return lower, upper
-
-
 def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MOST_STAKED) -> tuple[float, float]:
     """Return limits for the mean of independent outcomes in [0, 1]: the means against which no bet has won enough.
 
-    They hold with probability at least 1 - alpha, and are narrower than those of `bounded_mean`.
+    They hold with probability at least 1 - alpha.
 
     Parameters
     ----------
@@ -138,10 +96,11 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     that look at earlier outcomes only, c = `most_staked`. By Ville's inequality it ever reaches 2 / alpha with
     probability at most alpha / 2; so does the capital that bets on smaller outcomes. Kept are the means for which both
     stay below. Each factor is monotone in m, so what is kept is an interval; its ends are means that were ruled out
-    themselves. The bets are
-    lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i. After
-    2^13 outcomes, the bets are on means of blocks of up to 64 outcomes, which are independent and have the mean m too.
-    The first outcomes choose the size of the blocks. The limits are nearly those of bets on single outcomes.
+    themselves. The bets are lam_i = sqrt(2 ln(2 / alpha) / (n v)), with v a running variance of the outcomes before i.
+
+    Of more than 2^14 outcomes, all but the first 2^13 are bet on in blocks of up to 64. The mean of a block is
+    independent of the others and has the mean m too. The first outcomes choose the size of the blocks. The limits are
+    nearly those of bets on single outcomes.
 
     References
     ----------
@@ -303,7 +262,7 @@ def fixed_bets(
         values, most = sign * outcomes, sign * far
         kept = np.maximum(np.bincount(region, rows * values, size) / total, sign * near)
         beyond = most.astype(np.float64)
-        for _ in range(_BISECTIONS // 2):
+        for _ in range(_BISECTIONS):
             middle = (kept + beyond) / 2.0
             lam = np.minimum(stake, _MOST_LOST / np.maximum(most - middle, 1e-300))
             growth = rows * np.log1p(lam[region] * (middle[region] - values))
