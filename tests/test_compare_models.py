@@ -5,6 +5,7 @@ import math
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from calibrant._compare_models.losses import difference_limits, scaled
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
+from calibrant.metrics.reliability import reliability_tables
 from calibrant.metrics.units import ROWS
 from calibrant.sequences.betting import Gamblers
+from calibrant.views.report.pages import models_page
 
 RATES, SHARES = np.array([0.02, 0.5, 0.97]), np.array([0.6, 0.3, 0.1])
 MODELS = {"true": RATES, "blind at the top": np.array([0.02, 0.5, 0.2]), "sure": np.array([0.0, 0.4, 1.0])}
@@ -336,3 +339,11 @@ def test_what_is_assumed_follows_from_what_is_drawn() -> None:
     assert drawn_first == ["the rows are", "the rows are", "the groups are"]
     assert "weights are right" in compare_models(y, models, **given[1]).assumptions[0]
     assert SequentialModelComparison(["a", "b"]).result().assumptions == compare_models(y, models).assumptions
+
+
+def test_the_report_names_both_models_of_a_pair_if_names_are_long() -> None:
+    y, models = drawn(np.random.default_rng(12), 60)
+    models = {f"{'a model with a long name, version':<50}{number}": p for number, p in enumerate(models.values())}
+    page = models_page(compare_models(y, models), reliability_tables(y, models, 0.9), 0.9, {})
+    told = {row[0] for section in page.sections for table in section.tables for row in table.rows}
+    assert {f"{first} minus {second}" for first, second in combinations(models, 2)} <= told

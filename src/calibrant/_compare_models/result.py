@@ -1,6 +1,7 @@
 """What a comparison of models returns: paired differences, a verdict, and what was measured."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -134,12 +135,11 @@ class Differences:
             "assumptions": list(self.assumptions),
         }
 
-    @property
-    def differences_table(self) -> TextTable:
-        """The differences, as text."""
+    def differences_table(self, name_of: Callable[[str], str] = str) -> TextTable:
+        """The differences, as text; `name_of` may shorten the names of models."""
         rows = [
             (
-                f"{one.first} minus {one.second}",
+                f"{name_of(one.first)} minus {name_of(one.second)}",
                 one.measure,
                 _numbers.nearest(one.value),
                 "none" if math.isnan(one.lower) else _numbers.limits(one.lower, one.upper),
@@ -191,17 +191,19 @@ class ModelComparison(Differences):
         ]
         return Differences.to_dict(self) | {"models": _numbers.plain(models)}
 
-    @property
-    def models_table(self) -> TextTable:
-        """What was measured, as text."""
+    def models_table(self, name_of: Callable[[str], str] = str) -> TextTable:
+        """What was measured, as text; `name_of` may shorten the names of models."""
         columns = (map(number_or_none, column) for column in (self.brier, self.log_loss, self.auc, self.ece))
-        return TextTable(("model", BRIER, LOG_LOSS, AUC, "ECE"), [*zip(self.models, *columns, strict=True)])
+        rows = [*zip(map(name_of, self.models), *columns, strict=True)]
+        return TextTable(("model", BRIER, LOG_LOSS, AUC, "ECE"), rows)
 
     def __str__(self) -> str:
         width = max(len("model"), *map(len, self.models))
-        heads, cells = self.models_table
-        lines = [f"{name:<{width}} {brier:>12} {' '.join(f'{cell:>10}' for cell in rest)}"
-                 for name, brier, *rest in (heads, *cells)]  # fmt: skip
+        heads, rows = self.models_table()
+        lines = []
+        for name, brier, *others in (heads, *rows):
+            cells = " ".join(f"{cell:>10}" for cell in others)
+            lines.append(f"{name:<{width}} {brier:>12} {cells}")
         return "\n".join([*lines, Differences.__str__(self)])
 
 

@@ -102,8 +102,8 @@ def command(**options: Any) -> None:
         print_json({"command": "compare-models", **found.to_dict(), **counts})
         return
     paragraph(sentence(found.verdict), bold=True)
-    table(*found.models_table)
-    table(*found.differences_table)
+    table(*found.models_table())
+    table(*found.differences_table())
     target = f" Expected losses are those{found.population}." if found.population else ""
     paragraph(
         f"{rows(len(samples[0]), samples[0].n_groups())}.{target} With {percent(found.confidence_level)} confidence, "

@@ -30,8 +30,8 @@ class Table:
 
     @classmethod
     def of(cls, caption: str, table: TextTable) -> "Table":
-        """The first lines of a table, with names that are not too long."""
-        return cls(caption, table.heads, [(name_of(name), *cells) for name, *cells in table.rows[:_MOST_LINES]])
+        """The first lines of a table."""
+        return cls(caption, table.heads, table.rows[:_MOST_LINES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ def models_page(
                  for one in found.differences if one.measure == measure][:_MOST_CHARTS]  # fmt: skip
         charts.append(differences_chart(pairs, f"Differences in {measure}", f"pairs-{len(charts) + 1}"))
     clipped = f"For the log loss, probabilities are clipped to [{found.clip:g}, {1 - found.clip:g}]. ECE has no limits."
-    pairs_table = Table.of("All limits called proved hold at once", found.differences_table)
-    each = Table.of("On these rows", found.models_table)
+    pairs_table = Table.of("All limits called proved hold at once", found.differences_table(name_of))
+    each = Table.of("On these rows", found.models_table(name_of))
     level_told = f"Intervals: {percent(level)}, all bins and models at once."
     sections = [
         Section("Reliability", [models_chart(tables, scale)], remark=level_told),
