@@ -218,6 +218,7 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
         ("audit", ("--html", "a.html"), "there is no option --html; use -o report.html"),
         ("fit", ("--report", "a.html"), "use calibrant audit -o report.html"),
         ("fit", ("-o", "a.html"), "-o must be a model file; got 'a.html': use calibrant audit for a report"),
+        ("fit", ("-o", "A.HTM"), "-o must be a model file; got 'A.HTM': use calibrant audit for a report"),
         ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
         ("fit", ("--random-state", "4"), "use --seed"),
         ("check", ("--xyzzy",), "there is no option --xyzzy (see"),

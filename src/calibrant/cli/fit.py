@@ -16,6 +16,7 @@ from calibrant.cli._latest import latest
 from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
+from calibrant.cli._report import is_page
 from calibrant.cli._signs import on_first_rows, show_signs, signs_of
 from calibrant.cli._target import check_target
 
@@ -81,7 +82,7 @@ def command(**options: Any) -> int:
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"], options["group"])
     if output is not None:
-        if output.endswith((".html", ".htm")):
+        if is_page(output):
             raise RefusedError("-o", "be a model file", got=repr(output), advice="use calibrant audit for a report")
         check_target(options)
     recent: tuple[str, ...] = ()
