@@ -29,8 +29,8 @@ def capital(bets: Iterable[FloatArray], ends: IntArray, *, switching: bool) -> F
     """Logarithm of the mean capital of all bets at each look, given the logarithms of each bet's factors by row.
 
     One more bet keeps its capital. With switching, a share of the capital is spread over all bets after each look, so
-    that a gambler can change his mind: the fixed share of Herbster and Warmuth (1998), and the jumpers of Vovk et
-    al. (2021) are cases.
+    that a gambler can change his mind. This is the fixed share of Herbster and Warmuth (1998); the jumpers of Vovk et
+    al. (2021) are a case of it.
     """
     starts = np.concatenate(([0], ends[:-1]))
     gains = np.array([np.zeros(len(ends)), *(np.add.reduceat(factors, starts) for factors in bets)])

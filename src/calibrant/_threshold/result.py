@@ -77,7 +77,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Measured):
-    """A number for each of something else, which may exceed 1; without limits, they are 0 and infinite."""
+    """A number for each of something else, which may exceed 1; if no limits are derived, they are 0 and infinity."""
 
     @property
     def limits(self) -> str:

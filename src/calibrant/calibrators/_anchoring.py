@@ -59,7 +59,7 @@ def _moved(
     cuts: tuple[FloatArray, FloatArray] | None = None,
 ) -> Pieces:
     """Shift the curve of each region on the logit scale until its average is the target, cut off outside `cuts`."""
-    piece, straight = curve.regions(regions), curve._is_straight
+    piece, straight = curve.regions(regions), curve.is_straight
     ends = [(values, logit(values)) for values in (curve.left, curve.right)]
     least, most = (0.0, 1.0) if cuts is None else (cut[piece] for cut in cuts)
     kept = 0.0 if cuts is None else _KEPT

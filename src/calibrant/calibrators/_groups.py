@@ -235,8 +235,8 @@ def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, sett
 
 
 def _facts(design: GroupDesign, n_groups: int, effect: float) -> GroupFacts:
-    how = design.aside, design.max_size, design.target, effect, design.max_weight, design.fixed
-    return GroupFacts(n_groups, *how)
+    size, weight = design.max_size, design.max_weight
+    return GroupFacts(n_groups, design.aside, size, design.target, effect, weight, design.fixed)
 
 
 def said_of_weights(statement: Statement, weighted: WeightedLimits, settings: CutParameters) -> Statement:

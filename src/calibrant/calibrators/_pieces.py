@@ -41,7 +41,7 @@ class Pieces:
 
     def __post_init__(self) -> None:
         """A cell so narrow or so wide that its slope is no finite number is constant."""
-        object.__setattr__(self, "right", np.where(self._is_straight, self.right, self.left))
+        object.__setattr__(self, "right", np.where(self.is_straight, self.right, self.left))
 
     @classmethod
     def through(cls, regions: Bins, knots: list[FloatArray], values: list[FloatArray]) -> Self:
@@ -57,7 +57,8 @@ class Pieces:
         return cls(regions._joined(parts), np.concatenate(left), np.concatenate(right))
 
     @cached_property
-    def _is_straight(self) -> BoolArray:
+    def is_straight(self) -> BoolArray:
+        """Whether the curve may rise within each cell; it is constant in a cell without an end, or of one value."""
         begin, end = self.cells.layout.ends
         with np.errstate(all="ignore"):
             finite = np.isfinite(begin) & np.isfinite(end - begin) & np.isfinite(1.0 / (end - begin))
@@ -72,7 +73,7 @@ class Pieces:
         begin, end = self.cells.layout.ends
         with np.errstate(all="ignore"):
             slope = (self.right - self.left) / (end - begin) * (1.0 - 2.0**-50)
-        straight = self._is_straight
+        straight = self.is_straight
         return np.column_stack([np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)])
 
     def regions(self, partition: Bins) -> IndexArray:

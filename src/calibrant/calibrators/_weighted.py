@@ -157,9 +157,10 @@ def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
 
 
 def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
-    """Rows as often as their weight says, up to one row more or less at random; their number has the same precision.
+    """Each row as often as its weight says, up to one row more or less at random.
 
-    The sum of the weights is scaled to (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
+    There are as many as independent rows with the same precision: the sum of the weights is scaled to
+    (sum of w)^2 / (sum of w^2) rows (Kish 1965), and equal weights to one row each.
     """
     weights = weights_of(rows)
     scaled = weights * (weights.sum() / np.square(weights).sum())

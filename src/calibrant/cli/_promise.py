@@ -8,13 +8,13 @@ from calibrant._text import PlainText, Setting, render
 from calibrant.cli._output import note, paragraph, say, shortened, table
 from calibrant.cli._words import in_options
 
+if TYPE_CHECKING:
+    from calibrant.calibrators.base import ScoreCalibrator
+
 _OFF = (
     "Off by at most: how far the average prediction of new rows can be from the true rate. New rows may lie elsewhere "
     "in a region than these, so it can be more than the limits show."
 )
-
-if TYPE_CHECKING:
-    from calibrant.calibrators.base import ScoreCalibrator
 
 
 def promise_json(calibrator: "ScoreCalibrator") -> dict[str, Any]:
@@ -52,10 +52,10 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
         say()
         said = getattr(calibrator.guarantee_, "statement", None)
         averaged = said is not None and said.claim is Claim.AVERAGE
-        names = ["region", "rows", "positive", "average prediction", "true rate lies in", "off by at most"]
-        if not averaged:
-            rows, names = [row[:-1] for row in rows], [*names[:3], "calibrated", names[4]]
-        table(names, shortened(rows))
+        names = ["region", "rows", "positive", "average prediction" if averaged else "calibrated", "true rate lies in"]
+        if averaged:
+            names.append("off by at most")
+        table(names, shortened([row[: len(names)] for row in rows]))
         if averaged:
             say()
             paragraph(_OFF)

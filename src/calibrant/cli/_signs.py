@@ -29,7 +29,7 @@ def show_signs(signs: list[dict[str, Any]]) -> None:
 
 
 def on_first_rows(data: Any, labels: Mapping[str, Any], *, in_order: bool) -> list[str]:
-    """Notes on the first rows: whether high scores go with the other class; if order matters, whether they have one."""
+    """Notes on the first rows: if high scores go with the other class and, if order matters, if scores are sorted."""
     import numpy as np
 
     from calibrant._exchangeable import is_sorted

@@ -52,7 +52,7 @@ def chunks(
 
 
 def inside(piece: NDArray[Any], low: float, high: float) -> bool:
-    """Whether all entries, of which there are some, are finite and lie between the limits."""
+    """Whether all entries of an array that is not empty are finite and lie between the limits."""
     if low == -np.inf and high == np.inf:
         return all_finite(piece)
     # As Python floats: numpy would round the limits to float32 to compare them with float32 scores.

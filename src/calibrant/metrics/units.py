@@ -15,6 +15,7 @@ from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import betting_mean, weighted_means
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.rows.draw import Draw, position_keys
+from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 
 _LIMITED = Optional(Integer(1))
@@ -66,7 +67,7 @@ class Units:
             if value is not None and given is None:
                 raise InvalidTypeError(name, f"be None without {needed}", got=repr(value))
         if rows.groups is not None:
-            return cls._of_groups(rows, weight_bound, size)
+            return cls._of_groups(rows, rows.groups, weight_bound, size)
         if rows.weights is None:
             return rows, cls(None, None, 1.0, bounded=True, population="")
         bound = checked_bound(rows.weights, weight_bound)
@@ -75,9 +76,10 @@ class Units:
         )
 
     @classmethod
-    def _of_groups(cls, rows: MemoryRows, weight_bound: float | None, size: int | None) -> tuple[MemoryRows, Self]:
-        codes = np.empty(0, dtype=np.intp) if rows.groups is None else rows.groups.codes
-        unit = np.unique(codes, return_inverse=True)[1]
+    def _of_groups(
+        cls, rows: MemoryRows, groups: Groups, weight_bound: float | None, size: int | None
+    ) -> tuple[MemoryRows, Self]:
+        unit = np.unique(groups.codes, return_inverse=True)[1]
         own = np.ones(len(rows)) if rows.weights is None else rows.weights
         total = np.bincount(unit, own)
         if rows.weights is None:

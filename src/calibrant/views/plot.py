@@ -400,8 +400,8 @@ class ReliabilityDisplay(Display):
     def _has_marks_at_upper_left(self, left: float, right: float) -> bool:
         """Whether a limit above 0.75 is drawn where a legend would cover it."""
         tables = [table for table in (*self.models.values(), self.observed) if table is not None]
-        middle = left + 0.75 * (right - left)
-        return any(bool(((table.upper > 0.75) & (table.mean_score < middle)).any()) for table in tables)
+        beside = left + 0.75 * (right - left)
+        return any(bool(((table.upper > 0.75) & (table.mean_score < beside)).any()) for table in tables)
 
     def _finish(self, left: float, right: float, top: float, *, strip: bool, logit: bool) -> None:
         ax = self.ax_
