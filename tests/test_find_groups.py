@@ -74,13 +74,16 @@ def test_a_file_that_is_sorted_by_label_is_told_to_be():
 def test_a_file_that_begins_with_one_label_is_counted_to_see_whether_that_is_chance():
     _, p, y = _world(4_000)
     data = scored(pa.table({"p": p, "y": np.sort(y)}), score="p", label="y")
-    (sign,) = find_groups(data, most_rows=500)
-    assert sign.kind == "runs of labels"
     share = np.mean(y == 0)
-    assert f"the first 500 rows have the same label, and {share:.1%} of all rows have it" in str(sign)
+    for labels in ({}, {"classes": (0, 1)}):
+        (sign,) = find_groups(data, most_rows=500, **labels)
+        assert sign.kind == "runs of labels"
+        assert f"the first 500 rows have the same label, and {share:.1%} of all rows have it" in str(sign)
     rare = (np.arange(4_000) >= 3_990).astype(int)  # 500 rows without one of ten positives are no sign
     assert find_groups(scored(pa.table({"p": p, "y": rare}), score="p", label="y"), most_rows=500) == ()
-    assert find_groups(scored(pa.table({"p": p, "y": np.zeros(4_000)}), score="p", label="y"), most_rows=500) == ()
+    for labels in ({}, {"classes": (0, 1)}):
+        zeros = scored(pa.table({"p": p, "y": np.zeros(4_000)}), score="p", label="y")
+        assert find_groups(zeros, most_rows=500, **labels) == ()
 
 
 @pytest.mark.slow

@@ -121,7 +121,8 @@ def find_groups(
     if table is None or table.num_rows < 2:
         return ()
     look = _Look.at(table, data, pos_label, classes)
-    if look.codes is None and (text := _one_label(table, data, pos_label, classes)) is not None:
+    has_one_label = look.codes is None or bool((look.codes == look.codes[0]).all())
+    if has_one_label and (text := _one_label(table, data, pos_label, classes)) is not None:
         return (*look.signs(), GroupSign("runs of labels", None, look.n, text))
     return tuple(look.signs())
 
