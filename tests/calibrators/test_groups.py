@@ -149,9 +149,9 @@ def test_a_group_of_a_million_rows_does_no_harm():
     rng = np.random.default_rng(2)
     groups = np.concatenate([np.zeros(10**6, int), np.repeat(np.arange(1, 201), 5)])
     scores, y = rng.uniform(size=groups.size), np.concatenate([np.ones(10**6, int), rng.integers(0, 2, size=1000)])
-    start = time.perf_counter()
+    start = time.process_time()
     found = BinningCalibrator(2, max_group_size=5).fit(scores, y, groups=groups).guarantee_
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
     assert (found.lower < 0.5).all()
     assert (found.upper > 0.5).all()
     assert found.value == pytest.approx(0.5, abs=0.1)  # a million rows count as five
