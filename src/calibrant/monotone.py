@@ -221,12 +221,16 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         self._check_parameters()
         beside: dict[str, Any] = {"groups": groups, "importance_weight": importance_weight}
         data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, **beside)
-        rows = one_row_each(data, self.random_state).collect()
-        self._before = len(rows) if has_weights(rows) else 0
-        if has_weights(rows):
+        bound = None
+        if has_weights(data):
             if self.weight_bound is None:
                 raise InvalidTypeError("weight_bound", "be given with importance weights: nothing is proved without it")
-            rows = kept_rows(rows, checked_bound(weights_of(rows), self.weight_bound), self.random_state)
+            data = data.collect()
+            bound = checked_bound(weights_of(data), self.weight_bound)  # of rows that are not drawn, too
+        rows = one_row_each(data, self.random_state).collect()
+        self._before = 0 if bound is None else len(rows)
+        if bound is not None:
+            rows = kept_rows(rows, bound, self.random_state)
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
         counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
         self._learn(values, values, counts, positives, rows.known, rows.facts(drawn=False))

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
 from calibrant import MonotoneBand, audit
-from calibrant.errors import CalibrantWarning
+from calibrant.errors import CalibrantWarning, InvalidValueError
 from calibrant.monotone import _refutation, _runs
 
 GRID = np.linspace(-0.1, 1.1, 1201)
@@ -80,6 +80,15 @@ def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not(
 def test_a_band_without_rows_says_nothing() -> None:
     band = MonotoneBand(weight_bound=1e12).fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0])
     assert band.predict_interval([0.5]).tolist() == [[0.0, 1.0]]
+
+
+def test_a_weight_above_its_bound_is_refused_in_every_row_of_a_group() -> None:
+    scores, labels, groups = [0.2, 0.3, 0.8, 0.9], [0, 0, 1, 1], ["a", "a", "b", "b"]
+    for row in range(4):  # one row of each group is drawn
+        weight = [1.0, 1.0, 1.0, 1.0]
+        weight[row] = 2.5
+        with pytest.raises(InvalidValueError, match=f"at most weight_bound=2; got 2.5 at row index {row}"):
+            MonotoneBand(weight_bound=2.0).fit(scores, labels, groups=groups, importance_weight=weight)
 
 
 @pytest.mark.slow
