@@ -25,6 +25,18 @@ def test_weights_need_a_bound():
     halved = threshold(scores=data, recall=0.9, weight_bound=2.0)
     assert "the order of the rows means nothing" in halved.assumptions
     assert 60 < halved.n_rows < 140
+    together = threshold(
+        table["y"],
+        table["p"],
+        recall=0.5,
+        importance_weight=table["w"],
+        weight_bound=2.0,
+        groups=np.arange(200) // 4,
+        max_group_size=3,
+    )
+    # which rows of groups are kept is drawn by position, and a group counts by its kept rows
+    assert "the order of the rows means nothing" in together.assumptions
+    assert "a group counts as at most 3 rows that were kept" in together.assumptions
 
 
 def test_an_impossible_target_is_said_to_be_one():

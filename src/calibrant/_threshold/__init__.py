@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._numbers import rows as rows_text
 from calibrant._params import (
     FRACTION_OR_COUNT,
     OPEN_UNIT,
@@ -84,7 +85,8 @@ def threshold(
         Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
         rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
-        A group counts as at most this many rows; by default the size of the largest group that was drawn.
+        A group counts as at most this many rows; by default the size of the largest group that was drawn. With weights,
+        only rows that are kept count as rows of a group.
     method : {"auto", "ranks", "look"}, default="auto"
         For precision and npv. "ranks" tests every score of the rows themselves, and draws none. "look" draws rows at
         random, which choose the thresholds to test and are not counted. Both are exact for every curve. "auto" takes
@@ -122,7 +124,8 @@ def threshold(
     the first test fails. If any that fails the target is passed, then so is the first one.
 
     Importance weights: rows that are kept with probability w / bound are independent draws from the population in which
-    each row counts by its weight, and all proofs hold for them.
+    each row counts by its weight, and all proofs hold for them. Kept rows of a group may depend on each other, and the
+    groups that have any are independent draws.
 
     Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The threshold is the
     r-th smallest score of a positive. This is exact, with or without ties.
@@ -191,10 +194,12 @@ def threshold(
         cuts = search.by_order_statistic()
     else:
         cuts = search.by_ranks(None)
+    largest = search.max_group_size if grouped else None
     if grouped:
         assumed.append("the names of groups, by which groups are drawn and put in order, say nothing about their rows")
-    elif weighted or search.n_drawn or (method == "ranks" and search.has_ties):
+    if grouped and weighted:
+        assumed.append(f"a group counts as at most {rows_text(largest or 1)} that were kept")
+    if weighted or (not grouped and (search.n_drawn or (method == "ranks" and search.has_ties))):
         assumed.append("the order of the rows means nothing")
     counts = search.n_rows, search.n_drawn
-    largest = search.max_group_size if grouped else None
     return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest)
