@@ -280,6 +280,21 @@ def test_whiskers_of_groups_cover_the_rates_and_those_of_rows_do_not():
     assert kept_too_seldom(draws - rows_missed, draws)
 
 
+@pytest.mark.parametrize("weight", [None, 0.5])
+def test_mean_scores_and_rates_count_groups_as_the_limits_do(weight):
+    """A calibrated score; a few huge groups, which count as five rows, have small scores."""
+    rng = np.random.default_rng(21)
+    size = np.where(rng.uniform(size=2_000) < 0.02, 60, 1)
+    group = np.repeat(np.arange(2_000), size)
+    scores = np.where(size[group] > 1, 0.1, 1.0) * rng.uniform(size=group.size)
+    y = (rng.uniform(size=group.size) < scores).astype(int)
+    given = {} if weight is None else {"importance_weight": np.full(group.size, weight), "weight_bound": weight}
+    table = reliability_table(y, scores, n_bins=1, groups=group, max_group_size=5, **given)
+    assert not table.is_off.any()
+    assert ((table.lower < table.rate) & (table.rate < table.upper)).all()
+    assert table.mean_score[0] > 1.5 * scores.mean()  # in which every row counts the same
+
+
 def test_the_display_takes_groups():
     rng = np.random.default_rng(14)
     scores, y, group = clusters(rng, 300, 5)

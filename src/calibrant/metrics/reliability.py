@@ -10,12 +10,13 @@ from calibrant import kernels
 from calibrant._input import as_weights
 from calibrant._optional import pandas
 from calibrant._params import error_budget
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IntArray
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IndexArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
-from calibrant.intervals.groups import GroupSums
+from calibrant.intervals.groups import GroupDesign, GroupSums
 from calibrant.intervals.shift.base import weighted_rates
 from calibrant.partition import Partition
+from calibrant.rows.groups import Groups
 
 _HISTOGRAM_CELLS = 50
 
@@ -115,7 +116,7 @@ def reliability_table(
         and limits are then those of the weighted population. Without a bound the limits are not proved.
     groups, max_group_size : array-like of shape (n,), int, optional
         Which rows belong together, and as how many rows a group counts in a bin at most, as in `BinningCalibrator`. The
-        limits are then for rows of new groups.
+        limits are then for rows of new groups, and mean scores and rates count groups in the same way.
     partition : Partition, default=None
         Bins that were fixed before, for example those of a fitted calibrator. Replaces `n_bins` and `strategy`.
 
@@ -161,9 +162,9 @@ def reliability_table(
         raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
     checked = bins.prepare(scores, positive_column=calibrator._positive_index)
     region = bins.regions_of(checked)
-    weights = None if importance_weight is None else as_weights(importance_weight, region.size)
+    weights = _row_weights(calibrator, region, importance_weight, groups)
     total = np.bincount(region, weights, minlength=bins.n_regions)
-    sums = np.bincount(region, checked if weights is None else weights * checked, minlength=bins.n_regions)
+    sums = np.bincount(region, weights * checked, minlength=bins.n_regions)
     mean_score = np.divide(sums, total, out=np.full(bins.n_regions, np.nan), where=total > 0)
     # over [0, 1] where the scores are probabilities, else over the range that was seen
     seen = float(checked.min()), float(checked.max())
@@ -187,11 +188,29 @@ def reliability_table(
 
 
 def _rates(calibrator: BinningCalibrator) -> FloatArray:
-    """The share of positives, by weight where rows have weights or belong to groups."""
-    tally, design = calibrator.tally_, calibrator._design
+    """The share of positives, as the limits count rows: by weight, and as much of a group as counts."""
+    tally, design, weighted = calibrator.tally_, calibrator._design, calibrator._weighted
     if design is not None:
         return GroupSums.of(tally, design).rates
+    if weighted is not None and weighted.rows is not None:
+        rows, positives = weighted.rows
+        return np.divide(positives, rows, out=np.full(rows.size, np.nan), where=rows > 0.0)
     return tally.rates if tally.weights is None else weighted_rates(tally)
+
+
+def _row_weights(
+    calibrator: BinningCalibrator, region: IndexArray, importance_weight: ArrayLike | None, groups: ArrayLike | None
+) -> FloatArray:
+    """By how much each row counts in its bin, as the limits count it."""
+    weights = np.ones(region.size) if importance_weight is None else as_weights(importance_weight, region.size)
+    weighted = calibrator._weighted
+    known = calibrator._design if weighted is None else weighted.groups
+    if groups is None or known is None:
+        return weights
+    most = known.max_size if known.max_weight is None else known.max_weight
+    together, how = Groups.of(groups, region.size), GroupDesign(1, max_weight=most)
+    same, codes = (together.codes, together.keys), np.zeros(region.size, dtype=np.uint8)
+    return GroupSums.of_rows(region, weights, codes, same, calibrator.partition_.n_regions, how)[1]
 
 
 def reliability_tables(
