@@ -17,7 +17,7 @@ gc.disable()
 
 # a machine that has other work is no error: no deadline, and no limit on the time to draw the first examples
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("house"), max_examples=15)
+settings.register_profile("quick", settings.get_profile("house"), max_examples=8)
 settings.load_profile("house")
 
 SERVICES = {"browser", "cluster", "postgres", "spark"}

@@ -168,6 +168,7 @@ def test_rows_predicted_one_by_one_are_covered(with_keys):
 
 
 @pytest.mark.parametrize("seed", [0, 25])
+@pytest.mark.broad
 def test_the_first_row_of_many_fits_with_one_seed_is_covered(seed):
     # numbers that depend on the seed alone would be the same in every fit: with the seed 25, 25 of 60 rows were covered
     rng, fits = np.random.default_rng(5), 300

@@ -324,6 +324,7 @@ def test_a_file_that_is_sorted_by_outcome_is_told_to_be_first_of_all():
 
 
 @pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.broad
 def test_a_file_that_is_sorted_by_score_is_told_to_be(step):
     rng = np.random.default_rng(9)
     scores = np.sort(rng.random(500))[::step]

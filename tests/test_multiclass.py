@@ -30,6 +30,7 @@ def test_top_label_is_binning_with_the_predicted_class_as_segment():
     assert ours.guarantee_.epsilon == plain.guarantee_.epsilon < 0.2
 
 
+@pytest.mark.broad
 def test_top_label_with_groups_and_weights_is_binning_with_the_predicted_class_as_segment():
     scores, y = data()
     rng = np.random.default_rng(1)

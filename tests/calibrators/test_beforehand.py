@@ -99,6 +99,7 @@ def test_limits_with_shares_are_exact_limits_at_their_own_levels():
 
 
 @pytest.mark.parametrize("guess", [0.02, 0.2, 2.0])
+@pytest.mark.broad
 def test_fixed_bets_miss_as_rarely_as_they_say(guess):
     """Outcomes y - h(x), h known, rate jumping; the guess of the variance may be wrong."""
     rng = np.random.default_rng(5)

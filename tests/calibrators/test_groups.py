@@ -222,6 +222,7 @@ def test_promises_about_independent_rows_draw_one_row_of_each_group(rows, calibr
 
 
 @pytest.mark.parametrize("number", [0, 3, 4, 5])
+@pytest.mark.broad
 def test_promises_hold_for_a_random_row_of_a_new_group(number):
     missed, missed_without, n_draws = 0, 0, 25
     for seed in range(n_draws):

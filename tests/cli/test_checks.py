@@ -120,6 +120,7 @@ def steps_of(out: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.broad
 def test_every_next_step_works(method: str, folder: Path, calibrant: Any) -> None:
     (folder / "scores.csv").rename(folder / "my scores.csv")
     answer = calibrant("fit", "my scores.csv", *COLUMNS, "--method", method, "-o", "a model.json")

@@ -159,6 +159,7 @@ class TestTwoWriters:
         assert os.listdir(tmp_path) == ["a"]
 
     @pytest.mark.parametrize(("command", "links"), [*((command, True) for command in ENDS), ("fit", False)])
+    @pytest.mark.broad
     def test_the_other_runs_while_the_first_moves_its_draft(
         self, command: str, links: bool, model: Path, folder: Path, calibrant: Any
     ) -> None:

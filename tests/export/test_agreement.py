@@ -36,6 +36,7 @@ FEW = (worlds.quantile, worlds.by_text)
     [pytest.param(one, marks=() if one in FEW else pytest.mark.broad) for one in WORLDS],
     ids=lambda world: world.__name__,
 )
+@pytest.mark.broad
 def test_edges_atoms_and_refused_scores(engine, world):
     calibrator = world()
     scores = [*NOWHERE, *ANYWHERE, *edge_scores(calibrator).tolist()]

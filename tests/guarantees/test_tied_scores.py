@@ -105,6 +105,7 @@ def shares_missed(size: int, *, less: int = 0) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("size", [20, 60, 200, 1_000])
+@pytest.mark.broad
 def test_the_share_of_an_edge_that_was_selected_is_bounded(size: int) -> None:
     assert p_value(*shares_missed(size), 0.05) > 1e-3
 

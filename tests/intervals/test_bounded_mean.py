@@ -89,6 +89,7 @@ def test_bets_on_blocks_give_nearly_the_limits_of_bets_on_single_outcomes(monkey
         assert blocks == pytest.approx(single, abs=0.01 * width)
 
 
+@pytest.mark.broad
 def test_bets_on_blocks_cover_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibrant.intervals.bounded_mean._BET_ON_SINGLY", 20)
     draws = np.random.default_rng(12).beta(0.5, 2, size=(400, 300))

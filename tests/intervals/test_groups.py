@@ -91,6 +91,7 @@ def test_limits_are_where_the_bets_written_out_have_won_enough(world, tally, des
 
 
 @pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.broad
 def test_a_rate_is_proved_where_the_one_bet_written_out_has_won_enough(world, tally, design):
     rates, goal = np.linspace(0.02, 0.6, 15), -np.log(0.1)
     found = np.array([proved_above(tally, design, rate, 0.1) for rate in rates])

@@ -62,6 +62,7 @@ def kept_by_empirical_bernstein(q, w, y, delta, bound):
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.broad
 def test_empirical_bernstein_keeps_exactly_the_rates_that_the_bound_allows_and_they_are_an_interval(seed):
     n, bound = [(60, 1.5), (300, 4.0), (5000, 4.0), (20000, 30.0), (400, 1.0), (50_000, 4.0)][seed]
     regions, w, y = make(seed, n=n, n_regions=1, bound=bound)

@@ -330,6 +330,7 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
         pytest.param({"sampling_rates": (0.25, 1.0)}, [None], marks=pytest.mark.broad),
     ],
 )
+@pytest.mark.broad
 def test_limits_for_a_stated_prior_or_sampling_hold_by_enumeration(options, priors):
     """Two bins and eight rows, at a confidence of 60 %: every sample, in 200 worlds."""
     rng, n = np.random.default_rng(3), 8

@@ -156,6 +156,7 @@ def test_a_fixed_seed_keeps_tied_worlds_with_few_rows():
 
 @pytest.mark.parametrize("rates", [(0.0, 1.0, 0.0, 1.0), (0.3, 0.95, 0.9, 0.1), (1.0, 0.0, 1.0, 0.6), (0.2, 1.0, 0.5)])
 @pytest.mark.parametrize("weights", ["even", "steep"])
+@pytest.mark.broad
 def test_ranks_are_kept_for_step_curves_and_few_rows(rates, weights):
     """Every proved set of every draw is checked, not only the last: the truth is known at each rank."""
     n, alpha, target = 10, 0.3, 0.6
