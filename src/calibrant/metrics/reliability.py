@@ -194,7 +194,9 @@ def _rates(calibrator: BinningCalibrator) -> FloatArray:
         return GroupSums.of(tally, design).rates
     if weighted is not None and weighted.rows is not None:
         rows, positives = weighted.rows
-        return np.divide(positives, rows, out=np.full(rows.size, np.nan), where=rows > 0.0)
+        rates = np.full(rows.size, np.nan)
+        np.divide(positives, rows, out=rates, where=rows > 0.0)
+        return rates
     return tally.rates if tally.weights is None else weighted_rates(tally)
 
 
