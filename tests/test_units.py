@@ -272,3 +272,16 @@ def test_limits_of_grades_of_groups_pay_for_grades_that_no_row_has():
     more = validate(y, scores, assigned={**assigned, "none": 0.5}, confidence_level=0.85, **options).grades
     as_many = validate(y, scores, assigned=assigned, confidence_level=0.9, **options).grades
     np.testing.assert_allclose(more.lower, as_many.lower, rtol=1e-12)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_weight_above_its_bound_is_named_by_its_row_also_after_rows_without_weight(grouped):
+    scores, y, weight = np.full(20, 0.5), np.arange(20) % 2, np.tile([0.0, 1.0], 10)
+    weight[7] = 3.0
+    given = {"importance_weight": weight, "weight_bound": 2.0}
+    given |= {"groups": np.arange(20) // 2, "max_group_size": 2} if grouped else {}
+    for measure in (brier_score, log_loss, audit, validate):
+        with pytest.raises(InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"):
+            measure(y, scores, **given)
+    with pytest.raises(InvalidValueError, match=r"at most weight_bound=2; got 3\.0 at row index 7"):
+        compare_models(y, {"a": scores, "b": scores / 2}, **given)

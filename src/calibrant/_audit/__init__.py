@@ -169,7 +169,7 @@ def audit(
     if in_columns or any(value is not None for value in (*beside.values(), weight_bound, max_group_size)):
         if monotone:
             raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
-        rows = read_forecasts(y, scores, pos_label, classes, segments, **beside)
+        rows = read_forecasts(y, scores, pos_label, classes, segments, **beside, weight_bound=weight_bound)
         found = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
         told = _conclude(
             found.parts,

@@ -125,7 +125,8 @@ def compare_models(
     if not isinstance(models, Mapping):
         raise InvalidTypeError("models", "be a mapping from name to scores", got=shown(models))
     called = names(models)
-    rows, probabilities = read(y, models, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    given: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups, "weight_bound": weight_bound}
+    rows, probabilities = read(y, models, pos_label, classes, **given)
     rows, units = Units.bounded_of(rows, weight_bound, max_group_size)
     losses = [losses_of(rows.codes, one, clip) for one in probabilities]
     order = as_generator(random_state).permutation(len(rows) if units.unit is None else units.n_units)

@@ -62,7 +62,7 @@ def read(
     models: Mapping[str, ArrayLike],
     pos_label: Hashable | None,
     classes: ArrayLike | None,
-    **beside: ArrayLike | None,
+    **beside: Any,
 ) -> tuple[MemoryRows, list[FloatArray]]:
     """The rows, and the probabilities of each model; an error names the model."""
     probabilities = []

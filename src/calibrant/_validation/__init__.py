@@ -121,7 +121,7 @@ def validate(
     """
     alpha = error_budget(confidence_level)
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
-    read = read_forecasts(y, scores, pos_label, classes, grades, importance_weight, groups)
+    read = read_forecasts(y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound)
     rows, units = Units.bounded_of(read, weight_bound, max_group_size)
     if units.row_weights is None:
         check_alone(rows)

@@ -8,10 +8,11 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant._input import check_rows
-from calibrant._params import Choice, check_bins
+from calibrant._params import Choice, Optional, check_bins
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
+from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
@@ -48,10 +49,11 @@ def read_forecasts(
     segments: ArrayLike | None = None,
     importance_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    weight_bound: float | None = None,
 ) -> MemoryRows:
     """Read labels and predicted probabilities; the scores of the result are doubles in [0, 1].
 
-    Rows without weight are left out.
+    Rows without weight are left out, after the bound is checked: an error names a row of the data.
     """
     beside = {"segments": segments, "importance_weight": importance_weight, "groups": groups}
     rows = read_scored(y, scores, pos_label, classes, **beside)
@@ -62,7 +64,7 @@ def read_forecasts(
     rows = replace(rows, scores=probabilities)
     if rows.weights is None:
         return rows
-    checked_bound(rows.weights, None)
+    checked_bound(rows.weights, Optional(WEIGHT_BOUND).check("weight_bound", weight_bound))
     return rows.take(rows.weights > 0.0)
 
 

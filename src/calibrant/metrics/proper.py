@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -106,7 +107,8 @@ def brier_score(
     (0.135, 0.01, 0.125, 0.0)
     """
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups, "weight_bound": weight_bound}
+    rows = read_forecasts(y, scores, pos_label, classes, **beside)
     rows, units = Units.of(rows, weight_bound, max_group_size)
     bins = binned(rows, n_bins, strategy)
     losses = (rows.codes - rows.scores) ** 2
@@ -177,7 +179,8 @@ def log_loss(
     inf
     """
     alpha = error_budget(confidence_level)
-    rows = read_forecasts(y, scores, pos_label, classes, importance_weight=importance_weight, groups=groups)
+    beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups, "weight_bound": weight_bound}
+    rows = read_forecasts(y, scores, pos_label, classes, **beside)
     rows, units = Units.of(rows, weight_bound, max_group_size)
     given = np.where(rows.codes == 1, rows.scores, 1.0 - rows.scores)
     if clip is not None:
