@@ -91,6 +91,23 @@ def test_signs_are_warnings_on_standard_error_and_change_nothing(
     assert calibrant(command[0], drift, *words, "--json").json["signs_of_groups"][0]["kind"] == "repeated id"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("audit",), ("threshold", "--precision", "0.6"), ("compare-models", "--score", "q", "--seed", "0")],
+    ids=lambda words: words[0],
+)
+def test_a_report_shows_signs_above_its_verdict(command: tuple[str, ...], drift: Path, calibrant: Any) -> None:
+    report = drift.with_name("report.html")
+    words = (*command, drift, *COLUMNS, "-o", report, "--overwrite")
+    assert calibrant(*words).code == 0
+    page = report.read_text()
+    assert page.index("Column &#39;customer_id&#39; looks like an id") < page.index('class="verdict"')
+    assert 'class="statement right"' not in page
+    group = ("--group", "customer_id", "--max-group-size", "20")
+    assert calibrant(*words, *group).code == 0
+    assert "looks like an id" not in report.read_text()
+
+
 def test_a_file_sorted_by_outcome_is_told_to_be(drift: Path, calibrant: Any) -> None:
     table = pq.read_table(drift).sort_by("y").drop_columns(["customer_id"])
     pq.write_table(table, path := drift.with_name("sorted.parquet"))

@@ -43,7 +43,7 @@ EVERY_KIND = {
     "promise": {"calibrator": CALIBRATOR, "histogram": HISTOGRAM, "title": "Late <flights>"},
     "no promise": {"calibrator": PlattCalibrator().fit(SCORES, Y), "source": {"file": "<a>.csv", "rows": 6000}},
     "weaker": {"calibrator": VennAbersCalibrator().fit(SCORES, Y)},
-    "few rows": {"calibrator": BinningCalibrator(2).fit(SCORES[:12], Y[:12])},
+    "few rows": {"calibrator": BinningCalibrator(2).fit(SCORES[:12], Y[:12]), "warnings": ["the <rows> are few"]},
     "many bins": {"calibrator": BinningCalibrator(300).fit(SCORES, Y)},
     "empty bins": {"calibrator": BinningCalibrator(9, strategy="uniform").fit(SCORES[:200] / 3, Y[:200])},
 }  # fmt: skip
@@ -214,6 +214,7 @@ def test_it_stays_small_and_says_what_is_left_out() -> None:
         ({"title": 3}, "title must be text"),
         ({"source": 3}, "source must be a mapping"),
         ({"histogram": 3}, "histogram must be a Tally"),
+        ({"warnings": "text"}, "warnings must be a list"),
         ({"calibrator": 3}, "calibrator must be a fitted calibrator"),
     ],
 )

@@ -40,9 +40,9 @@ def today() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d (UTC)")
 
 
-def write_page(page: Any, path: str, overwrite: bool) -> None:
+def write_page(page: Any, path: str, overwrite: bool, warnings: Sequence[str] = ()) -> None:
     """Write a short report, whole or not at all."""
     from calibrant._file import write_file
     from calibrant.views.report import render_page
 
-    write_file(render_page(page).encode(), path, overwrite=overwrite)
+    write_file(render_page(page, warnings).encode(), path, overwrite=overwrite)

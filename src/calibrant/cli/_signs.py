@@ -22,10 +22,15 @@ def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -
     return [{**asdict(sign), "text": render(sign.text, in_options)} for sign in find_groups(data, **labels)]
 
 
+def texts_of(signs: list[dict[str, Any]]) -> list[str]:
+    """The warnings, for standard error and for reports."""
+    return [sign["text"] for sign in signs]
+
+
 def show_signs(signs: list[dict[str, Any]]) -> None:
     """Each sign as a warning on standard error."""
-    for sign in signs:
-        warn(sign["text"])
+    for text in texts_of(signs):
+        warn(text)
 
 
 def on_first_rows(data: Any, labels: Mapping[str, Any], *, in_order: bool) -> list[str]:

@@ -15,7 +15,7 @@ from calibrant.cli._output import paragraph, print_json, remark, saved, say
 from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._report import check_report, shown_names, today
-from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._signs import show_signs, signs_of, texts_of
 
 _HISTOGRAM_BINS = 50
 _MOST_ROWS = 1_000_000
@@ -93,7 +93,8 @@ def command(**options: Any) -> int:
         signs = signs_of(data, labels, options)
         table = _validated(source, labels, options) if options["full"] else None
         if output is not None:
-            page = _report(found, data, source, labels, options, model=model, validation=table, period=period)
+            shown = {"validation": table, "period": period, "warnings": texts_of(signs)}
+            page = _report(found, data, source, labels, options, model=model, **shown)
             write_file(page.encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         promised = None if model is None else promise_json(model.calibrator)

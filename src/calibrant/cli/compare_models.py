@@ -12,7 +12,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
 from calibrant.cli._report import check_report, facts_of, write_page
-from calibrant.cli._signs import show_signs, signs_of
+from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._words import in_options
 
 
@@ -95,7 +95,8 @@ def command(**options: Any) -> None:
 
         classes = {"classes": first.known.labels, "pos_label": first.known.positive}
         tables = reliability_tables(first.labels, scores, level, **units, **classes)
-        write_page(models_page(found, tables, level, about, options["scale"]), output, options["overwrite"])
+        page = models_page(found, tables, level, about, options["scale"])
+        write_page(page, output, options["overwrite"], texts_of(signs))
     if options["as_json"]:
         counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"],
                   "report": output, "signs_of_groups": signs}  # fmt: skip

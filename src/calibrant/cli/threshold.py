@@ -11,7 +11,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
 from calibrant.cli._report import facts_of, is_page, write_page
-from calibrant.cli._signs import on_first_rows, show_signs, signs_of
+from calibrant.cli._signs import on_first_rows, show_signs, signs_of, texts_of
 from calibrant.cli._target import check_target
 
 _MOST_DRAWN = 1_000_000  # rows from which the curves of the report are drawn
@@ -86,7 +86,7 @@ def command(**options: Any) -> int:
         facts = data.facts(drawn=False)
         signs, first = signs_of(data, labels, options), on_first_rows(data, labels, in_order=found.n_drawn > 0)
         if is_page(output):
-            _write(found, source, data.with_classes(**labels), options)
+            _write(found, source, data.with_classes(**labels), options, [*texts_of(signs), *first])
     if output is not None and not is_page(output):
         save_model(found, output, columns=data.columns.named, overwrite=options["overwrite"])
     proved = all(cut.threshold is not None for cut in found.cuts)
@@ -106,7 +106,7 @@ def command(**options: Any) -> int:
     return 1 if options["check"] and not proved else 0
 
 
-def _write(found: Any, source: Any, data: Any, options: dict[str, Any]) -> None:
+def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings: list[str]) -> None:
     """The report, with curves from a random sample where there are very many rows."""
     import numpy as np
 
@@ -124,7 +124,7 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any]) -> None:
 
     drawn = {} if draw is None else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
     about = facts_of(source, event=f"{options['label']} = {found.positive_label}", **drawn)
-    write_page(threshold_page(found, rows_of, about), options["output"], options["overwrite"])
+    write_page(threshold_page(found, rows_of, about), options["output"], options["overwrite"], warnings)
 
 
 def _show(found: Any, notes: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -17,6 +17,7 @@ from calibrant._audit import Audit
 from calibrant._file import write_file
 from calibrant._optional import needed
 from calibrant._params import Choice, Number
+from calibrant._text import sentence
 from calibrant._threshold import Threshold
 from calibrant._validation import Validation
 from calibrant._version import __version__
@@ -58,6 +59,7 @@ def render_report(
     period: str | None = None,
     scale: str = "linear",
     thresholds: Thresholds = None,
+    warnings: Sequence[str] = (),
 ) -> str:
     """Return the report as the text of one HTML page, which loads nothing from other places.
 
@@ -88,6 +90,8 @@ def render_report(
         Of the axes of the reliability diagrams, as in `ReliabilityDisplay.plot`. "logit" is for rare events.
     thresholds : Threshold, or mapping of names to scores, default=None
         Marked in the diagram of the scores; those of a `Threshold` with what happens to the rows between them.
+    warnings : sequence of str, default=()
+        Shown first, above the verdict, such as what `find_groups` found.
 
     Returns
     -------
@@ -104,7 +108,9 @@ def render_report(
     >>> "somewhere they are off by at least 0.17" in page
     True
     """
-    inputs = Inputs(audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds)
+    inputs = Inputs(
+        audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
+    )
     _check(inputs)
     script = _asset("hover.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -129,6 +135,7 @@ def write_report(
     period: str | None = None,
     scale: str = "linear",
     thresholds: Thresholds = None,
+    warnings: Sequence[str] = (),
 ) -> Path:
     """Write the report to a file, completely or not at all, and return its path; see `render_report`.
 
@@ -136,7 +143,7 @@ def write_report(
     ----------
     path : path
         Where to write the HTML file; an existing file is replaced.
-    audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds
+    audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
         As in `render_report`.
 
     Returns
@@ -166,6 +173,7 @@ def write_report(
         period=period,
         scale=scale,
         thresholds=thresholds,
+        warnings=warnings,
     )
     write_file(page.encode(), path, overwrite=True)
     return Path(path)
@@ -179,6 +187,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "histogram": (Tally, "be a Tally, or None"),
     "validation": (Validation, "be a Validation, from calibrant.validate, or None"),
     "thresholds": (Threshold | Mapping, "be a Threshold, a mapping from names to scores, or None"),
+    "warnings": (list | tuple, "be a list of texts"),
 }
 
 
@@ -207,9 +216,9 @@ def _check(inputs: Inputs) -> None:
         raise InvalidValueError("histogram", rule, got="one over other regions")
 
 
-def render_page(page: Page) -> str:
+def render_page(page: Page, warnings: Sequence[str] = ()) -> str:
     """Return a short report as the text of one HTML page, which loads nothing from other places."""
-    return _rendered("page.html.jinja", page=page)
+    return _rendered("page.html.jinja", page=page, warnings=[sentence(text) for text in warnings])
 
 
 def _rendered(name: str, **parts: Any) -> str:

@@ -1,6 +1,6 @@
 """What the report shows, collected from the results: plain texts, and figures whose places are known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,6 +57,7 @@ class Inputs:
     period: str | None = None
     scale: str = "linear"
     thresholds: Thresholds = None
+    warnings: Sequence[str] = ()
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee | None:
@@ -70,6 +71,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
     return {
         "title": wording.name_of(inputs.title or _DEFAULT_TITLE, 160),
         "eyebrow": _DEFAULT_TITLE if inputs.title else None,
+        "warnings": [sentence(text) for text in inputs.warnings],
         "headline": wording.headline(audit),
         "strongest": None if audit.worst is None else wording.strongest(audit.worst, audit.noun),
         "promise": wording.promise(guarantee),
