@@ -25,18 +25,22 @@ def test_weights_need_a_bound():
     halved = threshold(scores=data, recall=0.9, weight_bound=2.0)
     assert "the order of the rows means nothing" in halved.assumptions
     assert 60 < halved.n_rows < 140
-    together = threshold(
-        table["y"],
-        table["p"],
-        recall=0.5,
-        importance_weight=table["w"],
-        weight_bound=2.0,
-        groups=np.arange(200) // 4,
-        max_group_size=3,
-    )
-    # which rows of groups are kept is drawn by position, and a group counts by its kept rows
-    assert "the order of the rows means nothing" in together.assumptions
+    given = {"importance_weight": table["w"], "weight_bound": 2.0, "groups": np.arange(200) // 4, "max_group_size": 3}
+    together = threshold(table["y"], table["p"], recall=0.5, **given)
     assert "a group counts as at most 3 rows that were kept" in together.assumptions
+
+
+def test_which_rows_of_groups_are_kept_by_weight_does_not_depend_on_their_order():
+    rng = np.random.default_rng(3)
+    rows = [rng.integers(0, 2, size=300), rng.uniform(size=300), rng.permutation(300), rng.uniform(size=300)]
+    found = []
+    for order in (np.arange(300), np.lexsort((rows[1], rows[0])), np.argsort(rows[1])):
+        y, scores, groups, weight = (column[order] for column in rows)
+        given = {"importance_weight": weight, "weight_bound": 1.0, "groups": groups, "max_group_size": 1}
+        found.append(threshold(y, scores, recall=0.6, **given))
+    assert found[0].threshold is not None
+    assert {(one.threshold, one.n_rows) for one in found} == {(found[0].threshold, found[0].n_rows)}
+    assert 120 < found[0].n_rows < 180
 
 
 def test_an_impossible_target_is_said_to_be_one():

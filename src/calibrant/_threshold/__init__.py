@@ -197,9 +197,9 @@ def threshold(
     largest = search.max_group_size if grouped else None
     if grouped:
         assumed.append("the names of groups, by which groups are drawn and put in order, say nothing about their rows")
-    if grouped and weighted:
-        assumed.append(f"a group counts as at most {rows_text(largest or 1)} that were kept")
-    if weighted or (not grouped and (search.n_drawn or (method == "ranks" and search.has_ties))):
+        kept = f"a group counts as at most {rows_text(largest or 1)} that were kept"
+        assumed += [kept] if weighted else []
+    elif weighted or search.n_drawn or (method == "ranks" and search.has_ties):
         assumed.append("the order of the rows means nothing")
     counts = search.n_rows, search.n_drawn
     return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest)

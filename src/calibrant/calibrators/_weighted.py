@@ -19,6 +19,7 @@ from calibrant.intervals import Interval
 from calibrant.intervals.groups import TARGETS
 from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method
 from calibrant.rows import ScoredData
+from calibrant.rows.draw import seed_of
 from calibrant.rows.memory import MemoryRows
 from calibrant.tally import Tally
 
@@ -151,8 +152,14 @@ def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
 
 
 def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
-    """Each row with probability w / bound: independent draws from the weighted population."""
-    uniform = as_generator(random_state).random(len(rows))
+    """Each row with probability w / bound: independent draws from the weighted population, if rows are.
+
+    Rows of groups are drawn by the names of groups, so that the order of the rows does not matter.
+    """
+    if rows.groups is None:
+        uniform = as_generator(random_state).random(len(rows))
+    else:
+        uniform = (rows.groups.row_hashes(seed_of(random_state)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     return replace(rows.take(uniform * bound < weights_of(rows)), weights=None)
 
 

@@ -72,12 +72,18 @@ class Groups:
         >>> Groups.of(["ann", "bob", "ann"], 3).one_row_each(0)
         array([0, 1])
         """
+        hashes = self.row_hashes(seed)
+        smallest = np.full(len(self.keys), np.iinfo(np.uint64).max, dtype=np.uint64)
+        np.minimum.at(smallest, self.codes, hashes)
+        return np.flatnonzero(hashes == smallest[self.codes])
+
+    def row_hashes(self, seed: int) -> Keys:
+        """A random number for each row: a hash of seed, key of the group, and place in the group."""
         order = np.argsort(self.codes, kind="stable")
         first = np.flatnonzero(np.diff(self.codes[order], prepend=-1))
-        sizes = np.diff(first, append=order.size)
-        place = np.arange(order.size) - np.repeat(first, sizes)
-        hashes = Draw(seed).hashes(mixed(self.row_keys[order]) + place.astype(np.uint64))  # all different in a group
-        return np.sort(order[hashes == np.repeat(np.minimum.reduceat(hashes, first), sizes)])
+        place = np.empty(order.size, dtype=np.uint64)
+        place[order] = np.arange(order.size) - np.repeat(first, np.diff(first, append=order.size))
+        return Draw(seed).hashes(mixed(self.row_keys) + place)  # all different in a group
 
     @property
     def sizes(self) -> NDArray[np.int64]:
