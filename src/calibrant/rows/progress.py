@@ -55,7 +55,7 @@ def _bar(total: int | None, doing: str, patience: float) -> Iterator[Callable[[i
         from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
     except ImportError as error:
-        raise ImportError("progress=True needs rich: pip install 'calibrant[cli]'") from error
+        raise ImportError("progress=True needs rich, which is not installed: pip install rich") from error
 
     how_far: list[Any] = [BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn()]
     bar = Bar(SpinnerColumn(), TextColumn(doing), *how_far, console=Console(stderr=True), transient=True)

@@ -40,7 +40,7 @@ class Display:
 
 
 def new_axes(width: float, height: float) -> "Axes":
-    """Axes in a new figure of pyplot, or an error that names the extra that installs matplotlib."""
+    """Axes in a new figure of pyplot, or an error that says how to install matplotlib."""
     plt = needed("matplotlib.pyplot", "plot", "plots are drawn")
     axes: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
     return axes
