@@ -154,8 +154,8 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
     assert calibrant("fit", *plain, *given, "--group", "patient", "--method", "anchored", "--bins", "2").code == 0
     refused = calibrant("compare-models", *two, "--group", "patient").err.replace("\n", " ")
     assert "--max-group-size must be given" in refused
-    largest = visits["patient"].value_counts().max()
-    assert f"chosen before the rows were seen; the largest group here has {largest} rows" in refused
+    assert "choose it before looking at these rows; a typical size is often best" in refused
+    assert "the largest group" not in refused  # a limit taken from the counted rows proves nothing
     assert "Required with --group." in " ".join(calibrant("compare-models", "--help").out.split())
     assert "Required with --full and --group." in " ".join(calibrant("audit", "--help").out.split())
 

@@ -108,8 +108,10 @@ class Units:
             name, beside, advice = "weight_bound", "importance weights", None
             if rows.groups is not None and max_group_size is None:
                 name, beside = "max_group_size", "groups"
-                largest = counted(int(rows.groups.sizes.max()), "row")
-                advice = f"give a limit that was chosen before the rows were seen; the largest group here has {largest}"
+                advice = (
+                    "choose it before looking at these rows; a typical size is often best, as the page "
+                    "'Rows that belong together' explains"
+                )
             raise InvalidTypeError(name, f"be given with {beside}: nothing is proved without it", advice=advice)
         return counted_rows, units
 
