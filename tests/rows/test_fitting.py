@@ -259,3 +259,12 @@ def test_an_error_of_labels_counts_all_rows_where_some_were_drawn(split) -> None
     for calibrator in (BinningCalibrator(split=split), AnchoredCalibrator(split=split)):
         with pytest.raises(ValueError, match=r"got 3: 'a', 'b', 'c' " + told):
             calibrator.fit(scored(table, score="p", label="y"))
+
+
+def test_a_third_label_is_named_also_in_a_row_that_was_drawn() -> None:
+    rng = np.random.default_rng(5)
+    scores, labels = rng.random(300), rng.choice(["0", "1"], 300).tolist()
+    for row in range(12):  # some of them are drawn
+        table = pa.table({"p": scores, "y": [*labels[:row], "maybe", *labels[row + 1 :]]})
+        with pytest.raises(ValueError, match=rf"got 3: '0', '1', 'maybe' \(label 'maybe': 1 row, row index {row};"):
+            AnchoredCalibrator(split=0.2).fit(scored(table, score="p", label="y"))

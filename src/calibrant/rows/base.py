@@ -23,7 +23,7 @@ import numpy as np
 from calibrant._hash import mixed
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition, ScorePartition
 from calibrant.partition.bins import OTHER
@@ -301,7 +301,7 @@ class ScoredData(ABC):
             raise MovedRowsError("the data", rule, got=got, advice=advice)
         try:
             tally, known = settle(counted, partition, self._classes, self._pos_label, weighted)
-        except UnexpectedLabelsError:
+        except InvalidValueError:  # of labels, or of the positive one
             if draw is not None:  # the error should report the labels of all rows
                 settle(self.count(partition), partition, self._classes, self._pos_label, weighted=False)
             raise
