@@ -200,6 +200,25 @@ def test_rows_of_one_customer_side_by_side_are_runs_and_groups_settle_them():
     assert check_exchangeable(copied, rng.random(4_000) < copied).causes == ("runs of scores",)
 
 
+def test_a_drift_comes_first_in_the_advice_and_groups_do_not_take_it_back():
+    rng = np.random.default_rng(0)
+    scores, day = rng.random(6_000), np.repeat(np.arange(300), 20)
+    y = rng.random(6_000) < scores ** np.exp(np.clip((day - 150) / 60, -1.5, 1.5))
+    found = check_exchangeable(scores, y, time=day)
+    assert found.causes == ("labels",)
+    recent, *_, together = map(render, found.advice)
+    assert recent.startswith("calibrate on recent rows")
+    assert "give what they share, not the time, as groups" in together
+    y = rng.random(6_000) < scores ** np.where(day < 150, 1.0, 1.5)
+    assert check_exchangeable(scores, y, time=day).alarm
+    grouped = check_exchangeable(scores, y, time=day, groups=day)
+    assert not grouped.alarm
+    (advice,) = map(render, grouped.advice)
+    assert "only 300 of 6,000 rows were tested, one of each group, and few rows find little" in advice
+    assert "An alarm without groups stands, unless rows of a group share their labels" in advice
+    assert check_exchangeable(scores, y, groups=rng.permutation(6_000), time=rng.random(6_000)).advice == ()
+
+
 @pytest.mark.broad
 def test_rows_of_one_time_are_shuffled_and_rows_follow_their_times():
     rng, scores, late = _rows()

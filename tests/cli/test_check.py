@@ -49,6 +49,7 @@ def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibra
     text = calibrant("check", drift, *COLUMNS, "--time", "day")
     assert text.out.startswith("The rate at a given score has moved, with 95% confidence, from 3,000 rows.")
     assert "recent rows" in text.out
+    assert "calibrant fit ... --holdout last --time day does so." in " ".join(text.out.split())
     assert "--group customer_id" in " ".join(text.err.split())
 
 

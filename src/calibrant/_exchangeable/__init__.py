@@ -57,7 +57,9 @@ def check_exchangeable(
     groups : array-like of shape (n,), or str, default=None
         What rows that belong together share, such as a customer. One row of each group is picked at random. All that
         is said is then about the picked rows, in order of time (without `time`, in order of the file): an alarm is
-        false only if these are exchangeable. For `ScoredData`, the name of a column.
+        false only if these are exchangeable. Few groups find little, and no alarm here does not take back one that was
+        raised without groups, unless rows of a group share their labels or scores. For `ScoredData`, the name of a
+        column.
     confidence_level : float, default=0.95
         Probability that no alarm is false, over all tests.
     pos_label, classes
@@ -123,6 +125,7 @@ def check_exchangeable(
         picked = np.zeros(len(rows), dtype=bool)
         picked[together.one_row_each(seed_of(random_state))] = True
         chosen = chosen[picked[chosen]]
+    n_left_out = len(rows) - chosen.size
     rows, times = rows.take(chosen), None if times is None else times[chosen]
     values, codes = np.asarray(rows.scores, dtype=np.float64), rows.codes
     ends = bets.look_ends(len(rows))
@@ -140,6 +143,7 @@ def check_exchangeable(
         len(rows),
         rows.skipped,
         grouped=together is not None,
+        n_left_out=n_left_out,
         long_run=long_run(codes, values, rates_of(codes, bins)[bins]) if in_file_order else 0,
         sorted_by_score=in_file_order and is_sorted(values),
     )

@@ -28,7 +28,7 @@ _PAIRS = (("scores", "runs of scores"), ("labels", "runs of labels"))
 SORTED_FILE = "is the file sorted by outcome? Then its order says nothing"
 _SORTED_SCORES = "the scores are in order: is the file sorted by score? Then its order says nothing"
 _TOGETHER = "neighbouring rows are alike, as rows of one customer or of one day are: give what they share as "
-
+_TOGETHER_IN_TIME = "neighbouring rows are alike, as rows of one customer are: give what they share, not the time, as "
 _GROUPS_TOGETHER = "neighbouring groups are alike, as those of one day or region are: give what these share as "
 
 
@@ -120,6 +120,8 @@ class Exchangeability:
         Rows without a label, which were left out.
     grouped : bool
         Whether one row of each group was tested.
+    n_left_out : int
+        With groups, rows that were not tested.
     long_run : int
         In file order, equal labels in a row that chance does not explain, as in a file sorted by label; 0 otherwise.
     sorted_by_score : bool
@@ -132,6 +134,7 @@ class Exchangeability:
     n_rows: int
     n_skipped: int = 0
     grouped: bool = False
+    n_left_out: int = 0
     long_run: int = 0
     sorted_by_score: bool = False
 
@@ -189,9 +192,6 @@ class Exchangeability:
             return ((f"{row}: {SORTED_FILE}: shuffle it, or give ", Setting("time"), ", then check again"),)
         if self.sorted_by_score and (self["scores"].alarm or self["runs of scores"].alarm):
             return ((f"{_SORTED_SCORES}: shuffle it, or give ", Setting("time"), ", then check again"),)
-        if any(self._has_runs(*pair) for pair in _PAIRS):
-            why = _GROUPS_TOGETHER if self.grouped else _TOGETHER
-            found.append((why, Setting("groups"), ", then check again"))
         if "labels" in self.causes:
             since = self["labels"].change_time
             recent = "the most recent rows" if since is None else f"recent rows, such as those from {since} on"
@@ -214,6 +214,21 @@ class Exchangeability:
             )
         elif "scores by class" in self.causes:
             found.append("calibrate on recent rows, or watch the rate of each bin with DriftMonitor")
+        if any(self._has_runs(*pair) for pair in _PAIRS):  # after advice on a drift, which also makes neighbours alike
+            in_time = any(test.alarm_time is not None for test in self.tests)
+            alone = _TOGETHER_IN_TIME if in_time else _TOGETHER
+            found.append((_GROUPS_TOGETHER if self.grouped else alone, Setting("groups"), ", then check again"))
+        if self.n_left_out and not self.alarm:
+            seen = f"only {self.n_rows:,} of {_numbers.rows(self.n_rows + self.n_left_out)} were tested"
+            found.append(
+                (
+                    "check without ",
+                    Setting("groups"),
+                    f" too: {seen}, one of each group, and few rows find little. An alarm without ",
+                    Setting("groups"),
+                    " stands, unless rows of a group share their labels or scores",
+                )
+            )
         return tuple(found)
 
     def _has_runs(self, drift: str, runs: str) -> bool:

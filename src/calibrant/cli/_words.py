@@ -8,10 +8,10 @@ from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
     "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon", "format",
-    "group", "group_size", "group_target", "icc", "id", "interval", "label", "max_group_size", "method", "min_rows",
-    "npv", "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall", "sampling_rates",
-    "score", "segment", "simultaneous", "skip_missing", "specificity", "split", "start", "table", "time", "tolerance",
-    "value", "weight", "weight_bound",
+    "group", "group_size", "group_target", "holdout", "icc", "id", "interval", "label", "max_group_size", "method",
+    "min_rows", "npv", "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall",
+    "sampling_rates", "score", "segment", "simultaneous", "skip_missing", "specificity", "split", "start", "table",
+    "time", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",

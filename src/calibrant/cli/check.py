@@ -1,11 +1,12 @@
 """`calibrant check`: are rows drawn alike, as every guarantee assumes."""
 
+import shlex
 from typing import Any
 
 import click
 
 from calibrant._numbers import percent
-from calibrant._text import render, sentence
+from calibrant._text import Setting, render, sentence
 from calibrant.cli import _options as option
 from calibrant.cli._input import labelled
 from calibrant.cli._output import paragraph, print_json
@@ -44,10 +45,11 @@ def command(**options: Any) -> int:
     """
     from calibrant import check_exchangeable
 
+    time = options["time"]
     with labelled(options) as (_, data, labels):
         found = check_exchangeable(
             data,
-            time=options["time"],
+            time=time,
             groups=options["group"],
             confidence_level=options["confidence"],
             random_state=options["seed"],
@@ -55,20 +57,31 @@ def command(**options: Any) -> int:
         )
         signs = signs_of(data, labels, options)
     if options["as_json"]:
-        print_json({"command": "check", **check_json(found), "signs_of_groups": signs})
+        print_json({"command": "check", **check_json(found, time), "signs_of_groups": signs})
     else:
         basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"
         paragraph(sentence(f"{found.verdict}, {basis}"), bold=True)
         for test in found.tests:
             paragraph(f"  {test}")
         paragraph(f"  {found.scale}")
-        for text in found.advice:
-            paragraph(f"What to do: {render(text, in_options)}.")
+        for text in _advice(found, time):
+            paragraph(f"What to do: {text}.")
         show_signs(signs)
     return 1 if options["check"] and found.alarm else 0
 
 
-def check_json(found: Any) -> dict[str, Any]:
+def _advice(found: Any, time: str | None) -> list[str]:
+    """What to do, as commands and options; `time` is the column of times."""
+
+    def said(setting: Setting) -> str:
+        if setting.parameter != "holdout":
+            return in_options(setting)
+        return f"calibrant fit ... {in_options(setting)}" + ("" if time is None else f" --time {shlex.quote(time)}")
+
+    return [render(text, said) for text in found.advice]
+
+
+def check_json(found: Any, time: str | None = None) -> dict[str, Any]:
     """The result as plain values; documented on the page of the command line."""
     return {
         "verdict": found.verdict,
@@ -79,5 +92,5 @@ def check_json(found: Any) -> dict[str, Any]:
         "rows": found.n_rows,
         "skipped_rows": found.n_skipped,
         "tests": [{name: getattr(test, name) for name in _FIELDS} for test in found.tests],
-        "advice": [render(text, in_options) for text in found.advice],
+        "advice": _advice(found, time),
     }
