@@ -41,7 +41,7 @@ def tight_limits(content: dict[str, Any]) -> None:
 class TestWeightedLimits:
     @pytest.fixture
     def weighted(self, folder: Path, calibrant: Any) -> Path:
-        options = ("--bins", "4", "--weight", "w", "--weight-bound", "2", "-o", "model.json")
+        options = ("--method", "binning", "--bins", "4", "--weight", "w", "--weight-bound", "2", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
         assert calibrant("verify", "model.json", "scores.csv").code == 0
         return folder / "model.json"

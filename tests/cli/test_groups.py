@@ -126,6 +126,7 @@ def test_weights_are_importance_weights_of_the_chosen_method(visits: pd.DataFram
         expected = kind(n_bins=2, weight_bound=1.0).fit(scores, labels, importance_weight=weight)
         assert answer.json["guarantee"]["epsilon"] == pytest.approx(expected.guarantee_.epsilon), answer.err
     assert calibrant("verify", "binning.json", "v.csv").code == 0
+    assert calibrant("fit", *plain, *given, "--json").json["method"] == "anchored"
     assert calibrant("fit", *plain, "--weight", "w", "--method", "platt").code == 0
     refused = calibrant("fit", *plain, *given, "--interval", "kl")
     assert "--interval must be left out with --weight" in refused.err

@@ -34,7 +34,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @option.confidence(0.9)
 @option.output("Save the model to this JSON file.")
 @click.option("--method", type=click.Choice(METHODS),
-              help="Default: anchored; with --weight, --prior or a --value, binning. anchored, binning and uniform "
+              help="Default: anchored; with --prior or a --value, binning. anchored, binning and uniform "
               "have a guarantee and read files of any size. scaling-binning has one too; it and the others need the "
               "rows in memory.")  # fmt: skip
 @option.bins("Number of bins; with --segment, in each segment.")
@@ -77,7 +77,7 @@ def command(**options: Any) -> int:
     kept = options["keep_segment"]
     given = {**options, "weighted": options["weight"] is not None, "keep_segments": kept or None}
     by_label = options["target_prior"] is not None or options["sampling_rates"] is not None
-    constant = given["weighted"] or by_label or options["value"] != Settings().value
+    constant = by_label or options["value"] != Settings().value
     given["method"] = options["method"] or ("binning" if constant else Settings().method)
     settings = Settings(**{entry.name: given[entry.name] for entry in fields(Settings)})
     settings.check(options["segment"], options["group"])
