@@ -143,6 +143,16 @@ def test_what_has_no_model_file_is_named():
             written(other)
 
 
+def test_of_a_classifier_its_calibrator_can_be_saved(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = np.linspace(0, 1, 400).reshape(-1, 1), np.arange(400) % 3 == 0
+    classifier = calibrant.CalibratedClassifier(LogisticRegression()).fit(X, y)
+    with pytest.raises(InvalidTypeError, match="got CalibratedClassifier: save its calibrator_, or pickle the class"):
+        save_model(classifier, tmp_path / "model.json")
+    save_model(classifier.calibrator_, tmp_path / "model.json")
+
+
 def test_an_unfitted_calibrator_is_refused():
     from sklearn.exceptions import NotFittedError
 

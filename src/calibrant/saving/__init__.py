@@ -197,7 +197,9 @@ def _as_model(given: Any, columns: Mapping[str, str] | None, provenance: Mapping
     model = given if isinstance(given, Model) else Model(given)
     if not isinstance(model.calibrator, (ScoreCalibrator, *_others().values())):
         rule = "be a fitted calibrator of scores, a Threshold, a MonotoneBand or a Model"
-        advice = "use its to_dict, if it has one"
+        advice = "use its to_dict" if hasattr(model.calibrator, "to_dict") else None
+        if hasattr(model.calibrator, "calibrator_"):
+            advice = "save its calibrator_, or pickle the classifier"
         raise InvalidTypeError("calibrator_or_model", rule, got=type(model.calibrator).__name__, advice=advice)
     return Model(
         model.calibrator,
