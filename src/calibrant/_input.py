@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
-from calibrant._text import Setting, Text
+from calibrant._text import Setting, Text, words
 from calibrant._text import shown as shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Table
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -288,7 +288,7 @@ def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueErr
 
 def at_row(what: str, row: int, count: int) -> str:
     """What was found, in which row first, and in how many rows."""
-    return f"{what} at row index {row:,}, and {in_all(count)}"
+    return words((f"{what} at ", Setting("row", row, python=f"row index {row:,}"), f", and {in_all(count)}"))
 
 
 def in_all(count: int) -> str:

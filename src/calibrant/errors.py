@@ -61,7 +61,7 @@ class CalibrantError(Exception):
         else:
             said = f"{self.parameter} column {self.column!r} must {rule}"
         if self.got is not None:
-            said += f"; got {self.got}"
+            said += f"; got {render(self.got, setting)}"
         return said if self.advice is None else f"{said}: {render(self.advice, setting)}"
 
 

@@ -164,7 +164,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "infinite": (parquet({"p": [0.1, 0.2, float("inf")], "y": [0, 1, 0]}), (), ("column 'p'", "infinity", "row 3")),
     "negative weight": (text(changed(6, "0.5,1,n,-1.0")), ("--weight", "w"), ("column 'w'", ">= 0", "row 6")),
     "weight above the bound": (
-        text(changed(6, "0.5,1,n,9.0")), ("--weight", "w", "--weight-bound", "8", "--bins", "2", "--split", "none"), ("--weight-bound", "9")),
+        text(changed(6, "0.5,1,n,9.0")), ("--weight", "w", "--weight-bound", "8", "--bins", "2", "--split", "none"), ("--weight-bound", "9.0 at row 6,")),
     "scores outside the range": (
         text(changed(6, "1.5,1,n,1.0")), ("--method", "uniform"), ("column 'p'", "between 0 and 1", "row 6")),
     "scores outside the range, beta": (text(changed(6, "1.5,1,n,1.0")), ("--method", "beta"), ("probabilities in [0, 1]", "1.5")),

@@ -41,6 +41,8 @@ def in_options(setting: Setting) -> str:
     ('--method platt', 'the labels')
     """
     name, value = _OTHERS.get(setting.parameter, setting.parameter), setting.value
+    if name == "row" and isinstance(value, int):
+        return f"row {value + 1:,}"  # people open files in editors, which count from 1
     if name in _OPTIONS:
         name = f"--{name.replace('_', '-')}"
     if not setting.has_value or value is True:
