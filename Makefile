@@ -27,7 +27,7 @@ test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, READM
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \
 		--ignore tests/kernels/test_device.py \
-		tests/calibrators tests/intervals tests/kernels tests/partition tests/saving tests/sequences tests/test_*.py
+		tests/calibrators tests/intervals tests/kernels tests/partition tests/saving tests/sequences tests/threshold tests/test_*.py
 
 lint: $(VENV)/.ready-lint ## Check style, types and which module may import which
 	@$(BIN)/ruff check .

@@ -90,6 +90,7 @@ def test_saved_and_read_back(tmp_path):
 
 @pytest.mark.parametrize("arguments", [{"precision": 0.8}, {"precision": 0.9, "npv": 0.9}, {"precision": 0.9999}])
 @pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.broad
 def test_exports_agree_with_predict_and_refer(arguments, segments):
     _, scores, y = next(draws(lambda s: s, 4_000, 1))
     group = np.array(["a", "b"])[np.arange(4_000) % 2] if segments else None
