@@ -377,3 +377,14 @@ def test_runs_with_half_the_evidence_of_a_drift_are_told_to_be_runs():
 
     assert "neighbouring rows are alike" in found(20.0)
     assert "neighbouring rows are alike" not in found(20.5)
+
+
+def test_a_change_after_the_alarm_is_called_the_largest():
+    """A small change raises the alarm before the largest one."""
+    rng = np.random.default_rng(15)
+    scores = rng.uniform(size=6_000)
+    scores[1_000:] += 0.2
+    scores[4_000:] += 2.0
+    test = check_exchangeable(scores, rng.uniform(size=6_000) < 0.5)["scores"]
+    assert test.alarm_after < 3_500 < test.change_after == 4_000
+    assert f"alarm after {test.alarm_after:,} rows); the largest change: the mean score is" in str(test)

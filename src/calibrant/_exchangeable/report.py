@@ -53,8 +53,8 @@ class ExchangeabilityTest:
     alarm_time : object
         The time of that row, where times were given.
     change_after : int or None
-        After how many rows the change most likely was, if there was one: an estimate, without a guarantee. None for
-        runs, and without an alarm.
+        After how many rows the largest change most likely was: an estimate, without a guarantee. It comes after the
+        alarm where an earlier, smaller change raised it. None for runs, and without an alarm.
     change_time : object
         The time of the first row after the change.
     before, after : float or None
@@ -89,15 +89,15 @@ class ExchangeabilityTest:
         strength = f"e-value {_e_value(self.log_evidence)}"
         if not self.alarm:
             return f"{self.kind}: no alarm ({strength})"
-        when = "" if self.alarm_after is None else f", known after {_numbers.rows(self.alarm_after)}"
+        when = "" if self.alarm_after is None else f", alarm after {_numbers.rows(self.alarm_after)}"
         when += "" if self.alarm_time is None else f" ({self.alarm_time})"
         change = ""
         if self.change_after is not None and self.before is not None and self.after is not None:
             what = "the rate at the same scores" if self.kind == "labels" else "the mean score"
             since = "" if self.change_time is None else f" ({self.change_time})"
             change = (
-                f"; {what} is {_numbers.nearest(self.before)} in the first {self.change_after:,} rows and "
-                f"{_numbers.nearest(self.after)} after them{since}"
+                f"; the largest change: {what} is {_numbers.nearest(self.before)} in the first "
+                f"{self.change_after:,} rows and {_numbers.nearest(self.after)} after them{since}"
             )
         return f"{self.kind}: {_MOVED[self.kind]} ({strength}{when}){change}"
 
