@@ -68,6 +68,46 @@ def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[
                 assert not [part for part in parts if re.match(r"_[a-z]", part)], f"{path}, line {node.lineno}"
 
 
+def package_of(path: Path) -> str:
+    return path.parts[1] if len(path.parts) > 2 else path.stem
+
+
+def is_private(name: str) -> bool:
+    return re.match(r"_[a-zA-Z]", name) is not None
+
+
+def test_no_private_name_is_imported_from_another_module(sources: dict[Path, ast.Module]) -> None:
+    """A private module may be: its name says that users do not import it."""
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in sources}
+    for path, tree in sources.items():
+        own = ".".join(path.with_suffix("").parts)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module != own:
+                names = [alias.name for alias in node.names if is_private(alias.name)]
+                crossing = [name for name in names if f"{node.module}.{name}" not in modules]
+                assert not crossing, f"{path}, line {node.lineno}"
+
+
+def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, ast.Module]) -> None:
+    """Except what its own class inherits."""
+    defined: dict[str, set[str]] = {}
+    for path, tree in sources.items():
+        for node in ast.walk(tree):
+            name = getattr(node, "name", None) or getattr(node, "attr", None) or getattr(node, "id", None)
+            stored = isinstance(node, ast.FunctionDef | ast.ClassDef) or isinstance(
+                getattr(node, "ctx", None), ast.Store
+            )
+            if stored and isinstance(name, str) and is_private(name):
+                defined.setdefault(name, set()).add(package_of(path))
+    allowed = {"_getframe", "_replace", "_check_parameters"}  # of `sys`, of named tuples, and of every estimator
+    for path, tree in sources.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in allowed:
+                owner = ast.unparse(node.value)
+                own = owner in ("self", "cls", "super()", "other") or package_of(path) in defined.get(node.attr, set())
+                assert own, f"{path}, line {node.lineno}: {owner}.{node.attr}"
+
+
 @pytest.mark.parametrize("riddle", RIDDLES)
 def test_plain_words_in_source_and_documentation(riddle) -> None:
     pages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]

@@ -15,6 +15,7 @@ from calibrant._params import Number, error_budget
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, Frame, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.regions import columns_to_predict
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee
 from calibrant.intervals._binomial import lower_limit, upper_limit
@@ -188,7 +189,7 @@ def _by_region(
 def regions_of(fitted: Any, data: ScoredData, **added: Any) -> Any:
     """Return a reader of the rows with the number of their region, and with more columns that regions have."""
     columns = {**added, REGION: np.arange(fitted.partition_.n_regions)}
-    return data.apply(LookUp(fitted._columns_in(data), fitted.partition_.as_bins(), columns))
+    return data.apply(LookUp(columns_to_predict(fitted, data), fitted.partition_.as_bins(), columns))
 
 
 def decided_by_region(guarantee: Guarantee, rows: IntArray, false_alarm: float, miss: float) -> Decisions:

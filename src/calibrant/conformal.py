@@ -214,14 +214,14 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
         self._oddness = oddness
-        self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
+        self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
         sizes, both = (oddness[0].size, oddness[1].size), (classes.negative, classes.positive)
         self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts)
 
     def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
         """For the negative and the positive label: rows odder, rows tied, and rows in all."""
         check_is_fitted(self)
-        checked = as_scores(scores, positive_column=self._positive_index)
+        checked = as_scores(scores, positive_column=self.positive_index_)
         ranks = []
         for code, known in enumerate(self._oddness):
             odd = self._odd(checked, code)
@@ -230,7 +230,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         return ranks
 
     def _columns(self, negative: NDArray[Any], positive: NDArray[Any]) -> NDArray[Any]:
-        return np.column_stack([negative, positive] if self._positive_index else [positive, negative])
+        return np.column_stack([negative, positive] if self.positive_index_ else [positive, negative])
 
     def _shares(self, rows: int, keys: ArrayLike | None) -> Sequence[FloatArray | float]:
         """For the negative and the positive label, how much of the tied rows counts as odder; 1 without randomness."""
@@ -293,7 +293,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             "center": float(self.center),
             "randomized": bool(self.randomized),
             "classes": self.classes_.tolist(),
-            "positive_index": self._positive_index,
+            "positive_index": self.positive_index_,
             "oddness": [known.tolist() for known in self._oddness],
             **self.guarantee_.facts.to_dict(),
         }

@@ -293,9 +293,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         refutation: Refutation | None,
         facts: RowFacts,
     ) -> None:
-        self._steps, self.n_rows_, self.n_runs_, self._facts = steps, n_rows, n_runs, facts
+        self.steps_, self.n_rows_, self.n_runs_, self._facts = steps, n_rows, n_runs, facts
         self.refutation_, self.is_refuted_ = refutation, refutation is not None
-        self.classes_, self._positive_index, self.n_features_in_ = classes.labels, classes.positive_index, 1
+        self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
         """Return limits for the rate at each score, shape (n, 2); [0, 1] where the assumption is refuted.
@@ -306,16 +306,16 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             Any scores.
         """
         check_is_fitted(self)
-        checked = np.asarray(as_scores(scores, positive_column=self._positive_index), dtype=np.float64)
+        checked = np.asarray(as_scores(scores, positive_column=self.positive_index_), dtype=np.float64)
         if self.is_refuted_:
             return np.column_stack([np.zeros(checked.size), np.ones(checked.size)])
-        return np.column_stack(self._steps.at(checked))
+        return np.column_stack(self.steps_.at(checked))
 
     @property
     def knots_(self) -> FloatArray:
         """Scores at which a limit changes, in increasing order."""
         check_is_fitted(self)
-        return np.union1d(self._steps.lower_knots, self._steps.upper_knots)
+        return np.union1d(self.steps_.lower_knots, self.steps_.upper_knots)
 
     def largest_error(self) -> ScoreFinding | None:
         """Return the score that is proved off by most, for scores that are probabilities; None if no score is."""
@@ -323,7 +323,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             return None
         # between two knots a limit is constant, so that the distance is largest at one of them
         knots = self.knots_
-        lower, upper = self._steps.at(knots)
+        lower, upper = self.steps_.at(knots)
         gap = np.maximum(lower - knots, knots - upper)
         place = int(gap.argmax())
         if gap[place] <= 0.0:
@@ -352,10 +352,10 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             "schema": _SCHEMA,
             "confidence_level": float(self.confidence_level),
             "classes": self.classes_.tolist(),
-            "positive_index": self._positive_index,
+            "positive_index": self.positive_index_,
             "rows": self.n_rows_,
             "runs": self.n_runs_,
-            **{name: getattr(self._steps, name).tolist() for name in _SIDES},
+            **{name: getattr(self.steps_, name).tolist() for name in _SIDES},
             "refutation": None if self.refutation_ is None else list(astuple(self.refutation_)),
             **self._facts.to_dict(),
             **({"before": self._before, "weight_bound": self.weight_bound} if self._before else {}),

@@ -192,10 +192,10 @@ class Tally:
         prepared = partition.prepare(inputs, segments)
         check_same_length(prepared, codes)
         weights = None if importance_weight is None else as_weights(importance_weight, len(codes))
-        return cls._of(partition, prepared, codes, weights=weights)
+        return cls.of_codes(partition, prepared, codes, weights=weights)
 
     @classmethod
-    def _of(
+    def of_codes(
         cls,
         partition: Partition,
         prepared: Any,
@@ -217,7 +217,7 @@ class Tally:
             return cls(*totals, int(np.count_nonzero(regions < 0)), partition.fingerprint, groups=table)
         if partition.has_absorbed:
             bins = partition.as_bins()
-            cells = cls._of(bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads)
+            cells = cls.of_codes(bins.cells, prepared, codes, weights=weights, repeats=repeats, threads=threads)
             return cells.regrouped(bins.count_regions, bins)  # type: ignore[return-value]
         fingerprint = partition.fingerprint
         if weights is None and repeats is None:

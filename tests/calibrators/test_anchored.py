@@ -112,7 +112,7 @@ def test_a_value_that_many_scores_share_keeps_its_own_prediction_and_jumps_to_it
     assert model.n_anchored_ == 0
     assert model.predict([1.0])[0] == pytest.approx(y[scores == 1.0].mean(), abs=0.02)
     assert model.predict([1.0 - 2.0**-49])[0] < 0.4
-    assert model._curve.variation(model.partition_.as_bins())[0] < 0.4
+    assert model.pieces_.variation(model.partition_.as_bins())[0] < 0.4
 
 
 def test_curve_is_moved_towards_the_rates_in_order():

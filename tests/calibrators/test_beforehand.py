@@ -162,7 +162,7 @@ def test_a_closer_look_never_widens_what_koksma_allows_by_much(n):
     model = AnchoredCalibrator("beta", n_bins=2).fit(scores, y)
     guarantee, regions = model.guarantee_, model.partition_.as_bins()
     budget = CurveProof(regions, model.tally_, model.interval, model.confidence_level).for_curve
-    plain = model._curve.variation(regions) * kolmogorov_distance(model.tally_.counts, budget, np.full(2, 0.5))
+    plain = model.pieces_.variation(regions) * kolmogorov_distance(model.tally_.counts, budget, np.full(2, 0.5))
     assert (guarantee.margin <= 1.12 * plain + 1e-3).all()
     assert guarantee.margin[1] < plain[1]
     again = AnchoredCalibrator.from_dict(model.to_dict())

@@ -38,7 +38,7 @@ def quietly(scores: np.ndarray, y: np.ndarray, **options: object) -> MonotoneBan
 def is_missed(band: MonotoneBand, rate, scores: np.ndarray) -> bool:
     """Whether the band misses anywhere. To refute a rate that does not fall is a miss too."""
     places = np.unique(np.concatenate([GRID, scores]))
-    lower, upper = band._steps.at(places)
+    lower, upper = band.steps_.at(places)
     return bool(band.is_refuted_ or (lower > rate(places) + 1e-12).any() or (upper < rate(places) - 1e-12).any())
 
 

@@ -152,12 +152,12 @@ def test_small_row_groups_are_read_together_and_rows_keep_their_numbers(tmp_path
     table = pa.concat_tables([ROWS] * 30)
     pq.write_table(table, tmp_path / "small.parquet", row_group_size=10)
     data = scored(tmp_path / "small.parquet", score="p", label="y", progress=False)
-    assert len(data._parts) == 1
+    assert len(data.parts) == 1
     assert data.tally(EDGES)[0].counts.tolist() == (30 * EXPECTED.counts).tolist()
     big = pa.table({"p": np.full(400_000, 0.5), "y": np.arange(400_000) % 2})
     bad = big.set_column(0, "p", pa.array(np.where(np.arange(400_000) == 390_005, np.nan, 0.5)))
     pq.write_table(bad, tmp_path / "big.parquet", row_group_size=1_000)
     many = scored(tmp_path / "big.parquet", score="p", label="y", n_jobs=2, progress=False)
-    assert len(many._parts) == 4
+    assert len(many.parts) == 4
     with pytest.raises(ValueError, match="1 faulty row, row 390,006 of big"):
         many.tally(EDGES)

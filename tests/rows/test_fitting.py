@@ -181,7 +181,7 @@ class Restless(ArrowData):
     def fold(self, work):
         table = pa.table(DATA).take(pa.array(np.random.default_rng(len(self.seen)).permutation(ROWS)))
         self.seen.append(table)
-        self._parts = [Part(lambda names: table.to_batches())]
+        self.parts = [Part(lambda names: table.to_batches())]
         return super().fold(work)
 
     seen: list = []  # noqa: RUF012 - one instance only

@@ -176,7 +176,7 @@ def cut_and_count(data: ScoredData, settings: CutParameters, *, weighted: bool =
 
 
 def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *, can_draw: bool) -> Binned:
-    segments = _chosen_segments(data, settings, seed, can_draw)
+    segments = chosen_segments(data, settings, seed, can_draw)
     whole = data if segments is None else data.pooled(segments.kept)
     drawn = {} if segments is None else segments.drawn
     if settings.strategy == "uniform":
@@ -192,7 +192,7 @@ def _cut(data: ScoredData, settings: CutParameters, weighted: bool, seed: int, *
     return binned._replace(facts=replace(binned.facts, drawn_by=drawn_by, pooled=segments.pooled), whole=whole)
 
 
-def _chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> _Segments | None:
+def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> _Segments | None:
     """Choose the segments that have regions of their own: those given, or those with enough rows in a random draw.
 
     The draw is from all rows, of any segment. Given the drawn rows, the others are independent draws and the choice is
@@ -277,7 +277,9 @@ def automatic_bins(n_rows: int) -> int:
 def _fixed_width(data: ScoredData, whole: ScoredData, settings: CutParameters, weighted: bool) -> Binned:
     """Bins of equal width, for which no row is needed; a segment may have no rows but those that chose it."""
     cut = cache(settings._fixed_width)
-    partition = _joined(_each(whole.sizes(), lambda rows: cut(check_enough_rows(rows, settings._bins_for(rows)))))
+    partition = joined_bins(
+        each_part(whole.sizes(), lambda rows: cut(check_enough_rows(rows, settings._bins_for(rows))))
+    )
     return _counted(partition, data, data, weighted, data.facts(drawn=False))
 
 
@@ -303,7 +305,7 @@ def _own_quantiles(
     `drawn` to choose segments, those with the smallest hashes of all, are among those of the look.
     """
     sizes = data.sizes()
-    bins = _each(sizes, lambda rows: check_enough_rows(rows, settings._bins_for(rows)))
+    bins = each_part(sizes, lambda rows: check_enough_rows(rows, settings._bins_for(rows)))
     repeated = isinstance(data, MemoryRows) and data.repeats is not None
     looks = {name: look_size(rows, bins[name]) if can_look and not repeated else 0 for name, rows in sizes.items()}
     looks = {name: max(rows, drawn.get(name, 0)) for name, rows in looks.items()}
@@ -321,7 +323,7 @@ def _own_quantiles(
     edges = parts.others.order_statistics(ranks) if ranks else {}
     # the number of rows of a segment estimates its mass, except among the rows that chose the segments
     aside = {name: rows - drawn.get(name, 0) for name, rows in taken.items()}
-    cells = _joined(
+    cells = joined_bins(
         {
             name: ScorePartition.at(edges[name], aside[name])
             if name in ranks
@@ -384,12 +386,12 @@ def _split_quantiles(data: ScoredData, settings: CutParameters, split: float, se
             scores, min(n_bins, len(scores)) if settings.n_bins == "auto" else n_bins
         )
 
-    partition = _joined(_each({name: name for name in parts.sizes}, cut))
+    partition = joined_bins(each_part({name: name for name in parts.sizes}, cut))
     binned = _counted(partition, parts.others, data, weighted, data.facts(drawn=True))
     return binned._replace(drawn=parts.drawn)
 
 
-def _each(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable, U]:
+def each_part(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable, U]:
     """Apply a function to each segment; an error names the segment."""
     made = {}
     for name, part in parts.items():
@@ -400,5 +402,5 @@ def _each(parts: Mapping[Hashable, T], make: Callable[[T], U]) -> dict[Hashable,
     return made
 
 
-def _joined(parts: dict[Hashable, ScorePartition]) -> ScorePartition | SegmentedPartition:
+def joined_bins(parts: dict[Hashable, ScorePartition]) -> ScorePartition | SegmentedPartition:
     return parts[None] if None in parts else SegmentedPartition(parts)

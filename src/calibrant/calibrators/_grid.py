@@ -142,7 +142,7 @@ def _cells(regions: Bins, cuts: Sequence[FloatArray]) -> Bins:
     for part, values in zip(regions.parts, cuts, strict=True):
         inside = values[(values > part.low) & (values <= part.high) & np.isfinite(values)]
         parts.append(ScorePartition(np.unique(inside + 0.0), (part.low, part.high)))
-    return regions._joined(parts)
+    return regions.with_parts(parts)
 
 
 def first_inside(begin: FloatArray, end: FloatArray) -> FloatArray:

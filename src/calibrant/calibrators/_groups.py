@@ -15,11 +15,11 @@ from calibrant.calibrators._bins import (
     CutParameters,
     FitParameters,
     WeightAndGroupParameters,
-    _chosen_segments,
-    _each,
-    _joined,
     check_interval,
+    chosen_segments,
     cut_and_count,
+    each_part,
+    joined_bins,
     split_size,
 )
 from calibrant.calibrators._weighted import WeightedLimits, checked_bound, has_weights, weights_of
@@ -76,7 +76,7 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
     if isinstance(settings.min_rows, int):
         advice = ("name the segments with ", Setting("keep_segments"))
         raise InvalidValueError("min_rows", "be left as it is with groups", repr(settings.min_rows), advice)
-    segments = _chosen_segments(data, settings, seed, can_draw=False)
+    segments = chosen_segments(data, settings, seed, can_draw=False)
     data = data if segments is None else data.pooled(segments.kept)
     n_groups, sizes = data.n_groups(), data.sizes()
     fixed = settings.partition is not None or settings.strategy == "uniform"
@@ -215,7 +215,7 @@ def _partition(
             return ScorePartition.from_tied_scores(scores, n_bins)
         return ScorePartition.from_other_scores(scores, n_bins)
 
-    return _joined(_each({name: name for name in sizes}, cut))
+    return joined_bins(each_part({name: name for name in sizes}, cut))
 
 
 def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...]:

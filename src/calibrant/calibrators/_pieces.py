@@ -54,7 +54,7 @@ class Pieces:
             parts.append(ScorePartition(edges, (part.low, part.high)))
             left.append(np.concatenate([at[:1], at]) if edges.size else at)
             right.append(np.concatenate([at, at[-1:]]) if edges.size else at)
-        return cls(regions._joined(parts), np.concatenate(left), np.concatenate(right))
+        return cls(regions.with_parts(parts), np.concatenate(left), np.concatenate(right))
 
     @cached_property
     def is_straight(self) -> BoolArray:
@@ -130,7 +130,7 @@ class Pieces:
             if (np.diff(edges) <= 0.0).any() or not inside or not np.isin(part.cuts, edges).all():
                 raise InvalidValueError("knots", "increase and hold the cuts of all regions", got=shown(values))
             parts.append(ScorePartition(edges, (part.low, part.high)))
-        cells = regions._joined(parts)
+        cells = regions.with_parts(parts)
         left, right = (
             read_numbers(state[name], name, size=cells.n_regions, low=0.0, high=1.0) for name in ("left", "right")
         )

@@ -40,7 +40,7 @@ from calibrant.calibrators._pieces import Pieces, simplified, with_jumps
 from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.predicted_columns import FollowCurve
-from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators.regions import RegionCalibrator, columns_to_predict
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.guarantee.statement import Claim, Statement
@@ -330,18 +330,18 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         mass = mass_limits(partition, tally, proof.for_mass) if proof.is_plain else None
         guarantee = replace(guarantee, mass_limits=mass, margin=margin, errors=errors)
         self._set_fitted(partition, tally, guarantee, classes, facts)
-        self._weighted, self._design, self._fitted_curve = proof.weighted, proof.design, fitted
-        self.curve_, self.n_anchored_, self._curve = fitted.name, fitted.n_anchored, fitted.curve
+        self.weighted_limits_, self.group_design_, self._fitted_curve = proof.weighted, proof.design, fitted
+        self.curve_, self.n_anchored_, self.pieces_ = fitted.name, fitted.n_anchored, fitted.curve
         offsets = np.column_stack([errors.lower, errors.upper])
-        self._lines = self._curve.table
-        self._table = np.column_stack([self._lines, offsets[self._curve.regions(partition.as_bins())]])
+        self._lines = self.pieces_.table
+        self.table_ = np.column_stack([self._lines, offsets[self.pieces_.regions(partition.as_bins())]])
 
     def _values(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> tuple[Any, Any]:
         """The value of the curve at each score, and the other columns of its piece."""
         x = scores
         if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
-            x = as_scores(scores, positive_column=self._positive_index)  # checked once: below they are plain
-        found = self._look_up(x, table, segments, self._curve.cells)
+            x = as_scores(scores, positive_column=self.positive_index_)  # checked once: below they are plain
+        found = self._look_up(x, table, segments, self.pieces_.cells)
         if type(found) is np.ndarray and found.shape == (1, 3):  # one row: plain numbers are quicker than arrays
             ((start, value, slope),) = found.tolist()
             return np.array([(np.asarray(x).item() - start) * slope + value]), ()
@@ -370,14 +370,14 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         It is not an interval for the rate at one score; `predict_rate_interval` gives that of the region's rate.
         """
         check_is_fitted(self)
-        values, offsets = self._values(self._table, scores, segments)
+        values, offsets = self._values(self.table_, scores, segments)
         return np.asarray(np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0))
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
-        columns, written = self._columns_in(data), self._written_sets(coverage)
-        sets = tuple(written[region] for region in self._curve.regions(self.partition_.as_bins()))
-        return data.apply(FollowCurve(columns, self._curve.cells, self._table, sets, prefix))
+        columns, written = columns_to_predict(self, data), self._written_sets(coverage)
+        sets = tuple(written[region] for region in self.pieces_.regions(self.partition_.as_bins()))
+        return data.apply(FollowCurve(columns, self.pieces_.cells, self.table_, sets, prefix))
 
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), "curve": self._fitted_curve.state()}

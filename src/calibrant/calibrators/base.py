@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from importlib import import_module
+from inspect import signature
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -46,7 +47,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     classes_: NDArray[Any]
     score_range_seen_: Limits | None = None
     """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
-    _positive_index: Literal[0, 1]
+    positive_index_: Literal[0, 1]
+    """The place of the positive class in `classes_`."""
 
     def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
         """Let the methods that predict take arrays of torch and CuPy, unless the class does so itself."""
@@ -76,7 +78,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     def _set_classes(self, classes: Classes) -> None:
         self.classes_ = classes.labels
         self.n_features_in_ = 1
-        self._positive_index = classes.positive_index
+        self.positive_index_ = classes.positive_index
         self.score_range_seen_ = None
 
     def count_out_of_range(self, scores: ArrayLike | ScoredData) -> int:
@@ -93,7 +95,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
         limits = familiar_limits(self.score_range_seen_)
         if isinstance(scores, ScoredData):
             return scores.fold(CountBeyond(scores.columns.only(), limits))
-        return rows_beyond(as_scores(scores, positive_column=self._positive_index), limits)
+        return rows_beyond(as_scores(scores, positive_column=self.positive_index_), limits)
 
     def _warn_of_other_scale(self, scores: Any) -> None:
         """Warn where a score lies far beyond those that the calibrator was fitted on."""
@@ -112,8 +114,8 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 
     def _both_columns(self, positive: FloatArray) -> FloatArray:
         columns = np.empty((positive.size, 2))
-        columns[:, self._positive_index] = positive
-        columns[:, 1 - self._positive_index] = 1.0 - positive
+        columns[:, self.positive_index_] = positive
+        columns[:, 1 - self.positive_index_] = 1.0 - positive
         return columns
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
@@ -147,7 +149,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             "schema": _SCHEMA,
             **_description(self),
             "classes": self.classes_.tolist(),
-            "positive_index": self._positive_index,
+            "positive_index": self.positive_index_,
             "state": self._state(),
             **({} if self.score_range_seen_ is None else {"score_range_seen": list(self.score_range_seen_)}),
         }
@@ -185,7 +187,7 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
 def _own_type(name: object) -> type[ScoreCalibrator] | None:
     """The calibrator of this package with that name. A class that a user wrote is never found here."""
     package = import_module("calibrant")  # which has the table of public names
-    kind = getattr(package, name) if isinstance(name, str) and name in package._HOMES else None
+    kind = getattr(package, name) if isinstance(name, str) and name in package.__all__ else None
     known = isinstance(kind, type) and issubclass(kind, ScoreCalibrator) and kind is not ScoreCalibrator
     return kind if known else None
 
@@ -216,7 +218,7 @@ def _plain(name: str, value: Any) -> Any:
 def _made(kind: type[ScoreCalibrator], parameters: Any) -> ScoreCalibrator:
     """A calibrator with saved parameters; its own rules check their values."""
     check_state(parameters)
-    known = [name for name in kind._get_param_names() if name not in _NOT_SAVED]
+    known = [name for name in signature(kind).parameters if name not in _NOT_SAVED]
     if unknown := [name for name in parameters if name not in known]:
         raise InvalidValueError(f"parameters of a {kind.__name__}", f"be among {known}", got=shown(unknown[0]))
     earlier = {name: value for name, value in _EARLIER.items() if name in known}

@@ -253,5 +253,5 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
         else:
             asked = {"confidence_level": level, "value": value, "positive_label": label, **self._asked()}
             guarantee = Guarantee.from_tally(partition, tally, interval=self.interval, **asked)
-        self._weighted, self._design = weighted, design
+        self.weighted_limits_, self.group_design_ = weighted, design
         self._set_fitted(partition, tally, guarantee, classes, facts)

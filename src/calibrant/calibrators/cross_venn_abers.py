@@ -123,7 +123,7 @@ class CrossVennAbersCalibrator(ScoreCalibrator):
             raise InvalidValueError("folds", "be at least one fitted VennAbersCalibrator", got="none")
         first = folds[0]
         merged = cls(loss=first.loss, pos_label=first.pos_label, classes=first.classes)
-        merged._set_folds(tuple(folds), Classes(first.classes_, first._positive_index))
+        merged._set_folds(tuple(folds), Classes(first.classes_, first.positive_index_))
         return merged
 
     def _set_folds(self, folds: tuple[VennAbersCalibrator, ...], classes: Classes) -> None:

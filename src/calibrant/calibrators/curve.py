@@ -113,7 +113,7 @@ class CurveCalibrator(ScoreCalibrator):
 
     def _checked(self, scores: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        checked = as_scores(scores, positive_column=self._positive_index)
+        checked = as_scores(scores, positive_column=self.positive_index_)
         self._check_scores(checked)
         self._warn_of_other_scale(checked)
         # contiguous doubles: numpy may round a logarithm differently for strided ones

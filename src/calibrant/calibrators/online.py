@@ -234,7 +234,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         return rows.known
 
     def _known(self) -> Classes:
-        return Classes(self.classes_, self._positive_index)
+        return Classes(self.classes_, self.positive_index_)
 
     def merge(self, other: "OnlineCalibrator") -> Self:
         """Take over what another stream over the same partition has counted; it stays as it was.

@@ -48,8 +48,10 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     n_jobs: int | None
     _facts: RowFacts = RowFacts()
-    _weighted: WeightedLimits | None = None
-    _design: GroupDesign | None = None
+    weighted_limits_: WeightedLimits | None = None
+    """What limits by weights rest on; None without weights."""
+    group_design_: GroupDesign | None = None
+    """How whole groups were counted; None without groups."""
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
@@ -85,7 +87,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
             table,
             scores,
             segments,
-            positive_column=self._positive_index,
+            positive_column=self.positive_index_,
             threads=self._threads,
             familiar=familiar_limits(self.score_range_seen_),
             check=self._warn_of_other_scale,
@@ -128,14 +130,14 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def _sets(self, coverage: float) -> BoolArray:
         """The labels of each region that may not be ruled out; the columns follow `classes_`."""
         check_is_fitted(self)
-        return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self._positive_index else -1]
+        return region_sets(self.guarantee_.interval, coverage)[:, :: 1 if self.positive_index_ else -1]
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set.
 
         As `ScoreCalibrator.apply`, by one look-up for each row.
         """
-        columns, partition = self._columns_in(data), self.partition_.as_bins()
+        columns, partition = columns_to_predict(self, data), self.partition_.as_bins()
         values = {"calibrated": self.guarantee_.value, "lower": self.guarantee_.lower, "upper": self.guarantee_.upper}
         table: dict[str, Any] = {**values, "set": self._written_sets(coverage)}
         return data.apply(LookUp(columns, partition, {prefix + name: value for name, value in table.items()}))
@@ -145,20 +147,21 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         sets, names = self._sets(coverage), [str(label) for label in self.classes_.tolist()]
         return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
 
-    def _columns_in(self, data: ScoredData) -> Columns:
-        """The columns of the data that are needed to predict."""
-        check_is_fitted(self)
-        if not self.partition_.has_segments:
-            return data.columns.only()
-        if data.columns.segment is None:
-            raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
-        return data.columns.only("segment")
-
     def _state(self) -> dict[str, Any]:
-        weighted = {} if self._weighted is None else {"weighted": self._weighted.to_dict()}
-        groups = {} if self._design is None else {"groups": self._design.to_dict()}
+        weighted = {} if self.weighted_limits_ is None else {"weighted": self.weighted_limits_.to_dict()}
+        groups = {} if self.group_design_ is None else {"groups": self.group_design_.to_dict()}
         regions = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
         return {**regions, **weighted, **groups, **self._facts.to_dict()}
+
+
+def columns_to_predict(fitted: RegionCalibrator, data: ScoredData) -> Columns:
+    """The columns of the data that a calibrator needs to predict."""
+    check_is_fitted(fitted)
+    if not fitted.partition_.has_segments:
+        return data.columns.only()
+    if data.columns.segment is None:
+        raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+    return data.columns.only("segment")
 
 
 def score_bins(fitted: object) -> ScorePartition | None:

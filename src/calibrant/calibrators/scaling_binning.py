@@ -173,14 +173,14 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
     def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
-        self.base_, self._weighted, self._design = base, binned._weighted, binned._design
+        self.base_, self.weighted_limits_, self.group_design_ = base, binned.weighted_limits_, binned.group_design_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     @in_own_library
     def _look_up(
         self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
     ) -> NDArray[Any]:
-        checked = as_scores(scores, positive_column=self._positive_index)
+        checked = as_scores(scores, positive_column=self.positive_index_)
         self._warn_of_other_scale(checked)
         mapped = self.base_.predict(checked)
         return np.asarray(look_up(partition or self.partition_, table, mapped, segments, threads=self._threads))

@@ -114,7 +114,7 @@ class VennBinningCalibrator(BinParameters, RegionCalibrator):
         binned = self._binning()
         data = binned._read(scores, y, segments=segments, sample_weight=sample_weight, groups=groups)
         binned._fit_rows(one_row_each(data, self.random_state))
-        self._set_bins(binned, Classes(binned.classes_, binned._positive_index))
+        self._set_bins(binned, Classes(binned.classes_, binned.positive_index_))
         self.score_range_seen_ = binned.score_range_seen_
         self._warn_if_weak()
         return self

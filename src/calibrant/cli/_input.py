@@ -92,7 +92,7 @@ def _is_empty(data: "ArrowData") -> bool:
     """Whether there is no row; reads no further than to the first."""
     if data.known_rows() is not None:
         return data.known_rows() == 0
-    batches = (batch for part in data._parts for batch, _ in part.batches([data.columns.score]))
+    batches = (batch for part in data.parts for batch, _ in part.batches([data.columns.score]))
     return not any(batch.num_rows for batch in batches)
 
 

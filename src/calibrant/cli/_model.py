@@ -71,7 +71,7 @@ def check_classes(model: "Model", classes: "Classes") -> None:
     known, given = calibrator.classes_.tolist(), classes.labels.tolist()
     if list(map(_name, known)) != list(map(_name, given)):
         raise RefusedError("--model", f"have the same classes: it was fitted on {known}", got=str(given))
-    positive = known[calibrator._positive_index]
+    positive = known[calibrator.positive_index_]
     if _name(positive) != _name(classes.positive):
         rule = f"have the same positive class: it gives the probability of {positive!r}"
         raise RefusedError("--model", rule, got=repr(classes.positive), advice="choose with --pos-label")

@@ -284,7 +284,7 @@ def _of_threshold(found: Threshold, coverage: float) -> ExportTable:
 def _of_band(band: MonotoneBand, coverage: float) -> ExportTable:
     """A cut wherever a limit changes: a lower limit from its knot on, an upper one after its knot."""
     check_is_fitted(band)
-    cuts = np.union1d(band._steps.lower_knots, np.nextafter(band._steps.upper_knots, np.inf))
+    cuts = np.union1d(band.steps_.lower_knots, np.nextafter(band.steps_.upper_knots, np.inf))
     lower, upper = band.predict_interval(np.append(-LARGEST, cuts)).T
     steps = Steps(None, -LARGEST, LARGEST, cuts, np.arange(lower.size))
     written = f"Written by calibrant {__version__} from a MonotoneBand."
@@ -295,9 +295,9 @@ def _of_band(band: MonotoneBand, coverage: float) -> ExportTable:
 
 def _of_pieces(calibrator: AnchoredCalibrator, coverage: float) -> ExportTable:
     """The pieces of a curve, each with the limits and the set of the region that it is part of."""
-    start, value, slope, lower, upper = calibrator._table.T
-    numbers = calibrator._curve.regions(calibrator.partition_.as_bins())
-    whole = _of_regions(calibrator, _of_partition(calibrator._curve.cells), coverage)
+    start, value, slope, lower, upper = calibrator.table_.T
+    numbers = calibrator.pieces_.regions(calibrator.partition_.as_bins())
+    whole = _of_regions(calibrator, _of_partition(calibrator.pieces_.cells), coverage)
     sets = None if whole.sets is None else whole.sets[numbers]
     lines = Lines(start, slope)
     return replace(whole, calibrated=value, lower=lower, upper=upper, sets=sets, lines=lines, numbers=numbers)
@@ -337,7 +337,7 @@ def _of_regions(calibrator: RegionCalibrator, steps: tuple[Steps, ...], coverage
         guarantee.value,
         guarantee.lower,
         guarantee.upper,
-        sets if calibrator._positive_index == 1 else sets[:, ::-1],
+        sets if calibrator.positive_index_ == 1 else sets[:, ::-1],
         tuple(calibrator.classes_.tolist()),
         coverage,
         _notes(calibrator, calibrator.partition_),

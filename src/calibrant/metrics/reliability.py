@@ -160,7 +160,7 @@ def reliability_table(
     if bins is None:
         got = type(calibrator.partition_).__name__
         raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
-    checked = bins.prepare(scores, positive_column=calibrator._positive_index)
+    checked = bins.prepare(scores, positive_column=calibrator.positive_index_)
     region = bins.regions_of(checked)
     weights = _row_weights(calibrator, region, importance_weight, groups)
     total = np.bincount(region, weights, minlength=bins.n_regions)
@@ -189,7 +189,7 @@ def reliability_table(
 
 def _rates(calibrator: BinningCalibrator) -> FloatArray:
     """The share of positives, as the limits count rows: by weight, and as much of a group as counts."""
-    tally, design, weighted = calibrator.tally_, calibrator._design, calibrator._weighted
+    tally, design, weighted = calibrator.tally_, calibrator.group_design_, calibrator.weighted_limits_
     if design is not None:
         return GroupSums.of(tally, design).rates
     if weighted is not None and weighted.rows is not None:
@@ -205,8 +205,8 @@ def _row_weights(
 ) -> FloatArray:
     """By how much each row counts in its bin, as the limits count it."""
     weights = np.ones(region.size) if importance_weight is None else as_weights(importance_weight, region.size)
-    weighted = calibrator._weighted
-    known = calibrator._design if weighted is None else weighted.groups
+    weighted = calibrator.weighted_limits_
+    known = calibrator.group_design_ if weighted is None else weighted.groups
     if groups is None or known is None:
         return weights
     most = known.max_size if known.max_weight is None else known.max_weight

@@ -55,7 +55,7 @@ class Bins(Partition):
         """Bins of each segment."""
 
     @abstractmethod
-    def _joined(self, parts: "Sequence[ScorePartition]") -> Self:
+    def with_parts(self, parts: "Sequence[ScorePartition]") -> Self:
         """The same segments with other bins."""
 
     @property
@@ -128,7 +128,7 @@ class Bins(Partition):
         ends = np.cumsum([part.edges.size for part in self.parts])[:-1]
         taken = [None if absorbing is None else absorbing[name] for name in self.segments]
         ranks = zip(self.parts, np.split(first, ends), np.split(last, ends), n_rows.tolist(), taken, strict=True)
-        return self._joined(
+        return self.with_parts(
             [
                 type(part)(part.edges, first_rank=low, last_rank=high, n_rows=size, absorbing=edges, aside=part.aside)
                 if part.atoms_only
@@ -141,7 +141,7 @@ class Bins(Partition):
     def cells(self) -> Self:
         """The cells in which rows are counted, as bins: an edge value that counts in no region is a cell."""
         parts = self.parts
-        return self._joined([type(part)(part.edges, atoms=True) if part.cuts_own_sample else part for part in parts])
+        return self.with_parts([type(part)(part.edges, atoms=True) if part.cuts_own_sample else part for part in parts])
 
     def cut_counts(self) -> IntArray:
         """Rows of each region in the sample whose order statistics are the edges; 0 in segments with other edges."""

@@ -208,7 +208,8 @@ class ScorePartition(Bins):
         repeated = values[1:] <= values[:-1]
         return cls(values[np.append(True, ~repeated)] if repeated.any() else values, aside=aside, atoms=True)
 
-    def _joined(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
+    def with_parts(self, parts: Sequence["ScorePartition"]) -> "ScorePartition":
+        """Return other bins in the place of these."""
         return parts[0]
 
     @classmethod

@@ -35,7 +35,8 @@ class SegmentedPartition(Bins):
         """Bins of each segment."""
         return self._parts
 
-    def _joined(self, parts: Sequence[ScorePartition]) -> Self:
+    def with_parts(self, parts: Sequence[ScorePartition]) -> Self:
+        """The same segments with other bins."""
         return type(self)(dict(zip(self.segments, parts, strict=True)))
 
     @property

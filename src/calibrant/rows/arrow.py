@@ -67,7 +67,7 @@ class ArrowData(ScoredData):
         columns.check(schema.names)
         self.columns = columns
         self.schema = schema
-        self._parts = parts
+        self.parts = parts
         self._part_rows = part_rows
         self._threads = threads
         self._progress = progress
@@ -82,7 +82,7 @@ class ArrowData(ScoredData):
 
     def batches(self, names: list[str]) -> Generator[tuple[Any, Place]]:
         """Record batches of these columns, one part after the other."""
-        for part in self._parts:
+        for part in self.parts:
             yield from part.batches(names)
 
     def known_rows(self) -> int | None:
@@ -94,10 +94,10 @@ class ArrowData(ScoredData):
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """Rows before each part, by its number; where these are not needed they may be wrong."""
-        if self._part_rows is None and work.drawn is not None and not self.columns.keyed and len(self._parts) > 1:
+        if self._part_rows is None and work.drawn is not None and not self.columns.keyed and len(self.parts) > 1:
             counts = self.fold(CountParts(self.columns))
-            self._part_rows = [counts[number] for number in range(len(self._parts))]
-        return [0, *accumulate(self._part_rows or [0] * len(self._parts))]
+            self._part_rows = [counts[number] for number in range(len(self.parts))]
+        return [0, *accumulate(self._part_rows or [0] * len(self.parts))]
 
     def fold(self, work: Work[Result]) -> Result:
         """Do `work` on every batch, in threads that each take the next part."""
@@ -121,9 +121,9 @@ class ArrowData(ScoredData):
                     raise
                 return total
 
-            alone = self._threads == 1 or len(self._parts) == 1
+            alone = self._threads == 1 or len(self.parts) == 1
             try:
-                return sum((map if alone else pool.map)(result_of, self._parts), work.nothing())
+                return sum((map if alone else pool.map)(result_of, self.parts), work.nothing())
             finally:
                 stop.set()  # and so does Ctrl-C
 
@@ -135,7 +135,7 @@ class ArrowData(ScoredData):
     def _applied(self, added: AddColumns, schema: Any) -> Iterator[Any]:
         names = self.schema.names
         with watched(self._progress, self.known_rows(), "applying") as advance:
-            for part in self._parts:
+            for part in self.parts:
                 for batch, place in part.batches(None):
                     ordered = batch if batch.schema.names == names else batch.select(names)
                     yield as_in(self.with_added(added, ordered, place), schema)

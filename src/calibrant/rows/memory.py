@@ -250,9 +250,15 @@ class MemoryRows(ScoredData):
                 if reach.low < low or reach.high > high:
                     check_in_range(self.scores, low, high)
         groups = None if self.groups is None else (self.groups.codes, self.groups.keys)
-        weights = self.weights if weighted else None
-        rows = self.prepared, self.codes
-        tally = Tally._of(partition, *rows, weights=weights, repeats=self.repeats, groups=groups, threads=self.threads)
+        tally = Tally.of_codes(
+            partition,
+            self.prepared,
+            self.codes,
+            weights=self.weights if weighted else None,
+            repeats=self.repeats,
+            groups=groups,
+            threads=self.threads,
+        )
         return tally, self.known, reach
 
     def collect(self, *, draw: Draw | None = None, limit: int = COLLECT_LIMIT) -> "MemoryRows":
