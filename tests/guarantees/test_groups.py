@@ -6,7 +6,8 @@ from scipy.stats import binomtest
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, TopLabelCalibrator
 from calibrant.group_counts import GroupCounts
-from calibrant.intervals.groups import GroupDesign, GroupSums, group_distance, group_limits
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
+from calibrant.intervals.groups import group_distance, group_limits
 
 ALPHA = 0.1
 

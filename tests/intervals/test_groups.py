@@ -10,7 +10,8 @@ from calibrant import Tally
 from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals.bounded_mean import lower_mean
-from calibrant.intervals.groups import GroupDesign, GroupSums, group_distance, group_limits, proved_above
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
+from calibrant.intervals.groups import group_distance, group_limits, proved_above
 
 DESIGNS = [GroupDesign(4), GroupDesign(9), GroupDesign(4, "groups")]
 

@@ -25,7 +25,7 @@ from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, me
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
-from calibrant.intervals.groups import GroupDesign
+from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.rows import ScoredData
 from calibrant.rows.draw import seed_of

@@ -16,7 +16,8 @@ from scipy.stats import binom
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals._binomial import lower_limit
-from calibrant.intervals.groups import GroupDesign, proved_above
+from calibrant.intervals.group_sums import GroupDesign
+from calibrant.intervals.groups import proved_above
 from calibrant.rows.groups import Groups
 from calibrant.tally import Tally
 

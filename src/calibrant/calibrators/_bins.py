@@ -18,7 +18,7 @@ from calibrant._typing import ArrayLike
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import VALUES
 from calibrant.intervals import METHODS
-from calibrant.intervals.groups import TARGETS
+from calibrant.intervals.group_sums import TARGETS
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.partition.bins import OTHER

@@ -15,7 +15,8 @@ from calibrant.calibrators._weighted import WeightedLimits
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
 from calibrant.intervals import Interval, get_method
-from calibrant.intervals.groups import GroupDesign, group_distance, group_limits
+from calibrant.intervals.group_sums import GroupDesign
+from calibrant.intervals.groups import group_distance, group_limits
 from calibrant.intervals.kolmogorov import kolmogorov_distance, rank_distance
 from calibrant.mass import budgets
 from calibrant.partition import Partition

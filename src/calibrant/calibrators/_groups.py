@@ -25,7 +25,8 @@ from calibrant.calibrators._bins import (
 from calibrant.calibrators._weighted import WeightedLimits, checked_bound, has_weights, weights_of
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee.statement import Edges, GroupFacts, Statement
-from calibrant.intervals.groups import GroupDesign, GroupSums, picked_distance, shared_limits
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
+from calibrant.intervals.groups import picked_distance, shared_limits
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.base import Split

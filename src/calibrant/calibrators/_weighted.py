@@ -16,7 +16,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Caveat, ImportanceWeights, Population, Statement
 from calibrant.guarantee.statement import GroupFacts
 from calibrant.intervals import Interval
-from calibrant.intervals.groups import TARGETS
+from calibrant.intervals.group_sums import TARGETS
 from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method
 from calibrant.rows import ScoredData
 from calibrant.rows.draw import seed_of

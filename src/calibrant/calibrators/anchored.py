@@ -45,7 +45,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Guarantee, check_tally
 from calibrant.guarantee.statement import Claim, Statement
 from calibrant.intervals import Interval, get_method
-from calibrant.intervals.groups import GroupDesign
+from calibrant.intervals.group_sums import GroupDesign
 from calibrant.mass import mass_limits
 from calibrant.partition import Partition
 from calibrant.partition.bins import Bins

@@ -15,7 +15,8 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
 from calibrant.guarantee import Guarantee, Statement, check_tally
 from calibrant.guarantee.values import region_values
-from calibrant.intervals.groups import GroupDesign, GroupSums, group_limits
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
+from calibrant.intervals.groups import group_limits
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
 from calibrant.rows.device import on_gpu

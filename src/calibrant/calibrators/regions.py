@@ -16,7 +16,7 @@ from calibrant.calibrators._weighted import WeightedLimits
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
-from calibrant.intervals.groups import GroupDesign
+from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp

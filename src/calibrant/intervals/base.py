@@ -9,10 +9,6 @@ from calibrant._typing import FloatArray
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
-_END = 2.0**-40  # far below what any sample resolves
-_CLOSE = 1e-6  # by how much the logarithm of capital may exceed what rules a rate out, at a limit
-_MOST_TRIES = 80
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Interval:
@@ -90,39 +86,6 @@ class Method:
     def __call__(self, tally: Tally, alpha: float, partition: Partition | None = None) -> Interval:
         """Return the interval of every region, valid for all at once with probability at least 1 - alpha."""
         return self.function(tally, alpha, partition) if self.takes_partition else self.function(tally, alpha)
-
-
-def last_rejected(
-    side: float, excess: Callable[[FloatArray], FloatArray], near: FloatArray, step: FloatArray
-) -> FloatArray:
-    """For each region the largest rate from 0 on that is rejected or, with `side` -1, the largest share of the others.
-
-    `excess` judges one rate for each region. It falls continuously, and a rate is rejected where it is at least 0. The
-    search begins `near` the result, up to about a `step`. What is returned was judged itself, or is 0.
-
-    >>> last_rejected(1.0, lambda rates: 0.3 - rates, np.array([0.5]), np.array([0.1])).round(6)
-    array([0.3])
-    """
-    low, high, before, found = np.zeros(near.size), np.ones(near.size), np.zeros(near.size) > 0.0, near < -np.inf
-    above, below = np.full(near.size, np.nan), np.full(near.size, np.nan)  # excess of the last rejected and kept rates
-    rate = np.clip(near, _END, 1.0 - _END)
-    for _ in range(_MOST_TRIES):
-        value = excess(rate if side > 0 else 1.0 - rate)
-        lost = value >= 0.0
-        # the end that stays twice counts half, so that both move (the Illinois method)
-        above = np.where(lost, value - _CLOSE / 2.0, np.where(before, above, above / 2.0))
-        below = np.where(lost, np.where(before, below / 2.0, below), value - _CLOSE / 2.0)
-        low, high, before = np.where(lost, rate, low), np.where(lost, high, rate), lost
-        found |= (lost & (value <= _CLOSE)) | (high - low <= _END)
-        if found.all():
-            break
-        step = 2.0 * step
-        with np.errstate(invalid="ignore"):
-            between = (above * high - below * low) / (above - below)
-        outside = np.where(np.isnan(above), high - step, low + step)  # one of the two ends was not judged yet
-        rate = np.where(np.isnan(between), outside, np.clip(between, low, high))
-        rate = np.clip(np.where(found, low, rate), _END, 1.0 - _END)
-    return low
 
 
 def around(center: FloatArray, radius: FloatArray) -> Interval:

@@ -6,14 +6,14 @@ import numpy as np
 
 from calibrant._params import OPEN_UNIT
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray
-from calibrant.intervals.base import Interval, last_rejected
+from calibrant.intervals.base import Interval
+from calibrant.intervals.bets import ROUNDING, Bets
 
 _BISECTIONS = 30
 _MOST_STAKED = 0.5  # share of the capital that a bet can lose
 _MOST_LOST = 0.9  # the same, of bets that are fixed beforehand
 _BET_ON_SINGLY = 2**13  # outcomes; of the others, means of blocks are bet on
 _LARGEST_BLOCK = 64
-_ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a mean is ruled out only beyond their rounding
 
 
 def lower_mean(mean: float, n: int, tail: float) -> float:
@@ -142,22 +142,12 @@ def weighted_means(
     w, y = weights[order], outcomes[order].astype(np.float64)
     w, y, sizes, starts = _in_blocks(w, y, starts, rows, 0.8 * most_staked / math.sqrt(2.0 * goal))
     counts = np.diff(starts, append=w.size)
-    bets = _stakes(w, y, sizes, starts, counts) * np.repeat(np.sqrt(2.0 * goal / rows), counts)
-
-    def excess(rates: FloatArray, side: float) -> FloatArray:
-        """How far the logarithm of capital ever exceeds what rules out the rate of each region."""
-        q = np.repeat(rates, counts)
-        stakes = np.minimum(bets, most_staked / (q if side > 0 else 1.0 - q))
-        capital = np.cumsum(np.log1p(side * stakes * w * (y - q)))
-        before = np.where(starts > 0, capital[starts - 1], 0.0)
-        return np.asarray(np.maximum.reduceat(capital, starts) - before - (goal + _ROUNDING))
-
+    stakes = _stakes(w, y, sizes, starts, counts) * np.repeat(np.sqrt(2.0 * goal / rows), counts)
     total = np.add.reduceat(sizes * w, starts)
     mean = np.add.reduceat(sizes * w * y, starts) / total
     squares = np.add.reduceat(np.square(sizes * w * (y - np.repeat(mean, counts))), starts)
     width = (np.sqrt(2.0 * goal * squares) + goal) / total
-    low = last_rejected(+1.0, lambda rates: excess(rates, +1.0), mean - width, width / 8.0)
-    high = 1.0 - last_rejected(-1.0, lambda rates: excess(rates, -1.0), 1.0 - mean - width, width / 8.0)
+    low, high = Bets(w, y, stakes, starts, most_staked).limits(mean, width, width / 8.0, goal)
     lower[places], upper[places] = np.minimum(low, mean), np.maximum(high, mean)
     return Interval(lower, upper)
 
@@ -266,7 +256,7 @@ def fixed_bets(
             middle = (kept + beyond) / 2.0
             lam = np.minimum(stake, _MOST_LOST / np.maximum(most - middle, 1e-300))
             growth = rows * np.log1p(lam[region] * (middle[region] - values))
-            lost = np.bincount(region, growth, size) >= goal + _ROUNDING
+            lost = np.bincount(region, growth, size) >= goal + ROUNDING
             kept, beyond = np.where(lost, kept, middle), np.where(lost, middle, beyond)
         limits.append(sign * beyond)
     return limits[1], limits[0]

@@ -1,29 +1,24 @@
 """Limits on rates where rows belong together: bets on the sums of whole groups.
 
-Groups are independent draws from one distribution; rows of one group may depend on each other in any way. In a region a
-group has S rows, T of them positive. It counts there by a weight w, and what is covered is E[w T / S] / E[w] over the
-groups with rows in the region:
-
-- "rows": w = min(S, M), the rate among rows, where a group counts as at most M rows in a region;
-- "groups": w = S over the rows of the group in all, the rate of a row drawn at random from a group drawn at random.
+Groups are independent draws from one distribution; rows of one group may depend on each other in any way. How groups
+count, and so which rate is covered, is said in `calibrant.intervals.group_sums`.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri_exp
 
-from calibrant._params import OPEN_UNIT, Choice, Flag, Integer, check_state
-from calibrant._state import read_count, read_counts
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Keys
-from calibrant.errors import InvalidTypeError
-from calibrant.group_counts import N_BLOCKS, block_of
-from calibrant.intervals.base import Interval, last_rejected
+from calibrant._params import OPEN_UNIT
+from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
+from calibrant.group_counts import N_BLOCKS
+from calibrant.intervals.base import Interval
+from calibrant.intervals.bets import ROUNDING, Bets
 from calibrant.intervals.bounded_mean import lower_mean
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
 from calibrant.tally import Tally
 
-TARGETS = ("rows", "groups")
 _POINTS, _CENTRES = np.geomspace(0.02, 4.0, 160), np.geomspace(0.01, 1.0, 60)  # of bounds that are tried
 _FOR_SHARE = 0.1  # of the level of a distance: for the limit on how much of their bound weights reach in the mean
 _MOST_STAKED = 0.9  # no bet can lose more of the capital
@@ -32,180 +27,6 @@ _PER_WIDTH = 40.0  # steps of the grid for each 1 / sqrt(rows), if no group has 
 _MOST_ROWS = 10
 _AT_ONCE = 32  # rates of the grid that are bet against together
 _TURNS = np.argsort([*range(0, N_BLOCKS, 2), *range(N_BLOCKS - 1, 0, -2)])  # the blocks grow, and then shrink
-_ROUNDING = 1e-9  # logarithms of capital are sums of many terms; a rate is ruled out only beyond their rounding
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDesign:
-    """How groups count.
-
-    Attributes
-    ----------
-    max_size : int
-        M: a group counts as at most this many rows in a region. Fixed before the counted groups were seen.
-    target : {"rows", "groups"}
-        Whether every row or every group counts the same.
-    aside : int
-        Groups that were set aside, and are not counted.
-    unproved : tuple of int
-        Regions for which nothing is proved: no group that was set aside has rows in their segment.
-    max_weight : float or None
-        If rows have importance weights: the largest weight of a group in a region. Not saved, because limits are.
-    fixed : bool
-        Whether the regions were given, so that groups set aside did not cut them.
-    """
-
-    max_size: int
-    target: str = "rows"
-    aside: int = 0
-    unproved: tuple[int, ...] = ()
-    max_weight: float | None = None
-    fixed: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        unproved = {"unproved": list(self.unproved)} if self.unproved else {}
-        fixed = {"fixed": True} if self.fixed else {}
-        return {"max_size": self.max_size, "target": self.target, "aside": self.aside, **unproved, **fixed}
-
-    @classmethod
-    def from_dict(cls, state: Any) -> Self:
-        """Read back what `to_dict` wrote."""
-        check_state(state, ("max_size", "target", "aside"))
-        largest = Integer(1).check("max_size", state["max_size"])
-        target = Choice(TARGETS).check("target", state["target"])
-        unproved = read_counts(state.get("unproved", []), "unproved").tolist()
-        fixed = Flag().check("fixed", state.get("fixed", False))
-        return cls(largest, target, read_count(state, "aside"), tuple(unproved), fixed=fixed)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupSums:
-    """Weights and rates of groups in regions, from a tally; equal ones are one entry.
-
-    Attributes
-    ----------
-    region : int array
-        Region of each entry.
-    weight : float array
-        Weight of each of its groups, at most `bound`.
-    rate : float array
-        Share of positives of each of its groups.
-    block : int array
-        Block of its groups. Bets are made in the order of the blocks.
-    number : int array
-        Groups.
-    row_weight : float array
-        Weight of each row of its groups.
-    n_regions : int
-        How many regions there are.
-    bound : float
-        What no weight exceeds.
-    """
-
-    region: IndexArray
-    weight: FloatArray
-    rate: FloatArray
-    block: IntArray
-    number: IntArray
-    row_weight: FloatArray
-    n_regions: int
-    bound: float
-
-    @classmethod
-    def of(cls, tally: Tally, design: GroupDesign) -> Self:
-        """The weights that the target asks for."""
-        table = tally.groups
-        if table is None:
-            raise InvalidTypeError("tally", "count groups", got="rows only")
-        rows = table.rows.astype(np.float64)
-        if design.target == "rows":
-            weight, bound = np.minimum(rows, design.max_size), float(design.max_size)
-        elif table.size is None:
-            raise InvalidTypeError("tally", "know the sizes of groups", got="rows and positives only")
-        else:
-            weight, bound = rows / table.size, 1.0
-        rate = table.positives / rows
-        return cls(table.region, weight, rate, table.block, table.number, weight / rows, tally.n_regions, bound)
-
-    @classmethod
-    def of_rows(
-        cls,
-        regions: IndexArray,
-        weights: FloatArray,
-        codes: CodeArray,
-        groups: tuple[IndexArray, Keys],
-        n_regions: int,
-        design: GroupDesign,
-    ) -> tuple[Self, FloatArray]:
-        """Sums of importance weights: a group counts by those of its rows in a region, at most `design.max_weight`.
-
-        With the target "groups" it counts by the share of its weight that lies in the region. `groups` are the number
-        of each row's group, and the key of each group. The second result is the weight by which each row counts.
-        """
-        of_row, keys = groups
-        whole = np.bincount(of_row, weights, minlength=len(keys))
-        inside = (regions >= 0) & (weights > 0.0)
-        pairs, entry = np.unique(of_row[inside] * n_regions + regions[inside], return_inverse=True)
-        group, region = np.divmod(pairs, n_regions)
-        total = np.bincount(entry, weights[inside], minlength=pairs.size)
-        rate = np.minimum(np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0)
-        if design.target == "groups":
-            weight, bound = np.minimum(total / whole[group], 1.0), 1.0
-        else:
-            bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
-            weight = np.minimum(total, bound)
-        block, number = block_of(keys)[group], np.ones(pairs.size, dtype=np.int64)
-        rows, own = np.bincount(entry, minlength=pairs.size), np.zeros(weights.size)
-        own[inside] = weights[inside] * (weight / total)[entry]
-        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound), own
-
-    def sums(self, values: FloatArray) -> FloatArray:
-        """Sums over the groups of each region."""
-        return np.bincount(self.region, self.number * values, minlength=self.n_regions).astype(np.float64)
-
-    @property
-    def n_groups(self) -> IntArray:
-        """Groups with rows in each region."""
-        return np.bincount(self.region, self.number, minlength=self.n_regions).astype(np.int64)
-
-    @property
-    def rates(self) -> FloatArray:
-        """The weighted rate of each region; NaN where no row was seen."""
-        total, rates = self.sums(self.weight), np.full(self.n_regions, np.nan)
-        np.divide(self.sums(self.weight * self.rate), total, out=rates, where=total > 0.0)
-        return rates
-
-    @property
-    def _variances(self) -> FloatArray:
-        """Sums of w² (y - rate)² over groups: what the variance of a region's weighted sum is estimated by."""
-        return self.sums(np.square(self.weight * (self.rate - self.rates[self.region])))
-
-    @property
-    def _rows(self) -> FloatArray:
-        """Rows that count as much as those of each region."""
-        return self.sums(self.weight * self.row_weight)
-
-    @property
-    def design_effect(self) -> float:
-        """How many times larger variances are than with the same number of independent rows; NaN without rows.
-
-        Over all regions: the sum of the squared deviations of groups over the sum of N p (1 - p), N rows that count as
-        much as these.
-        """
-        rates = np.nan_to_num(self.rates)
-        alone = float((self._rows * rates * (1.0 - rates)).sum())
-        return float(self._variances.sum()) / alone if alone > 0.0 else float("nan")
-
-    @property
-    def telling(self) -> tuple[FloatArray, FloatArray]:
-        """The number of independent rows that would give each rate the same precision, and of positives among them."""
-        total, rates = self.sums(self.weight), np.nan_to_num(self.rates)
-        rows, variances = self._rows, self._variances
-        alike = np.divide(total**2, rows, out=np.zeros(self.n_regions), where=rows > 0.0)
-        told = np.divide(total**2 * rates * (1.0 - rates), variances, out=alike.copy(), where=variances > 0.0)
-        effective = np.minimum(told, alike)  # at most the number of rows
-        return effective, effective * rates
 
 
 def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
@@ -281,11 +102,12 @@ def limits_of_sums(sums: GroupSums, most_rows: float, delta: float) -> Interval:
     lower, upper = np.zeros(sums.n_regions), np.ones(sums.n_regions)
     if not sums.number.size:
         return Interval(lower, upper)
-    game, seen, goal = _Game.of(sums), sums.n_groups > 0, float(np.log(2.0 / delta))
-    begin = goal - float(np.log(_BEGIN))
-    rates = np.nan_to_num(sums.rates)
-    lower[seen] = game.last_rejected(+1.0, begin, rates)[seen]
-    upper[seen] = 1.0 - game.last_rejected(-1.0, begin, 1.0 - rates)[seen]
+    game, goal = _Game.of(sums), float(np.log(2.0 / delta))
+    begin, n_groups, seen = goal - float(np.log(_BEGIN)), game.n_groups, game.regions[game.first]
+    stake = np.sqrt(2.0 * begin / (n_groups[game.regions] * game.variance))
+    bets = Bets(game.weight, game.rate, stake, game.first, _MOST_STAKED, game.starts, game.number)
+    width = 1.0 / np.sqrt(n_groups[seen])
+    lower[seen], upper[seen] = bets.limits(sums.rates[seen], width, width, begin)
     return _sharpened(game, lower, upper, most_rows, goal - float(np.log1p(-_BEGIN)))
 
 
@@ -417,30 +239,6 @@ class _Game:
         left = sums.n_groups[regions] - seen
         return cls(weight, rate, number, starts, length, regions, turn[starts], first, variance, left, sums.n_groups)
 
-    def best_capital(self, rates: FloatArray, side: float, goal: float) -> FloatArray:
-        """Largest logarithm of capital after any block, in each region, of bets that the rate differs from `rates`.
-
-        The bets do not depend on the rate, so that the capital falls as the rate comes nearer.
-        """
-        q = rates[self.regions]
-        stake = np.sqrt(2.0 * goal / (self.n_groups[self.regions] * self.variance))
-        stake = np.minimum(stake, _MOST_STAKED / np.where(side > 0, q, 1.0 - q))
-        stake, q = np.repeat(side * stake, self.length), np.repeat(q, self.length)
-        growth = self.number * np.log1p(stake * self.weight * (self.rate - q))
-        capital = np.cumsum(np.add.reduceat(growth, self.starts))
-        before = np.concatenate([[0.0], capital])[self.first]
-        best = np.zeros(rates.size)
-        best[self.regions[self.first]] = np.maximum.reduceat(
-            capital - np.repeat(before, np.diff(self.first, append=self.starts.size)), self.first
-        )
-        return best
-
-    def last_rejected(self, side: float, goal: float, mean: FloatArray) -> FloatArray:
-        """How far from its end of [0, 1] rates are ruled out, in each region; 0 where not even the end itself is."""
-        width = 1.0 / np.sqrt(np.maximum(self.n_groups, 1))
-        enough = goal + _ROUNDING
-        return last_rejected(side, lambda rates: self.best_capital(rates, side, goal) - enough, mean - width, width)
-
     def hedged(self, rates: FloatArray, side: FloatArray, goal: float, among: BoolArray | bool = True) -> BoolArray:
         """Whether bets that depend on what has been won so far ever reach the goal, for each of the rates (columns).
 
@@ -457,16 +255,16 @@ class _Game:
             here, length = self.regions[blocks], self.length[blocks]
             ends = np.cumsum(length)
             rows = np.repeat(self.starts[blocks] - ends + length, length) + np.arange(ends[-1])
-            log_share = np.minimum(capital[here] - goal, -_ROUNDING)
+            log_share = np.minimum(capital[here] - goal, -ROUNDING)
             d = ndtri_exp(log_share)
             stake = np.exp(-0.5 * d * d - log_share) / np.sqrt(2.0 * np.pi * self.variance * self.left)[blocks, None]
-            stake = side * np.where(best[here] >= goal + _ROUNDING, 0.0, np.minimum(stake, room[here]))
+            stake = side * np.where(best[here] >= goal + ROUNDING, 0.0, np.minimum(stake, room[here]))
             entry = np.repeat(np.arange(blocks.size), length)
             gain = self.weight[rows, None] * (self.rate[rows, None] - rates[here][entry])
             growth = self.number[rows, None] * np.log1p(stake[entry] * gain)
             capital[here] += np.add.reduceat(growth, ends - length)
             best[here] = np.maximum(best[here], capital[here])
-        return np.asarray(best >= goal + _ROUNDING)
+        return np.asarray(best >= goal + ROUNDING)
 
 
 def _sharpened(game: _Game, lower: FloatArray, upper: FloatArray, most_rows: float, goal: float) -> Interval:

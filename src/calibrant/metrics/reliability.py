@@ -13,7 +13,7 @@ from calibrant._params import error_budget
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IndexArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError
-from calibrant.intervals.groups import GroupDesign, GroupSums
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
 from calibrant.intervals.shift.base import weighted_rates
 from calibrant.partition import Partition
 from calibrant.rows.groups import Groups
