@@ -1,6 +1,6 @@
 """From rates and costs to decisions, and their worth: net benefit with bands for all thresholds at once."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from calibrant._labels import encode_labels
 from calibrant._numbers import limits, nearest, percent
 from calibrant._optional import pandas
 from calibrant._params import Number, error_budget
-from calibrant._text import shown
+from calibrant._text import TextTable, shown
 from calibrant._typing import ArrayLike, FloatArray, Frame, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.regions import columns_to_predict
@@ -199,6 +199,19 @@ def decided_by_region(guarantee: Guarantee, rows: IntArray, false_alarm: float, 
     cost, least, most = (costs @ rows / rows.sum()).tolist() if rows.any() else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
     return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss, guarantee.caveat, rows)
+
+
+def regions_table(
+    guarantee: Guarantee, found: Decisions, rows: IntArray, name_of: Callable[[str], str] = str
+) -> TextTable:
+    """What was decided for each region, with `rows` rows in each, as text."""
+    columns = (
+        map(name_of, guarantee.regions),
+        (f"{count:,}" for count in rows.tolist()),
+        map(limits, found.lower, found.upper),
+        map(str, found.action),
+    )
+    return TextTable(("region", "rows", "true rate lies in", "action"), [*zip(*columns, strict=True)])
 
 
 def check_cost(name: str, cost: Any) -> float:

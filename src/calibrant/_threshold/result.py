@@ -1,7 +1,7 @@
 """What `threshold` returns: numbers, the sentence, and the decisions that follow."""
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from calibrant._input import as_scores
 from calibrant._numbers import limits, lower, nearest, percent, plain, rows, upper
 from calibrant._params import check_state
 from calibrant._state import check_schema
-from calibrant._text import shown
+from calibrant._text import TextTable, shown
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.segments import segment_kinds
@@ -256,6 +256,25 @@ class Threshold:
         about = "" if self.max_group_size is None else f"A group counts as at most {rows(self.max_group_size)}."
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         return [head, *(cut.sentence() for cut in self.cuts), about]
+
+    def table(self, name_of: Callable[[object], str] = str, *, every: bool = False) -> TextTable:
+        """The thresholds that are proved, as text; with `every`, all targets with their levels, and why not."""
+        cuts = [cut for cut in self.cuts if every or cut.threshold is not None]
+        columns = {
+            "target": [cut.target if cut.segment is None else f"{cut.target}, {name_of(cut.segment)}" for cut in cuts],
+            "level": [f"{cut.level:g}" for cut in cuts],
+            "threshold": [cut.threshold_text for cut in cuts],
+            **{NAMES.get(part, part): [str(getattr(cut, part) or "") for cut in cuts] for part in SHOWN},
+            "why not": [cut.reason or "" for cut in cuts],
+        }
+        heads = [head for head in columns if every or head not in ("level", "why not")]
+        return TextTable(heads, [*zip(*(columns[head] for head in heads), strict=True)])
+
+    @property
+    def on_limits(self) -> str:
+        """How to read the limits of a table."""
+        together = percent(self.limits_confidence_level)
+        return f"Limits are in brackets. They and the targets hold together with {together} confidence."
 
     def __str__(self) -> str:
         lines = self.lines()

@@ -98,7 +98,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         say("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip(), dim=number == 0)
 
 
-def shortened(rows: list[Sequence[str]], most: int = 24) -> list[Sequence[str]]:
+def shortened(rows: Sequence[Sequence[str]], most: int = 24) -> Sequence[Sequence[str]]:
     """The first and the last rows, where there are too many to read."""
     if len(rows) <= most:
         return rows

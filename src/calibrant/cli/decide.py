@@ -43,7 +43,7 @@ def command(**options: Any) -> None:
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.parquet
     calibrant decide model.json new.parquet --cost-false-alarm 1 --cost-miss 5 -o decided.html    # a report
     """
-    from calibrant._decide import check_cost, decided_by_region, regions_of, unproved, weighed
+    from calibrant._decide import check_cost, decided_by_region, regions_of, regions_table, unproved, weighed
     from calibrant.guarantee import Guarantee
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
@@ -75,10 +75,10 @@ def command(**options: Any) -> None:
         from calibrant.views.report.pages import decision_page
 
         write_page(decision_page(guarantee, found, about), output, options["overwrite"])
-    names = ("region", "rows", "action", "lower", "upper")
-    columns_of = guarantee.regions, counts, found.action, found.lower, found.upper
-    regions = [dict(zip(names, row, strict=True)) for row in zip(*columns_of, strict=True)]
     if options["as_json"]:
+        names = ("region", "rows", "action", "lower", "upper")
+        columns_of = guarantee.regions, counts, found.action, found.lower, found.upper
+        regions = [dict(zip(names, row, strict=True)) for row in zip(*columns_of, strict=True)]
         cost = {name: getattr(found, name) for name in ("break_even", "cost", "cost_lower", "cost_upper")}
         told = {"rows": known, "refused": refused, "actions": found.counts, **cost, "regions": regions}
         told |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
@@ -93,8 +93,8 @@ def command(**options: Any) -> None:
             "their interval."
         )
     say()
-    cells = [(one["region"], f"{one['rows']:,}", limits(one["lower"], one["upper"]), one["action"]) for one in regions]
-    table(("region", "rows", "true rate lies in", "action"), shortened(list(cells)))
+    heads, lines = regions_table(guarantee, found, counts)
+    table(heads, shortened(lines))
     if refused:
         note(f"{rows(refused)} without a decision: the model does not take the score or segment")
     if guarantee.caveat is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import percent, rows
+from calibrant._numbers import rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -128,20 +128,13 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings
 
 
 def _show(found: Any, notes: tuple[str, ...]) -> None:
-    from calibrant._threshold.result import NAMES, SHOWN
-
     for line in found.lines():
         paragraph(line, bold=True)
-    kept = [cut for cut in found.cuts if cut.threshold is not None]
-    if kept:
-        heads = ("target", "threshold", *(NAMES.get(part, part) for part in SHOWN))
-        segmented = kept[0].segment is not None
-        names = [f"{cut.target}, {cut.segment}" if segmented else cut.target for cut in kept]
+    proved = found.table()
+    if proved.rows:
         say()
-        cells = [[str(getattr(cut, part)) for part in SHOWN] for cut in kept]
-        table(heads, [(name, cut.threshold_text, *row) for name, cut, row in zip(names, kept, cells, strict=True)])
-        together = percent(found.limits_confidence_level)
-        paragraph(f"Limits are in brackets. They and the targets hold together with {together} confidence.")
+        table(*proved)
+        paragraph(found.on_limits)
     drawn = f". {found.n_drawn:,} of them chose the thresholds to test and are not counted" if found.n_drawn else ""
     paragraph(f"{rows(found.n_rows)}{drawn}.")
     for text in notes:

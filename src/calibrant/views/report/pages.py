@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._compare_models import ModelComparison
-from calibrant._decide import Decisions
+from calibrant._decide import Decisions, regions_table
 from calibrant._numbers import limits, nearest, percent, rows
 from calibrant._text import TextTable, sentence
 from calibrant._threshold import Threshold
-from calibrant._threshold.result import NAMES, SHOWN
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
@@ -73,19 +72,7 @@ def threshold_page(
         name = "Every threshold" if segment is None else name_of(segment)
         if scores.size:
             charts.append(threshold_chart(f"threshold-{number}", name, found, segment, scores, codes))
-    lines = [
-        (
-            cut.target if cut.segment is None else f"{cut.target}, {name_of(cut.segment)}",
-            f"{cut.level:g}",
-            cut.threshold_text,
-            *("" if getattr(cut, part) is None else str(getattr(cut, part)) for part in SHOWN),
-            cut.reason or "",
-        )
-        for cut in found.cuts[:_MOST_LINES]
-    ]
-    heads = ("target", "level", "threshold", *(NAMES.get(part, part) for part in SHOWN), "why not")
-    together = percent(found.limits_confidence_level)
-    remark = f"Limits are in brackets. They and the targets hold together with {together} confidence."
+    table = Table.of("Each target and its threshold", found.table(name_of, every=True))
     drawn = f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
     numbers = [
         ("Confidence", percent(found.confidence_level), "in all targets at once"),
@@ -98,7 +85,7 @@ def threshold_page(
     kind, label = ("right", "Proved") if len(kept) == len(found.cuts) else ("open", "Not proved")
     sections = [
         Section("Thresholds and what they select", charts, remark=_left_out(len(segments), len(charts), "segment")),
-        Section("The numbers", (), [Table("Each target and its threshold", heads, lines)], remark=remark),
+        Section("The numbers", (), [table], remark=found.on_limits),
     ]
     assumed = [sentence(text) for text in found.assumptions]
     return Page("Thresholds", "Threshold report", kind, label, found.sentence(), "", numbers, sections,
@@ -119,16 +106,11 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
         ("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
         ("Expected cost", cost, f"per row ({within})"),
     ]
-    lines = [
-        (region_name(region), f"{int(n):,}", limits(low, high), str(act))
-        for region, n, low, high, act in zip(
-            guarantee.regions, counts, guarantee.lower, guarantee.upper, action, strict=True
-        )
-    ]
+    lines = regions_table(guarantee, found, counts, region_name)
     remark = "Nothing is said of one row. Regions of 'cannot tell' are decided by the middle of their interval."
     caption = f"All intervals hold at once with {percent(guarantee.confidence_level)} confidence"
-    table = Table(caption, ("region", "rows", "true rate lies in", "action"), lines[:_MOST_LINES])
-    remark += _left_out(len(lines), len(table.rows), "region")
+    table = Table.of(caption, lines)
+    remark += _left_out(len(lines.rows), len(table.rows), "region")
     sections = [
         Section("Regions", [decision_chart(guarantee, action, counts, found.break_even)]),
         Section("The numbers", (), [table], remark=remark),
