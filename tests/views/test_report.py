@@ -107,15 +107,16 @@ def test_a_classifier_is_shown_by_its_guarantee() -> None:
 
 def test_three_verdicts_have_three_headlines() -> None:
     rng = np.random.default_rng(3)
-    assert wording.headline(AUDIT).text.startswith(
-        "These scores are proved miscalibrated: somewhere they are off by at"
-    )
-    assert wording.headline(AUDIT).text.endswith(f" {lower(AUDIT.lower_bound)} (95%\u00a0confidence).")
+    least = lower(AUDIT.lower_bound)
+    headline = wording.headline(AUDIT)
+    assert headline.text == f"Proved miscalibrated by at least {least}, with 95% confidence, from 6,000 rows."
+    assert headline.text == AUDIT.sentence()
     calibrated = rng.uniform(size=6_000) < SCORES
-    assert "no evidence" in wording.headline(audit(calibrated, SCORES)).text
+    assert "No evidence of miscalibration" in wording.headline(audit(calibrated, SCORES)).text
     values = np.tile([0.2, 0.5, 0.8], 2_000)
     y = rng.uniform(size=6_000) < values
-    assert "proved nearly right" in wording.headline(audit(y, values)).text
+    assert wording.headline(audit(y, values)).label == "Proved nearly right"
+    assert wording.headline(audit(y, values)).text.startswith("Proved within 0.")
 
 
 @pytest.mark.parametrize("shift", [(0.2, -0.2), (0.25, 0.1)], ids=["errors cancel", "errors add up"])
@@ -127,17 +128,15 @@ def test_what_is_proved_of_a_segment_is_not_said_of_the_score_alone(shift) -> No
     assert result.worst.segment == "a" if shift[1] > 0 else result.worst.segment in {"a", "b"}
     text = read(render_report(result)).text
     within = result.within_segments
-    assert f"Within a segment the scores are off by at least {lower(within.lower_bound)}." in text
-    assert (
-        f"On average, within their segments, the scores are off by at least {lower(within.average_lower_bound)}" in text
-    )
+    assert f"Somewhere within segments the scores are off by at least {lower(within.lower_bound)}." in text
+    assert f"On average within segments the scores are off by at least {lower(within.average_lower_bound)}." in text
+    assert f"within segments: proved miscalibrated by at least {lower(within.lower_bound)}" in text
     if shift[1] < 0:
-        assert "Within their segments, these scores are proved miscalibrated" in text
-        assert "Over all segments together, no error is proved." in text
+        assert "No evidence; within segments: proved miscalibrated" in text
         assert "Somewhere the scores" not in text
     else:
         assert f"Somewhere the scores are off by at least {lower(result.lower_bound)}." in text
-        assert f"Within a segment they are off by at least {lower(within.lower_bound)}." in text
+        assert f"Proved miscalibrated by at least {lower(result.lower_bound)}; within segments" in text
 
 
 def test_the_promise_is_the_guarantees_own_sentence() -> None:

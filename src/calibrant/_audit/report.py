@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant import _numbers
 from calibrant._optional import pandas
+from calibrant._text import sentence
 from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.monotone import MonotoneBand
 from calibrant.rows.facts import RowFacts
@@ -186,16 +187,24 @@ class Bounds:
             return f"proved within {_numbers.upper(self.upper_bound)} (finitely many scores)"
         return f"not proved off by more than {self.tolerance:g}" if self.tolerance else NO_EVIDENCE
 
-    def _lines(self, where: str, value: str) -> list[str]:
-        lines = []
-        if 0.0 < self.lower_bound <= self.tolerance:
-            lines.append(f"  somewhere{where} off by at least {_numbers.lower(self.lower_bound)}: within the tolerance")
+    def proved(self, who: str = "", value: str = "score value") -> list[str]:
+        """What is proved, in words: `who` is off, such as " the scores are", and by how much a `value` is at most."""
+        found = []
+        if self.lower_bound > 0.0:
+            within = "" if self.is_miscalibrated else ": within the tolerance"
+            found.append(f"somewhere{who} off by at least {_numbers.lower(self.lower_bound)}{within}")
         if self.average_lower_bound > 0.0:
-            lines.append(f"  on average{where} off by at least {_numbers.lower(self.average_lower_bound)}")
-        if self.upper_bound is None or self.unseen_mass is None:
-            return [*lines, f"  no upper bound{where}: {self.upper_bound_reason}"]
-        unseen = f"values that were not seen hold at most {_numbers.upper(self.unseen_mass)} of the population"
-        return [*lines, f"  no {value} that was seen is off by more than {_numbers.upper(self.upper_bound)}; {unseen}"]
+            found.append(f"on average{who} off by at least {_numbers.lower(self.average_lower_bound)}")
+        if self.upper_bound is not None and self.unseen_mass is not None:
+            unseen = f"values that were not seen hold at most {_numbers.upper(self.unseen_mass)} of the population"
+            found.append(f"no {value} that was seen is off by more than {_numbers.upper(self.upper_bound)}; {unseen}")
+        return found
+
+    def _lines(self, where: str, value: str) -> list[str]:
+        """What the verdict does not say, as lines of text."""
+        known = self.proved(where, value)[int(self.is_miscalibrated) :]
+        unknown = [] if self.upper_bound is not None else [f"no upper bound{where}: {self.upper_bound_reason}"]
+        return [f"  {text}" for text in (*known, *unknown)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,6 +305,14 @@ class Audit(Bounds):
         if within is None or verdict == within.verdict == NO_EVIDENCE:
             return verdict
         return f"{verdict}; within {self.noun}s: {within.verdict}"
+
+    def sentence(self) -> str:
+        """The verdict and what it rests on. Where nothing is proved, it says so."""
+        basis = f"with {_numbers.percent(self.confidence_level)} confidence, from {self.basis}"
+        if self.verdict != NO_EVIDENCE:
+            return sentence(f"{self.verdict}, {basis}")
+        rest = "this does not prove that the scores are calibrated"
+        return sentence(f"{NO_EVIDENCE} of miscalibration, {basis}; {rest}")
 
     @property
     def details(self) -> list[str]:

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import percent, rows
-from calibrant._text import sentence
+from calibrant._numbers import rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -177,19 +176,9 @@ def show_validation(found: Any) -> None:
 
 def show_audit(found: Any) -> None:
     """The verdict first, then what it rests on."""
-    basis = f", with {percent(found.confidence_level)} confidence, from {found.basis}"
-    paragraph(sentence(verdict_of(found, basis)), bold=True)
+    paragraph(found.sentence(), bold=True)
     for line in found.details:
         paragraph(line)
-
-
-def verdict_of(found: Any, basis: str = "") -> str:
-    """The verdict, with what it rests on. Where nothing is proved, it says so."""
-    from calibrant._audit.report import NO_EVIDENCE
-
-    if found.verdict != NO_EVIDENCE:
-        return f"{found.verdict}{basis}"
-    return f"{NO_EVIDENCE} of miscalibration{basis}; this does not prove that the scores are calibrated"
 
 
 def audit_json(found: Any) -> dict[str, Any]:

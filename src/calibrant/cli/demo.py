@@ -15,7 +15,7 @@ from calibrant.cli._input import Files
 from calibrant.cli._methods import Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
-from calibrant.cli.audit import audit_json, event_facts, show_audit, verdict_of
+from calibrant.cli.audit import audit_json, event_facts, show_audit
 from calibrant.cli.fit import provenance_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     _head("Does the guarantee hold?")
     paragraph(
         f"On {held_out.scores.size:,} held-out flights, the confidence interval of the observed rate meets the "
-        f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {verdict_of(after)}."
+        f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {after.sentence()}"
     )
     paragraph(
         f"In December it is {kept_december} of {n_regions}: more flights were late at the same score. The guarantee is "

@@ -105,7 +105,7 @@ def render_report(
     >>> scores = rng.uniform(size=4_000)
     >>> y = rng.uniform(size=4_000) < scores**2
     >>> page = render_report(audit(y, scores), BinningCalibrator(10).fit(scores, y), title="Late flights")
-    >>> "somewhere they are off by at least 0.17" in page
+    >>> "Proved miscalibrated by at least 0.17" in page
     True
     """
     inputs = Inputs(

@@ -73,7 +73,7 @@ def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
         "eyebrow": _DEFAULT_TITLE if inputs.title else None,
         "warnings": [sentence(text) for text in inputs.warnings],
         "headline": wording.headline(audit),
-        "strongest": None if audit.worst is None else wording.strongest(audit.worst, audit.noun),
+        "strongest": None if audit.worst is None else sentence(audit.worst.sentence(audit.noun)),
         "promise": wording.promise(guarantee),
         "key_numbers": _key_numbers(audit, guarantee),
         "before": _before_figure(inputs, sizes.marks),
