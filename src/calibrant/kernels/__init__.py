@@ -91,8 +91,8 @@ def _prepare(
     """The module to use and the keys for it; without keys, it searches."""
     rows = scores.shape[0]
     compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)
-    few = compiled is None and rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0])
-    if few or not cuts.shape[0]:
+    few = cuts.shape[0] <= _numpy.FEW_CUTS or rows < max(PLAIN_ROWS, PLAIN_ROWS_A_CUT * cuts.shape[0])
+    if (compiled is None and few) or not cuts.shape[0]:
         return _numpy, None
     grid = build(cuts, scores)
     return (compiled if compiled is not None and compiled.fits(grid, cuts.shape[0] + 1) else _numpy), grid

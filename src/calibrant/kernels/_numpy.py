@@ -12,25 +12,39 @@ from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, chunks
 from calibrant.kernels._grid import Grid
 
-SHARE_COMPARED = 1 / 8  # with more rows than this to be compared, a table of values saves nothing
+SHARE_COMPARED = 1 / 8  # with more rows than this to be compared, comparing all is faster than picking them out
+FEW_CUTS = 6  # so many comparisons of all rows are faster than keys
+PAIRED_CODES = 64  # up to so many codes, the table of all pairs stays in the cache
 
 
 def _cells(
     scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, limits: Limits | None = None
 ) -> Iterator[tuple[slice, IndexArray]]:
     """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
-    if grid is None:
-        for start, stop, piece in chunks(scores, limits=limits):
-            yield slice(start, stop), cuts.searchsorted(piece, side="right")
-        return
     # neither a cell, nor a cell and a label as one number; small numbers leave the cache to the rows
     mark = 2 * cuts.shape[0] + 2
-    table = np.where(grid.shared, mark, grid.first).astype(np.min_scalar_type(mark))
-    buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), table.dtype)
+    buffer = np.empty(min(scores.shape[0], CHUNK_ROWS), np.min_scalar_type(mark))
+    if grid is None:
+        for start, stop, piece in chunks(scores, limits=limits):
+            cells = buffer[: stop - start]
+            if cuts.shape[0] <= FEW_CUTS:
+                cells[:] = 0
+                for cut in cuts:
+                    cells += piece >= cut
+            else:
+                cells[:] = cuts.searchsorted(piece, side="right")
+            yield slice(start, stop), cells
+        return
+    compares_all = grid.share > SHARE_COMPARED and grid.depth <= 2
+    table = (grid.first if compares_all else np.where(grid.shared, mark, grid.first)).astype(buffer.dtype)
+    rivals = [grid.padded[grid.first + nth] for nth in range(grid.depth)] if compares_all else []
+    values = np.empty(buffer.shape[0] if rivals else 0)
     for rows, piece, keys in _keyed(scores, grid, limits):
         cells = table.take(keys, out=buffer[: piece.shape[0]], mode="clip")
-        hits = np.flatnonzero(cells == mark)
-        if hits.shape[0]:
+        for rival in rivals:
+            cells += piece >= rival.take(keys, out=values[: piece.shape[0]], mode="clip")
+        hits = np.flatnonzero(cells == mark) if not rivals else ()
+        if len(hits):
             cells[hits] = grid.resolve(piece[hits], keys[hits])
         yield rows, cells
 
@@ -52,9 +66,19 @@ def count(
     totals = np.zeros(2 * (cuts.shape[0] + 1), np.int64)
     for rows, cells in _cells(scores, cuts, grid):
         np.add(cells, cells, out=cells)
-        totals += np.bincount(np.add(cells, labels[rows], out=cells), minlength=totals.shape[0])
+        totals += _histogram(np.add(cells, labels[rows], out=cells), totals.shape[0])
     table = totals.reshape(-1, 2)
     return table.sum(axis=1), table[:, 1].copy()
+
+
+def _histogram(codes: IndexArray, size: int) -> IntArray:
+    """How many rows have each code; two rows are counted as one number if there are few codes."""
+    half = codes.shape[0] // 2
+    if size > PAIRED_CODES or not half:
+        return np.bincount(codes, minlength=size)
+    pairs = codes[:half].astype(np.uint16) * size + codes[half : 2 * half]
+    square = np.bincount(pairs, minlength=size * size).reshape(size, size)
+    return np.asarray(square.sum(axis=0) + square.sum(axis=1) + np.bincount(codes[2 * half :], minlength=size))
 
 
 def look_up_into(

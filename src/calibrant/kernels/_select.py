@@ -18,6 +18,7 @@ SAMPLE_ROWS = 1 << 13  # from which the cells are chosen
 STANDARD_DEVIATIONS = 3.3
 # with at most this many values in the sample, scores are taken to be discrete, and each value is counted
 FEW_VALUES = SAMPLE_ROWS // 16
+COMMON_SHARE = 1 / 4  # a value of a larger share of the sample is counted too: its cell holds too many rows to copy
 KIND_COST = 0.05  # each kind of key is slower than the one before it: it has to spare copying this share of the rows
 
 # from scores and cuts to the rows of each cell
@@ -35,19 +36,37 @@ def order_statistics(scores: NDArray[Any], ranks: IntArray, passes: Any, count: 
 
 def _select(scores: NDArray[Any], wanted: IntArray, passes: Any, count: Count, threads: int) -> FloatArray:
     """The scores of ranks that increase strictly."""
-    rows = scores.shape[0]
-    if rows <= SORT_ROWS:
+    if scores.shape[0] <= SORT_ROWS:
         return _sorted_at(scores, wanted)
     lower, upper, known = _sampled(scores, wanted)
-    values = np.unique(known) if lower < upper else np.array([lower])
-    if values.shape[0] <= FEW_VALUES:
-        with np.errstate(all="ignore"):  # next to 0 and to the largest double numpy reports an underflow or an overflow
+    values, repeats = np.unique(known, return_counts=True)
+    if values.shape[0] > FEW_VALUES:
+        values = values[repeats > COMMON_SHARE * known.shape[0]] if lower < upper else np.array([lower])
+    found = np.full(wanted.shape, np.nan)
+    if values.shape[0]:
+        with np.errstate(all="ignore"):  # numpy reports an underflow next to 0, an overflow next to the largest double
             after = np.nextafter(values, np.inf)
         cuts = np.unique(np.concatenate((values, after[np.isfinite(after)])))
         cells = np.cumsum(count(scores, cuts)).searchsorted(wanted, side="left")
-        found = np.concatenate(((-np.inf,), cuts))[cells]
-        if np.isin(found, values).all():
-            return found
+        at = np.concatenate(((-np.inf,), cuts))[cells]
+        found = np.where(np.isin(at, values), at, np.nan)
+    rest = np.isnan(found)
+    if rest.any():
+        found[rest] = _from_cells(scores, wanted[rest], (lower, upper, known), passes, count, threads)
+    return found
+
+
+def _from_cells(
+    scores: NDArray[Any],
+    wanted: IntArray,
+    sampled: tuple[float, float, FloatArray],
+    passes: Any,
+    count: Count,
+    threads: int,
+) -> FloatArray:
+    """The same, from the scores that share a fine cell with one of the ranks."""
+    rows = scores.shape[0]
+    lower, upper, known = sampled
     grid = _fine_grid(lower, upper, known, wanted / rows) if lower < upper else None
     if grid is None:
         return _sorted_at(scores, wanted)
