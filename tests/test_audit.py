@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant import BinningCalibrator, audit
-from calibrant._audit.cells import Cells
+from calibrant._audit.cells import CellSums
 from calibrant._audit.resolutions import resolve
 from calibrant.intervals import Interval
 from calibrant.intervals.non_identical import non_identical
@@ -398,7 +398,7 @@ def test_the_tolerance_is_for_segments_too() -> None:
 def test_every_region_lies_in_its_parent_also_where_the_first_value_is_common() -> None:
     rng = np.random.default_rng(31)
     scores = np.concatenate([np.full(600, 0.01), rng.uniform(0.1, 1.0, size=400)])  # it fills four of eight bins
-    cells = Cells.of_rows(read_rows(scores, rng.integers(2, size=1_000)).collect())
+    cells = CellSums.of_rows(read_rows(scores, rng.integers(2, size=1_000)).collect())
     found = resolve(None, cells, 8, 0.1)
     table, parent = found.table, found.parent
     assert parent[0] == -1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally, audit, scored
-from calibrant._audit.cells import Cells, finest_bins
+from calibrant._audit.cells import CellSums, finest_bins
 from calibrant.intervals.non_identical import non_identical
 
 
@@ -81,7 +81,7 @@ def test_auto_takes_about_the_cube_root_of_the_rows(n: int, bins: int) -> None:
 def test_a_score_is_finite_from_twenty_rows_a_value_and_up_to_a_thousand_values() -> None:
     def finite(n_values: int | None, n_rows: int) -> bool:
         ones = np.ones(1)
-        return Cells(ones, ones, np.array([n_rows]), np.array([0]), ones, n_values).finite
+        return CellSums(ones, ones, np.array([n_rows]), np.array([0]), ones, n_values).finite
 
     assert finite(5, 100)
     assert not finite(5, 99)
@@ -95,7 +95,7 @@ def test_cells_of_a_tally_are_its_regions_with_rows() -> None:
     scores = np.array([0.25, 0.5, 0.5, 0.75, 0.25])
     partition = Partition.fixed_width(10)
     tally = Tally.from_data(partition, scores, [0, 1, 1, 0, 1], importance_weight=scores)
-    cells = Cells.of_tally(tally, 3)
+    cells = CellSums.of_tally(tally, 3)
     np.testing.assert_array_equal(cells.low, [0.25, 0.5, 0.75])
     np.testing.assert_array_equal(cells.high, [0.25, 0.5, 0.75])
     np.testing.assert_array_equal(cells.counts, [2, 2, 1])

@@ -108,6 +108,25 @@ def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, as
                 assert own, f"{path}, line {node.lineno}: {owner}.{node.attr}"
 
 
+SAME_INTERFACE = ("cli", "kernels", "intervals")
+"""Packages whose modules implement one interface: a command, a kernel, an interval method."""
+
+
+def test_no_two_modules_define_the_same_name(sources: dict[Path, ast.Module]) -> None:
+    homes: dict[str, set[Path]] = {}
+    for path, tree in sources.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(path)
+    doubles = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    known = {
+        name
+        for name, paths in doubles.items()
+        if len(packages := {package_of(path) for path in paths}) == 1 and packages <= {*SAME_INTERFACE}
+    }
+    assert doubles.keys() == known
+
+
 @pytest.mark.parametrize("riddle", RIDDLES)
 def test_plain_words_in_source_and_documentation(riddle) -> None:
     pages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._text import Setting, Text, words
 from calibrant._text import shown as shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray, Table
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import to_host
 
@@ -27,7 +27,7 @@ SKIP_ROWS: Text = (
 _ROW_SUM_TOLERANCE = 1e-3  # half-precision softmax output is off by about this much
 
 
-def as_array(values: ArrayLike | Table | None, name: str) -> NDArray[Any]:
+def as_array(values: ArrayLike | FeatureRows | None, name: str) -> NDArray[Any]:
     """Return `values` as a numpy array, by position; missing entries of nullable types are refused."""
     if isinstance(values, np.ma.MaskedArray):
         masked = np.nonzero(np.atleast_1d(np.ma.getmaskarray(values)))[0]

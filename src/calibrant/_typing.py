@@ -46,13 +46,13 @@ class ScoreMap(Protocol):
     def predict(self, scores: Any, /) -> Any: ...
 
 
-class Table(Protocol):
+class FeatureRows(Protocol):
     """Rows of features: an array, a list, a frame of pandas, polars or pyarrow, or a sparse matrix."""
 
     def __len__(self) -> int: ...
 
 
-class Model(Protocol):
+class Predictor(Protocol):
     """A classifier, or a fitted model that predicts scores."""
 
     def predict(self, X: Any, /) -> Any: ...

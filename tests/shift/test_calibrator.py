@@ -414,7 +414,7 @@ def test_classifier_takes_any_ratio_and_refuses_target_rows_where_they_would_be_
 
 def test_rows_are_counted_once_and_only_results_are_kept():
     _, scores, y, w = data()
-    with mock.patch.object(Tally, "_of", wraps=Tally._of) as count:
+    with mock.patch.object(Tally, "of_codes", wraps=Tally.of_codes) as count:
         for options in ({"n_bins": 4}, {"n_bins": 4, "split": 0.3}, {"partition": BINS}):
             calibrator = ShiftCalibrator(weight_bound=BOUND, **options).fit(scores, y, importance_weight=w)
             assert count.call_count == 1

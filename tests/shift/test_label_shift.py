@@ -158,7 +158,7 @@ def test_bad_arguments_are_refused(parameters, options, words):
 
 def test_rows_are_counted_once_and_only_results_are_kept():
     scores, y = draw(np.random.default_rng(8), 5000, 0.3)
-    with mock.patch.object(Tally, "_of", wraps=Tally._of) as count:
+    with mock.patch.object(Tally, "of_codes", wraps=Tally.of_codes) as count:
         fitted = LabelShiftCalibrator(n_bins=3).fit(scores, y, target_scores=scores)
     assert count.call_count == 1
     assert len(pickle.dumps(fitted)) < 20_000  # 5,000 rows would take more

@@ -21,7 +21,7 @@ from calibrant import (
 from calibrant._numbers import lower, nearest, upper
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.views.report import render_report
-from calibrant.views.report.scales import Axis, limits_of, shared_limits
+from calibrant.views.report.scales import Axis, common_limits, limits_of
 from report_pages import (
     AUDIT,
     AUDIT_NAMES,
@@ -183,7 +183,7 @@ def test_limits_hold_all_values_and_are_not_mostly_empty(values) -> None:
     st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9)
 )  # fmt: skip
 def test_some_of_the_diagonal_is_always_in_sight(across, upwards) -> None:
-    x, y = shared_limits(across, upwards)
+    x, y = common_limits(across, upwards)
     assert max(x[0], y[0]) < min(x[1], y[1])
 
 

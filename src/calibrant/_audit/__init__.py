@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._audit.cells import Cells, cells_of_data, finest_bins
+from calibrant._audit.cells import CellSums, cells_of_data, finest_bins
 from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
 from calibrant._audit.resolutions import Resolutions, resolve
 from calibrant._audit.units import audit_units
@@ -247,13 +247,13 @@ def _conclude(
     )
 
 
-def _band(cells: Cells, confidence_level: float) -> MonotoneBand:
+def _band(cells: CellSums, confidence_level: float) -> MonotoneBand:
     """The band of all rows; nothing that is said of it names a class."""
     counts = (cells.low, cells.high, cells.counts, cells.positives)
     return MonotoneBand.from_cells(*counts, CODED, confidence_level=confidence_level)
 
 
-def _members(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
+def _members(rows: MemoryRows) -> list[tuple[Hashable, CellSums]]:
     """All rows first, then the rows of each segment."""
     names: list[Hashable] = [None]
     members = [rows]
@@ -262,7 +262,7 @@ def _members(rows: MemoryRows) -> list[tuple[Hashable, Cells]]:
         ends = np.cumsum(np.bincount(rows.segment, minlength=len(rows.segment_names)))[:-1]
         names += rows.segment_names
         members += [rows.take(chosen) for chosen in np.split(order, ends)]
-    return [(name, Cells.of_rows(part)) for name, part in zip(names, members, strict=True)]
+    return [(name, CellSums.of_rows(part)) for name, part in zip(names, members, strict=True)]
 
 
 def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]:

@@ -17,7 +17,7 @@ from calibrant.tally import Tally, WeightSums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class CellSums:
     """Sums over cells of scores. A cell is one score value, or the scores between two values; no cell is empty.
 
     Attributes
@@ -71,7 +71,7 @@ def finest_bins(n_rows: int, n_bins: int | str) -> int:
 
 def cells_of_data(
     data: ScoredData, n_bins: int | str, *, classes: ArrayLike | None, pos_label: Hashable | None
-) -> list[tuple[Hashable, Cells]]:
+) -> list[tuple[Hashable, CellSums]]:
     """The cells of all rows, then of each segment. They give the same regions as rows in memory.
 
     A region ends where the middle rank of a value passes j n / n_bins. That value is the order statistic of rank
@@ -96,7 +96,7 @@ def cells_of_data(
         of_all = _tally(data, bins, classes, pos_label)
         tallies += [of_all.part(slice(start, stop)) for start, stop in pairwise(bins.offsets.tolist())]
     names = (None, *atoms)
-    return [(name, Cells.of_tally(tally, n_values[name])) for name, tally in zip(names, tallies, strict=True)]
+    return [(name, CellSums.of_tally(tally, n_values[name])) for name, tally in zip(names, tallies, strict=True)]
 
 
 def _ranks(n_rows: int, n_bins: int | str) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._audit.cells import Cells
+from calibrant._audit.cells import CellSums
 from calibrant._audit.report import AuditTable
 from calibrant._typing import IndexArray, IntArray
 from calibrant.intervals._binomial import sidak_level
@@ -58,7 +58,7 @@ class Resolutions:
         return float(best[0]) / self.n_rows
 
 
-def resolve(segment: Hashable, cells: Cells, n_bins: int, alpha: float) -> Resolutions:
+def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Resolutions:
     """Cut the scores at every resolution, and find limits that hold for all regions with probability 1 - alpha.
 
     Every resolution gets the same share of alpha. Within a resolution the share is divided by Sidak's rule: given the

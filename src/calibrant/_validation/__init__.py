@@ -139,7 +139,7 @@ def validate(
         Measure("p-value of calibration", p_value, basis=EXACT_TEST if units.row_weights is None else ASYMPTOTIC),
         Measure("Brier score", brier.value, brier.lower, brier.upper, basis=PROVED),
         *measures.corp(codes, probabilities, units),
-        measures.auc(codes, probabilities, alpha, units),
+        measures.area(codes, probabilities, alpha, units),
     )
     return Validation(
         measures=found,

@@ -94,7 +94,7 @@ def corp(codes: CodeArray, scores: FloatArray, units: Units) -> tuple[Measure, M
     )
 
 
-def auc(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
+def area(codes: CodeArray, scores: FloatArray, alpha: float, units: Units) -> Measure:
     """Return AUC with normal limits; NaN if all labels are of one class."""
     if not 0 < codes.sum() < codes.size:
         return Measure("AUC", math.nan, basis=ASYMPTOTIC)

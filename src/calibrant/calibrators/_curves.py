@@ -12,7 +12,7 @@ from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
-from calibrant.calibrators.curve import CurveCalibrator, inside
+from calibrant.calibrators.curve import CurveCalibrator, inner
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.isotonic import IsotonicCalibrator, interpolate
 from calibrant.calibrators.platt import PlattCalibrator
@@ -195,7 +195,7 @@ def _fitted(calibrator: ScoreCalibrator, rows: DistinctScores) -> Curve:
         values = calibrator.predict(np.clip(scores, low, high))
         if not np.isfinite(values).all():
             raise InvalidValueError("curve", "predict probabilities", got=f"missing values from {calibrator!r}")
-        return inside(values)
+        return inner(values)
 
     return curve
 

@@ -12,7 +12,7 @@ from calibrant._params import Choice
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
-from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
+from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.logistic import LogisticFit, fit_logistic
 from calibrant.guarantee import NoGuarantee
@@ -83,7 +83,7 @@ class BetaCalibrator(CurveCalibrator):
         )
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
-        p = inside(rows.scores)
+        p = inner(rows.scores)
         if self.parameters == "am":
             (slope,), c = _increasing(logit(p)[:, None], rows, intercept=True)
             return {"a": slope, "b": slope, "c": c}
@@ -98,7 +98,7 @@ class BetaCalibrator(CurveCalibrator):
         self.c_ = read_number(state, "c")
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        p = inside(scores)
+        p = inner(scores)
         return np.asarray(expit(self.a_ * np.log(p) - self.b_ * np.log1p(-p) + self.c_))
 
 

@@ -19,7 +19,7 @@ from calibrant.intervals.group_sums import GroupDesign, GroupSums
 from calibrant.intervals.groups import group_limits
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
-from calibrant.rows.device import on_gpu
+from calibrant.rows.device import rows_on_gpu
 from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
@@ -174,7 +174,7 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
         self._check_parameters()
         beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
         plain = groups is None and all(extra is None for extra in beside.values())
-        if plain and (on_device := on_gpu(scores, y)) is not None:
+        if plain and (on_device := rows_on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
         return self._fit_rows(self._read(scores, y, groups=groups, **beside))

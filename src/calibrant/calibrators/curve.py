@@ -138,7 +138,7 @@ def check_probabilities(scores: NDArray[Any], advice: Text) -> None:
         check_rows((scores < 0) | (scores > 1), scores, "scores", "be probabilities in [0, 1]", advice)
 
 
-def inside(probabilities: FloatArray) -> FloatArray:
+def inner(probabilities: FloatArray) -> FloatArray:
     """Probabilities kept away from 0 and 1, so that their logarithms are finite."""
     return np.clip(probabilities, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
 

@@ -21,7 +21,7 @@ from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
 from calibrant.rows.batch import Columns
-from calibrant.rows.device import look_up
+from calibrant.rows.device import entries_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.reach import familiar_limits
 from calibrant.tally import Tally
@@ -82,7 +82,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     ) -> NDArray[Any]:
         """Each score's entry, or row, of a table of regions."""
         check_is_fitted(self)
-        found: NDArray[Any] = look_up(
+        found: NDArray[Any] = entries_of(
             partition or self.partition_,
             table,
             scores,

@@ -24,7 +24,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.kernels.device import in_own_library
 from calibrant.partition import Partition
 from calibrant.rows import ScoredData
-from calibrant.rows.device import look_up
+from calibrant.rows.device import entries_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.reach import Reach
 
@@ -183,7 +183,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         checked = as_scores(scores, positive_column=self.positive_index_)
         self._warn_of_other_scale(checked)
         mapped = self.base_.predict(checked)
-        return np.asarray(look_up(partition or self.partition_, table, mapped, segments, threads=self._threads))
+        return np.asarray(entries_of(partition or self.partition_, table, mapped, segments, threads=self._threads))
 
     def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
         """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""

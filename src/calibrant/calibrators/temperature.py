@@ -12,7 +12,7 @@ from calibrant._params import Choice
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.calibrators.claims import INJECTIVE
-from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inside, read_number
+from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
 
@@ -81,7 +81,7 @@ class TemperatureCalibrator(CurveCalibrator):
             check_probabilities(scores, ("for logits use ", Setting("scale", "logit")))
 
     def _logits(self, scores: FloatArray) -> FloatArray:
-        return np.asarray(logit(inside(scores)) if self.scale == "probability" else scores)
+        return np.asarray(logit(inner(scores)) if self.scale == "probability" else scores)
 
     def _learn(self, rows: DistinctScores) -> dict[str, Any]:
         from scipy.optimize import brentq

@@ -28,12 +28,12 @@ from calibrant._params import (
     as_generator,
 )
 from calibrant._text import Setting, Text, shown
-from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, Model, ScoreMap, Splitter, Table
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IndexArray, Predictor, ScoreMap, Splitter
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.classifier.folds import Fold, held_out, parts
-from calibrant.classifier.responses import RESPONSE_METHODS, scores_of
+from calibrant.classifier.responses import RESPONSE_METHODS, response_of
 from calibrant.classifier.task import Task, binary_labels, taken, without_weightless
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
@@ -121,7 +121,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
     """
 
     estimator: Annotated[
-        Model | Callable[[Any], ArrayLike],
+        Predictor | Callable[[Any], ArrayLike],
         Having(("fit",), "a classifier, such as LogisticRegression()")
         | Having(("predict",), "a fitted model with predict")
         | Having(("__call__",), "a function from rows to scores"),
@@ -158,10 +158,10 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
 
     def fit(
         self,
-        X: Table,
+        X: FeatureRows,
         y: ArrayLike,
         *,
-        X_target: Table | None = None,
+        X_target: FeatureRows | None = None,
         calibration_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
@@ -241,7 +241,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
         return self.cv is not None and isinstance(self.calibrator, VennAbersCalibrator)
 
-    def _task(self, X: Table, y: ArrayLike, params: dict[str, Any]) -> Task:
+    def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
         """Check the arguments of `fit`; rows of weight zero are left out."""
         if y is None:
             raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
@@ -293,7 +293,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         to_calibrator = {name: value for name, value in params.items() if name in names}
         return {name: value for name, value in params.items() if name not in names}, to_calibrator
 
-    def _fit_pair(self, task: Task, X_target: Table | None) -> tuple[Any, Any]:
+    def _fit_pair(self, task: Task, X_target: FeatureRows | None) -> tuple[Any, Any]:
         """One model and one calibrator."""
         training, rows = None, task.everything
         folds = [] if self._is_frozen() else self._folds(task)
@@ -354,7 +354,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)
 
     def _scores(self, estimator: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-        return scores_of(estimator, X, classes, self.response_method)
+        return response_of(estimator, X, classes, self.response_method)
 
     def _folds(self, task: Task) -> list[Fold]:
         return [held_out(task, self.calibration_size)] if self.cv is None else parts(task, self.cv)
@@ -365,7 +365,7 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 
-    def _calibrated(self, method: str, X: Table, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
+    def _calibrated(self, method: str, X: FeatureRows, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
         check_is_fitted(self)
         if hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
             advice = "Reshape your data using X.reshape(1, -1) for one row, or X.reshape(-1, 1) for one feature"
@@ -375,36 +375,36 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             options["segments"] = segments
         return np.asarray(getattr(self.calibrator_, method)(self._scores(self.estimator_, X, self.classes_), **options))
 
-    def predict_proba(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
         return self._calibrated("predict_proba", X, segments)
 
-    def predict(self, X: Table, *, segments: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> NDArray[Any]:
         """Return the more probable class, shape (n,)."""
         chosen = self._calibrated("predict_proba", X, segments).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
     @available_if(_calibrator_has("predict_interval"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_interval(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return what the calibrator's `predict_interval` gives for `classes_[1]`, shape (n, 2)."""
         return self._calibrated("predict_interval", X, segments)
 
     @available_if(_calibrator_has("predict_rate_interval"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_rate_interval(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_rate_interval(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return confidence limits, shape (n, 2), for the true rate of `classes_[1]` in each row's region."""
         return self._calibrated("predict_rate_interval", X, segments)
 
     @available_if(_calibrator_has("predict_set"))  # type: ignore[untyped-decorator]
     @framed
-    def predict_set(self, X: Table, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
+    def predict_set(self, X: FeatureRows, *, coverage: float = 0.95, segments: ArrayLike | None = None) -> BoolArray:
         """Return the labels that are not ruled out, shape (n, 2), boolean; the columns follow `classes_`."""
         return self._calibrated("predict_set", X, segments, coverage=coverage)
 
     @available_if(_gives_multiprobability)  # type: ignore[untyped-decorator]
     @framed
-    def predict_multiprobability(self, X: Table, *, segments: ArrayLike | None = None) -> FloatArray:
+    def predict_multiprobability(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return a Venn predictor's p0 and p1, shape (n, 2), for `classes_[1]`: not a confidence interval."""
         return self._calibrated("predict_multiprobability", X, segments)
 

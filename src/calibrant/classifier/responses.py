@@ -11,10 +11,10 @@ from calibrant.errors import InvalidTypeError
 RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
 
 
-def scores_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
+def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
     """The model's score for the second class; of a tuple of models, one column each."""
     if isinstance(model, tuple):
-        return np.column_stack([scores_of(part, X, classes, response_method) for part in model])
+        return np.column_stack([response_of(part, X, classes, response_method) for part in model])
     if not hasattr(model, "fit"):
         # XGBoost's `predict` takes its own kind of matrix only
         score = getattr(model, "inplace_predict", None) or getattr(model, "predict", model)

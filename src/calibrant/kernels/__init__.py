@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels import _numpy, _select
 from calibrant.kernels._chunks import Limits, OutsideLimitsError, encode, first_nonfinite, inside, over_threads
-from calibrant.kernels._grid import Grid, build
+from calibrant.kernels._grid import CutKeys, build
 
 __all__ = [
     "OutsideLimitsError",
@@ -87,7 +87,7 @@ def _compiled(rows: int, implementation: Implementation) -> Any:
 
 def _prepare(
     scores: NDArray[Any], cuts: FloatArray, implementation: Implementation, pass_rows: int = 0
-) -> tuple[Any, Grid | None]:
+) -> tuple[Any, CutKeys | None]:
     """The module to use and the keys for it; without keys, it searches."""
     rows = scores.shape[0]
     compiled = _compiled(NUMBA_ROWS if pass_rows >= PASS_ROWS else rows, implementation)

@@ -29,7 +29,7 @@ USELESS_SHARE = 0.6  # with more rows than this in keys of three or more cuts, t
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CutKeys:
     """The keys of one set of cuts.
 
     Attributes
@@ -83,7 +83,7 @@ class Grid:
         return result
 
 
-def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
+def build(cuts: FloatArray, scores: NDArray[Any]) -> CutKeys | None:
     """Choose the keys for these cuts that leave the fewest of these scores to be compared; None if no keys help.
 
     The choice looks at a sample of the scores. It changes the time taken, never a result. The kinds of keys are tried
@@ -93,7 +93,7 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
     stride = max(1, scores.shape[0] // SAMPLE_ROWS)
     sample = np.ascontiguousarray(scores[::stride], dtype=np.float64)
     sizes = (_grid_size(cuts.shape[0]), 1 << 16)
-    best: Grid | None = None
+    best: CutKeys | None = None
     for size in sizes:
         for kind in (POSITIVE_BITS, LINEAR):
             grid = _try(cuts, kind, size)
@@ -114,7 +114,7 @@ def build(cuts: FloatArray, scores: NDArray[Any]) -> Grid | None:
     return best
 
 
-def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> Grid | None:
+def over_range(low: float, high: float, kind: int, size: int = 1 << 12) -> CutKeys | None:
     """Return a grid of one kind with about `size` keys from `low` to `high`, or None if no such grid exists."""
     return _try(np.array((low, high)), kind, size)
 
@@ -127,12 +127,12 @@ def _grid_size(n_cuts: int) -> int:
     return size
 
 
-def _try(cuts: FloatArray, kind: int, size: int) -> Grid | None:
+def _try(cuts: FloatArray, kind: int, size: int) -> CutKeys | None:
     return _remembered(cuts.tobytes(), kind, size)
 
 
 @lru_cache(maxsize=8)
-def _remembered(cut_bytes: bytes, kind: int, size: int) -> Grid | None:
+def _remembered(cut_bytes: bytes, kind: int, size: int) -> CutKeys | None:
     """The grid, kept for the next batch: data that come in batches are counted over the same cuts time and again."""
     cuts = np.frombuffer(cut_bytes, dtype=np.float64).copy()  # writeable: numba compiles anew for what is not
     low, high = float(cuts[0]), float(cuts[-1])
@@ -158,7 +158,7 @@ def _remembered(cut_bytes: bytes, kind: int, size: int) -> Grid | None:
             shift += 1
         # Negative zero has the lowest key of all, which must then be zero's key too.
         offset = max((first >> shift) - 1, 0)
-    grid = Grid(
+    grid = CutKeys(
         cuts=cuts,
         padded=np.concatenate((cuts, (np.inf, np.inf))),
         first=np.empty(0, np.intp),

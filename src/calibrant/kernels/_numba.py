@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, OutsideLimitsError, chunks
-from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, Grid
+from calibrant.kernels._grid import MAGIC, POSITIVE_BITS, CutKeys
 
 BLOCK = 1024  # rows whose keys are computed together, which the compiler turns into vector instructions
 LANES = 2  # histograms filled in turn: equal scores in a row would otherwise wait for each other's store
@@ -126,12 +126,12 @@ def _extract(scores: Any, numbers: Any, marks: Any, kept: Any, found: Any) -> An
     return filled
 
 
-def fits(grid: Grid | None, names: int) -> bool:
+def fits(grid: CutKeys | None, names: int) -> bool:
     """Return whether the compiled kernels can work with this grid and this number of cells."""
     return grid is not None and grid.depth <= 2 and names < 0xFFFF
 
 
-def _numbers(grid: Grid) -> tuple[Any, ...]:
+def _numbers(grid: CutKeys) -> tuple[Any, ...]:
     return grid.kind, grid.shift, grid.offset, grid.low, grid.high, grid.scale, grid.size - 1
 
 
@@ -149,7 +149,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def look_up_into(
-    scores: NDArray[Any], cuts: FloatArray, grid: Grid, table: NDArray[Any], out: NDArray[Any], limits: Limits | None
+    scores: NDArray[Any], cuts: FloatArray, grid: CutKeys, table: NDArray[Any], out: NDArray[Any], limits: Limits | None
 ) -> None:
     """Write the table's entry for each score to `out`."""
     low, high = limits or FINITE
@@ -160,7 +160,9 @@ def look_up_into(
             raise OutsideLimitsError
 
 
-def count(scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid) -> tuple[IntArray, IntArray]:
+def count(
+    scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: CutKeys
+) -> tuple[IntArray, IntArray]:
     """Rows and positives in each cell."""
     n_cells = cuts.shape[0] + 1
     first = grid.first.astype(np.uint16)
@@ -171,7 +173,7 @@ def count(scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, gri
     return result.sum(axis=1), result[:, 1].copy()
 
 
-def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
+def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
     """Rows with each key."""
     totals = np.zeros(grid.size, np.int64)
     for _, piece in _pieces(scores):
@@ -181,7 +183,7 @@ def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
     return totals
 
 
-def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
+def extract(scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
     most = min(scores.shape[0], LARGEST_PIECE) + 1  # the loop also writes one row that is not kept
     kept, found = np.empty(most), np.empty(most, np.uint16)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
 from calibrant.kernels._chunks import CHUNK_ROWS, Limits, chunks
-from calibrant.kernels._grid import Grid
+from calibrant.kernels._grid import CutKeys
 
 SHARE_COMPARED = 1 / 8  # with more rows than this to be compared, comparing all is faster than picking them out
 FEW_CUTS = 6  # so many comparisons of all rows are faster than keys
@@ -18,7 +18,7 @@ PAIRED_CODES = 64  # up to so many codes, the table of all pairs stays in the ca
 
 
 def _cells(
-    scores: NDArray[Any], cuts: FloatArray, grid: Grid | None, limits: Limits | None = None
+    scores: NDArray[Any], cuts: FloatArray, grid: CutKeys | None, limits: Limits | None = None
 ) -> Iterator[tuple[slice, IndexArray]]:
     """Chunks: which rows they are, and their cells, in a buffer that the next chunk overwrites."""
     # neither a cell, nor a cell and a label as one number; small numbers leave the cache to the rows
@@ -50,7 +50,7 @@ def _cells(
 
 
 def _keyed(
-    scores: NDArray[Any], grid: Grid, limits: Limits | None = None
+    scores: NDArray[Any], grid: CutKeys, limits: Limits | None = None
 ) -> Iterator[tuple[slice, FloatArray, IndexArray]]:
     """Chunks: which rows they are, their scores, and the keys of these, in buffers that the next chunk overwrites."""
     rows = min(scores.shape[0], CHUNK_ROWS)
@@ -60,7 +60,7 @@ def _keyed(
 
 
 def count(
-    scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: Grid | None
+    scores: NDArray[Any], labels: NDArray[np.uint8], cuts: FloatArray, grid: CutKeys | None
 ) -> tuple[IntArray, IntArray]:
     """Rows and positives in each cell."""
     totals = np.zeros(2 * (cuts.shape[0] + 1), np.int64)
@@ -84,7 +84,7 @@ def _histogram(codes: IndexArray, size: int) -> IntArray:
 def look_up_into(
     scores: NDArray[Any],
     cuts: FloatArray,
-    grid: Grid | None,
+    grid: CutKeys | None,
     table: NDArray[Any],
     out: NDArray[Any],
     limits: Limits | None,
@@ -104,7 +104,7 @@ def look_up_into(
             part[hits] = table[grid.resolve(piece[hits], keys[hits])]
 
 
-def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
+def histogram(scores: NDArray[Any], grid: CutKeys) -> IntArray:
     """Rows with each key."""
     totals = np.zeros(grid.size, np.int64)
     for _, _, keys in _keyed(scores, grid):
@@ -112,7 +112,7 @@ def histogram(scores: NDArray[Any], grid: Grid) -> IntArray:
     return totals
 
 
-def extract(scores: NDArray[Any], grid: Grid, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
+def extract(scores: NDArray[Any], grid: CutKeys, marks: NDArray[np.uint16]) -> tuple[FloatArray, NDArray[Any]]:
     """Scores whose key is marked, and their marks."""
     marked = marks > 0
     values: list[FloatArray] = []

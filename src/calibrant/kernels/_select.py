@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels._chunks import over_threads
-from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, Grid, over_range
+from calibrant.kernels._grid import LINEAR, POSITIVE_BITS, CutKeys, over_range
 
 SORT_ROWS = 1 << 15  # for at most this many rows, a sort is as fast as anything else
 SAMPLE_ROWS = 1 << 13  # from which the cells are chosen
@@ -114,10 +114,10 @@ def _sampled(scores: NDArray[Any], wanted: IntArray) -> tuple[float, float, Floa
     return float(known[max(0, int(low))]), float(known[min(size - 1, int(high) + 1)]), known
 
 
-def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray) -> Grid | None:
+def _fine_grid(lower: float, upper: float, known: FloatArray, shares: FloatArray) -> CutKeys | None:
     """Return cells such that few rows share a cell with a wanted rank, as estimated from a sample."""
     places = np.minimum((shares * known.shape[0]).astype(np.int64), known.shape[0] - 1)
-    best: Grid | None = None
+    best: CutKeys | None = None
     best_cost = np.inf
     for number, kind in enumerate((POSITIVE_BITS, LINEAR)):
         grid = over_range(lower, upper, kind)

@@ -69,7 +69,7 @@ def read_forecasts(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bins:
+class BinSums:
     """What was seen in each bin that holds at least one row.
 
     Attributes
@@ -100,7 +100,7 @@ class Bins:
     largest_move: float = 0.0
 
     @classmethod
-    def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "Bins":
+    def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "BinSums":
         """Group rows by the number of their bin."""
         used = np.bincount(cell) > 0
         index = (np.cumsum(used) - 1)[cell]
@@ -164,20 +164,20 @@ def few_values(n_values: int, n_rows: int) -> bool:
     return n_values <= max(1, min(MOST_VALUES, n_rows // _ROWS_PER_VALUE))
 
 
-def binned(rows: MemoryRows, n_bins: int, strategy: str) -> Bins:
+def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
     """Group rows into the bins asked for. Bins without rows are left out, because they weigh nothing."""
     Choice(BINS).check("strategy", strategy)
     n_bins = check_bins(n_bins)
     if strategy == "quantile":
         inverse = np.unique(rows.scores, return_inverse=True)[1]
-        return Bins.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
+        return BinSums.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
     # some rows are enough to see that there are many values
     if strategy == "values" or (strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))):
         values = np.unique(rows.scores)  # in a quarter of the time that it takes to number the rows too
         if strategy == "values" or few_values(values.size, len(rows)):
-            return Bins.of(rows, np.searchsorted(values, rows.scores))
+            return BinSums.of(rows, np.searchsorted(values, rows.scores))
     # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
-    return Bins.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
+    return BinSums.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
 
 
 def _weighed(rows: MemoryRows, inverse: IndexArray) -> IntArray | FloatArray:
@@ -243,10 +243,10 @@ def sweep_bins(
     return _sweep(read_forecasts(y, scores, pos_label, classes))
 
 
-def sweep_binned(rows: MemoryRows) -> Bins:
+def sweep_binned(rows: MemoryRows) -> BinSums:
     """Group rows into the bins of the sweep."""
     inverse = np.unique(rows.scores, return_inverse=True)[1]
-    return Bins.of(rows, equal_mass(_weighed(rows, inverse), _sweep(rows))[inverse])
+    return BinSums.of(rows, equal_mass(_weighed(rows, inverse), _sweep(rows))[inverse])
 
 
 def _sweep(rows: MemoryRows) -> int:

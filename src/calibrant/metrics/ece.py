@@ -11,7 +11,7 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.intervals import Interval
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
-from calibrant.metrics.bins import Bins, binned, read_forecasts, sweep_binned
+from calibrant.metrics.bins import BinSums, binned, read_forecasts, sweep_binned
 from calibrant.metrics.estimate import Estimate
 from calibrant.rows import ScoredData
 from calibrant.rows.memory import MemoryRows
@@ -169,7 +169,7 @@ def debiased_ece(
     return replace(biased, name="debiased l2-ECE", value=math.sqrt(max(debiased_square(bins), 0.0)))
 
 
-def debiased_square(bins: Bins) -> float:
+def debiased_square(bins: BinSums) -> float:
     """Sum over bins of p_b [(MP_b - FP_b)^2 - FP_b (1 - FP_b) / (N_b - 1)]; bins of one row count as 0.
 
     With weights, N_b is the number of rows with the same precision for the weighted rate; with groups, the variance is
@@ -183,7 +183,7 @@ def debiased_square(bins: Bins) -> float:
     return float(bins.mass @ np.where(several, bins.gap**2 - noise, 0.0))
 
 
-def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> Bins:
+def _bins(rows: MemoryRows, n_bins: int | str, strategy: str) -> BinSums:
     checked = (Integer(1) | Only(_SWEEP)).check("n_bins", n_bins)
     return sweep_binned(rows) if isinstance(checked, str) else binned(rows, checked, strategy)
 
@@ -196,7 +196,7 @@ def seen(rows: MemoryRows) -> str:
     )
 
 
-def _estimate(bins: Bins, norm: str, confidence_level: float, given: str, *, swept: bool) -> Estimate:
+def _estimate(bins: BinSums, norm: str, confidence_level: float, given: str, *, swept: bool) -> Estimate:
     value = _combine(bins, np.abs(bins.gap), norm)
     share = error_budget(confidence_level) / (2.0 if norm == "l1" else 1.0)
     tail = sidak_level(share, bins.counts.size) / 2
@@ -230,13 +230,13 @@ def _estimate(bins: Bins, norm: str, confidence_level: float, given: str, *, swe
     )
 
 
-def _weighted_limits(bins: Bins, squares: FloatArray, tail: float) -> Interval:
+def _weighted_limits(bins: BinSums, squares: FloatArray, tail: float) -> Interval:
     """Limits for each bin's weighted mean rate, given scores and weights."""
     radius = np.sqrt(squares * (math.log(1.0 / tail) / 2.0)) / bins.counts
     return Interval(np.clip(bins.rate - radius, 0.0, 1.0), np.clip(bins.rate + radius, 0.0, 1.0))
 
 
-def _combine(bins: Bins, distance: FloatArray, norm: str) -> float:
+def _combine(bins: BinSums, distance: FloatArray, norm: str) -> float:
     if norm == "max":
         return float(distance.max())
     return float(bins.mass @ distance) if norm == "l1" else math.sqrt(float(bins.mass @ distance**2))

@@ -73,7 +73,7 @@ def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
-class Grid(Rule[FloatArray]):
+class PositiveNumbers(Rule[FloatArray]):
     """A positive number, or several to choose from."""
 
     words = "a number > 0 or several"
@@ -101,7 +101,7 @@ class GaussianRatio(DensityRatio):
     """A density ratio that is a sum of Gaussian bumps."""
 
     centers: Annotated[int | ArrayLike, Centers()] = 100
-    bandwidth: Annotated[ArrayLike | None, Optional(Grid())] = None
+    bandwidth: Annotated[ArrayLike | None, Optional(PositiveNumbers())] = None
     standardize: Annotated[bool, Flag()] = True
     random_state: RandomSeed = 0
 
@@ -109,7 +109,7 @@ class GaussianRatio(DensityRatio):
         """The bandwidths to choose from."""
         if self.bandwidth is None:
             return _BANDWIDTHS * basis.typical_distance(source)
-        return Grid().parse(self.bandwidth)
+        return PositiveNumbers().parse(self.bandwidth)
 
     def _weigh(self, rows: FloatArray) -> FloatArray:
         return np.asarray(self._basis.values(self._basis.prepare(rows), self.bandwidth_) @ self.coef_)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, in_all
 from calibrant._params import CheckedParameters
-from calibrant._typing import ArrayLike, FloatArray, Table
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
 
 BATCH_ROWS = 2048  # times 100 centres is 1.6 MB of kernel values: they stay in the processor's cache
@@ -115,7 +115,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
     def _weigh(self, rows: FloatArray) -> FloatArray:
         """Weights of one batch of checked rows."""
 
-    def fit(self, X_source: ArrayLike | Table, X_target: ArrayLike | Table) -> Self:
+    def fit(self, X_source: ArrayLike | FeatureRows, X_target: ArrayLike | FeatureRows) -> Self:
         """Learn the ratio from unlabelled rows of both populations.
 
         Parameters
@@ -141,7 +141,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         self._diagnose(source, target)
         return self
 
-    def _rows(self, X: ArrayLike | Table, name: str) -> Any:
+    def _rows(self, X: ArrayLike | FeatureRows, name: str) -> Any:
         """Checked rows, as `_fit` takes them."""
         return as_matrix(X, name, least=2)
 
@@ -154,7 +154,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         if diagnostics.is_too_large:
             warnings.warn(diagnostics.verdict, LargeShiftWarning, stacklevel=4)
 
-    def predict(self, X: ArrayLike | Table) -> FloatArray:
+    def predict(self, X: ArrayLike | FeatureRows) -> FloatArray:
         """Return the weight of each row, shape (n,); in batches, so that memory grows with n alone."""
         check_is_fitted(self)
         names = column_names(X)
@@ -176,7 +176,7 @@ class DensityRatio(CheckedParameters, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def as_matrix(values: ArrayLike | Table, name: str, *, least: int) -> FloatArray:
+def as_matrix(values: ArrayLike | FeatureRows, name: str, *, least: int) -> FloatArray:
     """Return rows as a finite float64 matrix with at least `least` rows; a flat array is one column."""
     array: NDArray[Any] = as_array(values, name)
     if array.dtype.kind == "O":  # numbers that come as Python objects
@@ -200,7 +200,7 @@ def as_matrix(values: ArrayLike | Table, name: str, *, least: int) -> FloatArray
     return matrix
 
 
-def row_count(X: Table) -> int:
+def row_count(X: FeatureRows) -> int:
     """How many rows an array, a frame or a sparse matrix has."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 

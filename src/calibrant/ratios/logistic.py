@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._optional import pandas
 from calibrant._params import Having, Optional
-from calibrant._typing import ArrayLike, FloatArray, Model, Table
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray, Predictor
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import DensityRatio, RatioDiagnostics, as_matrix, row_count, share_outside
 
@@ -54,7 +54,7 @@ class LogisticRatio(DensityRatio):
     """
 
     classifier: Annotated[
-        Model | None,
+        Predictor | None,
         Optional(Having(("fit", "predict_proba"), "a classifier with predict_proba, such as LogisticRegression()")),
     ] = None
 
@@ -82,7 +82,7 @@ class LogisticRatio(DensityRatio):
             outside = share_outside(*_matrices(source, target))
         self._conclude(RatioDiagnostics.of(self.predict(source), len(target), outside))
 
-    def predict(self, X: ArrayLike | Table) -> FloatArray:
+    def predict(self, X: ArrayLike | FeatureRows) -> FloatArray:
         """Return the weight of each row, shape (n,)."""
         check_is_fitted(self)
         return self._weigh(X)

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant._params import Optional, Threads, as_generator, thread_count
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.ratios._gaussian import Basis, GaussianRatio, Grid
+from calibrant.ratios._gaussian import Basis, GaussianRatio, PositiveNumbers
 from calibrant.ratios._least_squares import LeastSquares
 
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
@@ -73,7 +73,7 @@ class ULSIF(GaussianRatio):
     The 2,000 source rows are worth 1,439 rows of the target population, and cover about 100% of it.
     """
 
-    penalty: Annotated[ArrayLike | None, Optional(Grid())] = None
+    penalty: Annotated[ArrayLike | None, Optional(PositiveNumbers())] = None
     n_jobs: Threads = -1
 
     def _mixing(self) -> float:
@@ -87,7 +87,7 @@ class ULSIF(GaussianRatio):
         target = basis.prepare(target[generator.permutation(len(target))])
         problem = LeastSquares(basis, source, target, self._mixing())
         bandwidths = self._bandwidths(basis, source)
-        penalties = _PENALTIES if self.penalty is None else Grid().parse(self.penalty)
+        penalties = _PENALTIES if self.penalty is None else PositiveNumbers().parse(self.penalty)
         scores = _over_threads(lambda b: problem.leave_one_out(b, penalties), bandwidths, thread_count(self.n_jobs))
         best = np.unravel_index(scores.argmin(), scores.shape)
         self.scores_ = scores

@@ -158,7 +158,7 @@ class DeviceData(ScoredData):
         return {**self._source, **found}
 
 
-def on_gpu(scores: Any, y: Any) -> DeviceData | None:
+def rows_on_gpu(scores: Any, y: Any) -> DeviceData | None:
     """Return scores and labels that can be counted on their GPU; None if they have to be read on the host."""
     if not (device.on_gpu(scores) and device.on_gpu(y)):
         return None
@@ -169,7 +169,7 @@ def on_gpu(scores: Any, y: Any) -> DeviceData | None:
     return None if data._kinds() is None else data
 
 
-def look_up(
+def entries_of(
     partition: Partition,
     table: NDArray[Any],
     scores: ArrayLike,

@@ -11,7 +11,7 @@ from calibrant._input import as_weights, check_rows
 from calibrant._labels import Classes, name_classes
 from calibrant._params import Choice, Having, Number, Optional, error_budget
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, FloatArray, Table
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
 from calibrant.calibrators._weighted import UNBOUNDED, at_most, checked_bound, shuffled, weights_of
 from calibrant.calibrators.regions import RegionCalibrator
@@ -132,9 +132,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
         y: ArrayLike | None = None,
         *,
         importance_weight: ArrayLike | None = None,
-        X: Table | None = None,
-        X_target: Table | None = None,
-        X_source: Table | None = None,
+        X: FeatureRows | None = None,
+        X_target: FeatureRows | None = None,
+        X_source: FeatureRows | None = None,
         relative_mass: Masses = None,
         target_scores: ArrayLike | None = None,
         source_scores: ArrayLike | None = None,

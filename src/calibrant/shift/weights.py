@@ -11,7 +11,7 @@ from calibrant._input import as_weights
 from calibrant._params import check_state
 from calibrant._state import read_flag, read_limits, read_numbers
 from calibrant._text import Setting, shown
-from calibrant._typing import ArrayLike, FloatArray, Table
+from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import check_tally
 from calibrant.intervals import Interval
@@ -95,9 +95,9 @@ class ShiftResult:
 class Features(NamedTuple):
     """Features of the labelled rows, of more rows like them, and of rows of the target population."""
 
-    rows: Table | None
-    source: Table | None
-    target: Table | None
+    rows: FeatureRows | None
+    source: FeatureRows | None
+    target: FeatureRows | None
 
 
 def estimated_weights(n_rows: int, ratio: DensityRatio | None, features: Features) -> tuple[DensityRatio, FloatArray]:

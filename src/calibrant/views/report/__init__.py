@@ -25,7 +25,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.partition import Partition
 from calibrant.tally import Tally
-from calibrant.views.report.content import Guaranteed, Inputs, Sizes, collect
+from calibrant.views.report.content import Guaranteed, Inputs, MostShown, collect
 from calibrant.views.report.pages import Page
 from calibrant.views.report.scales import Thresholds
 from calibrant.views.style import SCALES
@@ -38,12 +38,12 @@ __all__ = ["render_report", "write_report"]
 _MOST_BYTES = 1_000_000
 # Tried in turn until the file is small enough; the first fits nearly always.
 _SIZES = (
-    Sizes(marks=1000, table_rows=1000, segments=1000, small_figures=12),
-    Sizes(marks=1000, table_rows=600, segments=1000, small_figures=12),
-    Sizes(marks=500, table_rows=300, segments=1000, small_figures=12),
-    Sizes(marks=250, table_rows=150, segments=1000, small_figures=12),
-    Sizes(marks=150, table_rows=100, segments=400, small_figures=8),
-    Sizes(marks=60, table_rows=60, segments=100, small_figures=4),
+    MostShown(marks=1000, table_rows=1000, segments=1000, small_figures=12),
+    MostShown(marks=1000, table_rows=600, segments=1000, small_figures=12),
+    MostShown(marks=500, table_rows=300, segments=1000, small_figures=12),
+    MostShown(marks=250, table_rows=150, segments=1000, small_figures=12),
+    MostShown(marks=150, table_rows=100, segments=400, small_figures=8),
+    MostShown(marks=60, table_rows=60, segments=100, small_figures=4),
 )
 
 

@@ -12,7 +12,7 @@ from calibrant._threshold import Threshold
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
-from calibrant.views.report.scales import Axis, Frame, Limits, Rule, Span, Tick, axes_in, limits_of, threshold_marks
+from calibrant.views.report.scales import Axis, Frame, Limits, MarkLine, Span, Tick, axes_in, limits_of, threshold_marks
 from calibrant.views.style import logit_ends
 
 WIDE = Frame(480, 50, 468, 34, 330, height=376)
@@ -44,7 +44,7 @@ class Chart:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     series: tuple[Series, ...]
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[MarkLine, ...] = ()
     spans: tuple[Span, ...] = ()
     diagonal: str = ""
     frame: Frame = WIDE
@@ -103,7 +103,7 @@ def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArra
             points.append((axes[0](float(value[one])), axes[1](float(value[one])), title))
         if points:
             series.append(Series(name, number, "", _whiskers(value[here], low[here], high[here], axes), tuple(points)))
-    level = Rule(f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0)
+    level = MarkLine(f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0)
     text = "Each region with its calibrated probability across and its proved interval upwards, by its action."
     ticks = axes[0].ticks(), axes[1].ticks()
     labels = "calibrated probability", "true rate, proved interval"
@@ -148,7 +148,7 @@ def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str
         y = axes[1](len(rows) - number)
         path = f"M{axes[0](low)} {y}H{axes[0](high)}" if np.isfinite(low) else ""
         series.append(Series(pair, number, path, "", ((axes[0](value), y, f"{pair}: {nearest(value)}"),)))
-    zero = Rule("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
+    zero = MarkLine("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
     text = "Each pair of models with its difference and the limits of it."
     ticks = axes[0].ticks(4)
     return Chart(identifier, name, text, "difference", "", ticks, (), tuple(series), (zero,), frame=frame)

@@ -15,7 +15,7 @@ from calibrant.calibrators.regions import score_bins
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.tally import Tally
 from calibrant.views.report import wording
-from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, taken
+from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, rows_at
 from calibrant.views.report.histogram import MOST_BARS
 from calibrant.views.report.scales import Thresholds
 from calibrant.views.report.segments import Shown, finest, segments_section
@@ -34,7 +34,7 @@ class Guaranteed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class MostShown:
     """How much is shown at most, so that the file stays small."""
 
     marks: int
@@ -65,7 +65,7 @@ class Inputs:
         return None if self.calibrator is None else self.calibrator.guarantee_
 
 
-def collect(inputs: Inputs, sizes: Sizes) -> dict[str, Any]:
+def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
     """Return everything the template names."""
     audit, guarantee, after = inputs.audit, inputs.guarantee, inputs.audit_after
     return {
@@ -201,7 +201,7 @@ def _largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:
 def _audit_table(audit: Audit, most: int) -> Shown:
     every = finest(audit.table, audit.table.blocks[0])
     lines = []
-    for texts in audit_texts(taken(audit.table, _largest(audit.table.error, every, most))):
+    for texts in audit_texts(rows_at(audit.table, _largest(audit.table.error, every, most))):
         kind, verdict = wording.FINDINGS.get(texts["verdict"], wording.NO_FINDING)
         lines.append({**texts, "kind": kind, "verdict": verdict, "error": "" if kind == "none" else texts["error"]})
     return Shown(tuple(lines), int(every.size))

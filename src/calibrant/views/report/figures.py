@@ -17,13 +17,13 @@ from calibrant.views.report.scales import (
     Axis,
     Frame,
     Limits,
-    Rule,
+    MarkLine,
     Span,
     Thresholds,
     Tick,
     axes_in,
+    common_limits,
     limits_of,
-    shared_limits,
     threshold_marks,
 )
 from calibrant.views.report.wording import FINDINGS, NO_FINDING, region_name
@@ -67,7 +67,7 @@ class Figure:
     rates: str = ""
     bars: tuple[Bar, ...] = ()
     notes: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[MarkLine, ...] = ()
     spans: tuple[Span, ...] = ()
 
     @property
@@ -185,10 +185,10 @@ def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Lim
         both = logit_ends(np.concatenate([table.mean_score[chosen], table.rate[chosen]]))
         return both, both
     bands = np.concatenate([table.lower[chosen], table.upper[chosen]])
-    return shared_limits(table.mean_score[chosen].tolist(), bands.tolist())
+    return common_limits(table.mean_score[chosen].tolist(), bands.tolist())
 
 
-def taken(table: AuditTable, at: IndexArray) -> AuditTable:
+def rows_at(table: AuditTable, at: IndexArray) -> AuditTable:
     """Some rows of a table."""
     return replace(table, **{column.name: getattr(table, column.name)[at] for column in fields(table)})
 
@@ -229,7 +229,7 @@ def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
 
 
 def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
-    part, marks = taken(table, at), []
+    part, marks = rows_at(table, at), []
     for row, data in enumerate(audit_texts(part)):
         kind, _ = FINDINGS.get(data["verdict"], NO_FINDING)
         title = (

@@ -78,7 +78,7 @@ SMALL = Frame(220, 34, 212, 12, 190, height=214)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MarkLine:
     """A line across the figure, such as a threshold, with its name."""
 
     name: str
@@ -106,7 +106,7 @@ def axes_in(frame: Frame, x: Limits, y: Limits, margin: float, *, logit: bool = 
 
 def threshold_marks(
     thresholds: Thresholds, axes: tuple[Axis, Axis], *segments: object
-) -> tuple[tuple[Rule, ...], tuple[Span, ...]]:
+) -> tuple[tuple[MarkLine, ...], tuple[Span, ...]]:
     """Return lines at thresholds, and which scores a `Threshold` selects or refers; only of `segments`, if given."""
     x_axis, y_axis = axes
     spans = []
@@ -123,7 +123,7 @@ def threshold_marks(
     rules = []
     for number, (name, cut) in enumerate(named.items()):
         path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
-        rules.append(Rule(f"{name}: {cut:.6g}", path, number))
+        rules.append(MarkLine(f"{name}: {cut:.6g}", path, number))
     return tuple(rules), tuple(spans)
 
 
@@ -153,7 +153,7 @@ def limits_of(values: Iterable[float]) -> Limits:
     return max(0.0, round(low, 12)), min(1.0, round(high, 12))
 
 
-def shared_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Limits]:
+def common_limits(across: list[float], upwards: list[float]) -> tuple[Limits, Limits]:
     """Limits for both axes: the same, so that the diagonal rises at 45 degrees, where that leaves enough to see.
 
     Two scales are used only where one would leave the figure nearly empty, and they always overlap, so that some of

@@ -7,7 +7,7 @@ from calibrant._audit.report import TOO_HIGH, TOO_LOW
 from calibrant._numbers import percent, upper
 from calibrant._text import sentence
 from calibrant.guarantee import Guarantee, NoGuarantee, PartialGuarantee
-from calibrant.guarantee.statement import Claim as Promise
+from calibrant.guarantee.statement import Claim
 
 _LONGEST_NAME = 60
 
@@ -28,7 +28,7 @@ UNSEEN_METHOD = "The share of score values that were never seen is bounded after
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Verdict:
     """What is known, in kind, in two words, and in sentences."""
 
     kind: str
@@ -47,25 +47,25 @@ def region_name(text: str, longest: int = _LONGEST_NAME) -> str:
     return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest // 2) :]}"
 
 
-def headline(audit: Audit) -> Claim:
+def headline(audit: Audit) -> Verdict:
     """The verdict: on the score, and where that says nothing, on the score within segments."""
     if audit.worst is not None:
-        return Claim("wrong", "Proved miscalibrated", audit.sentence())
+        return Verdict("wrong", "Proved miscalibrated", audit.sentence())
     if (audit.within_segments or audit).is_nearly_calibrated:
-        return Claim("right", "Proved nearly right", audit.sentence())
-    return Claim("open", "No evidence", audit.sentence())
+        return Verdict("right", "Proved nearly right", audit.sentence())
+    return Verdict("open", "No evidence", audit.sentence())
 
 
-def promise(guarantee: Guarantee | NoGuarantee | None) -> Claim:
+def promise(guarantee: Guarantee | NoGuarantee | None) -> Verdict:
     """What the calibrator guarantees, in its own sentence."""
     if guarantee is None:
-        return Claim("none", "Audit only", "No calibrator was given. This report is about the scores as they are.")
+        return Verdict("none", "Audit only", "No calibrator was given. This report is about the scores as they are.")
     text = guarantee.sentence()
     if isinstance(guarantee, NoGuarantee):
-        return Claim("open", "No guarantee", text)
+        return Verdict("open", "No guarantee", text)
     if not guarantee.is_proved:
-        return Claim("open", "Not proved", text)
-    return Claim("open" if guarantee.is_vacuous else "right", "After calibration", text)
+        return Verdict("open", "Not proved", text)
+    return Verdict("open" if guarantee.is_vacuous else "right", "After calibration", text)
 
 
 def share_of(stated: PartialGuarantee) -> str:
@@ -93,7 +93,7 @@ def _guaranteed(guarantee: Guarantee) -> str:
     stated, everywhere = guarantee.stated, guarantee.stated.kept.all()
     where = "all regions" if everywhere else f"{int(stated.kept.sum()):,} of {stated.kept.size:,} regions"
     rest = "" if everywhere else f" Over all regions the bound is {upper(guarantee.epsilon)}."
-    average = "average " if guarantee.statement.claim is Promise.AVERAGE else ""
+    average = "average " if guarantee.statement.claim is Claim.AVERAGE else ""
     return (
         f"After calibration the true rate is within {upper(stated.epsilon)} of the {average}predicted probability in "
         f"{where} at once{share_of(stated)}, with {percent(guarantee.confidence_level)} confidence.{rest}"
