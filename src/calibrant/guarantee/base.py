@@ -317,7 +317,7 @@ class Guarantee:
 
     def sentence(self, setting: PlainText = in_python) -> str:
         """What is proved, without the assumptions; `setting` says how a parameter and its value are written."""
-        return render(said.stated(self), setting)
+        return render(said.full_sentence(self), setting)
 
     def __str__(self) -> str:
         return f"{self.sentence()}\nAssumptions: {'; '.join(self.assumptions)}."

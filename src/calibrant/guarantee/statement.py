@@ -207,7 +207,7 @@ class Statement:
         )
 
 
-def stated(guarantee: "Guarantee") -> Text:
+def full_sentence(guarantee: "Guarantee") -> Text:
     """What is proved, for which rows, and what to do where that is little."""
     said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee), guarantee.statement.of_groups)
     if guarantee.is_weak:
