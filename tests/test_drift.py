@@ -50,7 +50,7 @@ def test_evidence_is_the_stated_sum_while_every_moment_is_a_candidate(labels) ->
 
 
 def test_weights_of_all_candidates_add_up_to_less_than_one() -> None:
-    from calibrant.drift import _log_weights
+    from calibrant.sequences.change import _log_weights
 
     total = 0.0
     for octave in range(60):
@@ -141,14 +141,14 @@ def test_a_monitor_of_blocks_that_is_read_back_still_sounds_its_alarm() -> None:
 
 def test_the_bets_of_blocks_are_fair_at_the_true_rate() -> None:
     # exact, over all ways in which six blocks can come; each capital starts where its bet begins
-    from calibrant.drift import _RATES, _BlockHistory
+    from calibrant.sequences.change import _RATES, BlockHistory
 
     started = np.cumsum([1 / 2, 1 / 12, 1 / 12, 1 / 48, 1 / 48, 1 / 48])
     for at in (20, 90):
         p = _RATES[at]
         mean = np.zeros(2)
         for shares in itertools.product([0.0, 1.0], repeat=6):
-            history = _BlockHistory()
+            history = BlockHistory()
             history.extend(np.array(shares))
             hits = int(sum(shares))
             above, below = history.capital.mean(axis=1)
@@ -159,9 +159,9 @@ def test_the_bets_of_blocks_are_fair_at_the_true_rate() -> None:
 
 
 def test_the_weights_of_all_starts_of_bets_add_up_to_less_than_one() -> None:
-    from calibrant.drift import _BlockHistory
+    from calibrant.sequences.change import BlockHistory
 
-    history = _BlockHistory()
+    history = BlockHistory()
     history.extend(np.full(5000, 0.5))
     at_one_half = history.capital[0, :, 63]  # a bet on a share that is always p gains and loses nothing
     octaves = np.arange(12)

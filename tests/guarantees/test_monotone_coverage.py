@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from calibrant import MonotoneBand, audit
 from calibrant.errors import CalibrantWarning, InvalidValueError
-from calibrant.monotone import _refutation, _runs
+from calibrant.monotone.runs import refutation, runs
 
 GRID = np.linspace(-0.1, 1.1, 1201)
 RATES = {
@@ -80,6 +80,7 @@ def test_a_weighted_band_holds_in_the_population_and_one_of_rows_alone_does_not(
 def test_a_band_without_rows_says_nothing() -> None:
     band = MonotoneBand(weight_bound=1e12).fit([0.2, 0.8], [0, 1], importance_weight=[1.0, 1.0])
     assert band.predict_interval([0.5]).tolist() == [[0.0, 1.0]]
+    assert band.largest_error() is None
 
 
 def test_a_weight_above_its_bound_is_refused_in_every_row_of_a_group() -> None:
@@ -123,7 +124,7 @@ def test_limits_are_the_best_over_all_runs() -> None:
     scores = np.sort(rng.uniform(size=60))
     y = (rng.uniform(size=60) < scores).astype(int)
     band = quietly(scores, y, n_cells=60)
-    start, stop = _runs(60)
+    start, stop = runs(60)
     assert band.n_runs_ == start.size
     assert (band.n_rows_, band.n_features_in_) == (60, 1)
     hits = np.array([y[a:b].sum() for a, b in zip(start, stop, strict=True)])
@@ -166,12 +167,12 @@ def test_a_refutation_is_the_pair_of_runs_that_cross_by_most() -> None:
     low[7] = high[3]  # one that begins where another ends
     gaps = np.where(high[:, None] <= low, lower[:, None] - upper, -1.0)
     one, other = np.unravel_index(gaps.argmax(), gaps.shape)
-    found = _refutation(low, high, lower, upper)
+    found = refutation(low, high, lower, upper)
     assert (found.low, found.high, found.at_least) == (low[one], high[one], lower[one])
     assert (found.other_low, found.other_high, found.at_most) == (low[other], high[other], upper[other])
-    assert _refutation(low, high, lower, np.ones(50)) is None
+    assert refutation(low, high, lower, np.ones(50)) is None
     touching = [np.array(pair) for pair in ([0.1, 0.3], [0.3, 0.5], [0.4, 0.0], [1.0, 0.2])]
-    assert _refutation(*touching).at_least == 0.4
+    assert refutation(*touching).at_least == 0.4
 
 
 def test_flipping_labels_and_scores_mirrors_the_band() -> None:

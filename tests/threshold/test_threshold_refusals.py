@@ -168,3 +168,10 @@ def test_a_reason_does_not_call_counts_too_few_that_would_do_as_the_only_test():
     reason = threshold(y, scores, precision=0.8).reason
     assert "of 125 rows with score > 374.0, 107 are positive, which would do as the only test" in reason
     assert threshold(y, scores, precision=0.8, start=375.0).threshold is not None
+
+
+@pytest.mark.parametrize("how", [{}, {"method": "look"}, {"start": 0.5}, {"groups": [1, 2]}, {"segments": ["a", "a"]}])
+def test_nothing_is_proved_where_no_row_was_kept_by_its_weight(how) -> None:
+    found = threshold([0, 1], [0.2, 0.8], precision=0.7, importance_weight=[1.0, 1.0], weight_bound=1e12, **how)
+    assert found.threshold is None
+    assert found.reason == "no row was kept by its weight"

@@ -185,7 +185,9 @@ def threshold(
             "each row was kept with probability weight / bound, so that the rows are draws from the weighted population"
         )
         assumed += [kept, f"no importance weight exceeds {weight_bound:g}"]
-    if start is not None:
+    if not n_rows:
+        cuts = search.by_ranks(None)  # which finds nothing
+    elif start is not None:
         method, cuts = "start", search.by_ranks(float(start))
         assumed.append("the start was fixed before the rows were looked at")
     elif grouped or (method == "look" and set(targets) <= {"precision", "npv"}):

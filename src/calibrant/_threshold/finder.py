@@ -144,6 +144,7 @@ class Search:
             tested = {
                 target: ranked(scores, codes, target, level, self.alpha, start, self._seed)
                 for target, level in self.targets.items()
+                if scores.size
             }
             self.has_ties |= np.unique(scores).size < scores.size
 
@@ -250,7 +251,8 @@ class Search:
     def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
         level = self.targets[target]
         if tested is None or not n:
-            return Cut(name, target, level, None, "no row was drawn that could choose a threshold", counted=n)
+            why = "no row was drawn that could choose a threshold" if self.n_rows else "no row was kept by its weight"
+            return Cut(name, target, level, None, why, counted=n)
         place = tested.strongest(level)
         rows, right = int(tested.n[place]), int(tested.k[place])
         kind, side = _SIDES[target]

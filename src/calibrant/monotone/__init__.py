@@ -19,10 +19,9 @@ from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators._weighted import checked_bound, has_weights, kept_rows, weights_of
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
-from calibrant.intervals.non_identical import non_identical
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.kernels.device import predicts_in_own_library
-from calibrant.metrics.bins import equal_mass
+from calibrant.monotone.runs import Refutation, Steps
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import ONE_OF_EACH, RowFacts
 from calibrant.rows.reader import one_row_each
@@ -35,37 +34,6 @@ _ASSUMED = (
     "labels are independent given the scores",
     "the scores come from a model that was not trained on these rows",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Refutation:
-    """Two ranges of scores that prove that the rate falls somewhere.
-
-    Attributes
-    ----------
-    low, high : float
-        The lower range of scores.
-    at_least : float
-        Its mean rate is at least this.
-    other_low, other_high : float
-        The higher range of scores.
-    at_most : float
-        Its mean rate is at most this.
-    """
-
-    low: float
-    high: float
-    at_least: float
-    other_low: float
-    other_high: float
-    at_most: float
-
-    def __str__(self) -> str:
-        least, most = _numbers.lower(self.at_least), _numbers.upper(self.at_most)
-        return (
-            f"the rate is at least {least} among scores from {self.low:.4g} to {self.high:.4g}, "
-            f"and at most {most} among scores from {self.other_low:.4g} to {self.other_high:.4g}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +62,6 @@ class ScoreFinding:
     def __str__(self) -> str:
         limit = f"least {_numbers.lower(self.limit)}" if self.is_too_low else f"most {_numbers.upper(self.limit)}"
         return f"at scores near {self.score:.3g} the rate is at {limit}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Steps:
-    """Limits at every score: both never fall, and change only at their knots."""
-
-    lower_knots: FloatArray
-    lower: FloatArray
-    upper_knots: FloatArray
-    upper: FloatArray
-
-    def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Lower limit: of the last knot at or below a score. Upper limit: of the first knot at or above it."""
-        below = np.searchsorted(self.lower_knots, scores, side="right")
-        above = np.searchsorted(self.upper_knots, scores, side="left")
-        return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
 
 
 @dataclass(eq=False)
@@ -265,28 +217,16 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     ) -> None:
         n_rows = int(counts.sum())
         if not n_rows:  # none was kept by its weight
-            self._set(_Steps(*[np.empty(0)] * 4), classes, 0, 0, None, facts)
+            self._set(Steps(*[np.empty(0)] * 4), classes, 0, 0, None, facts)
             return
         n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(self.n_cells, str) else self.n_cells
-        cell = equal_mass(counts, n_cells)
-        first = np.flatnonzero(np.diff(cell, prepend=-1))
-        last = np.append(first[1:], counts.size) - 1
-        rows_before, hits_before = (
-            np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))]) for sums in (counts, positives)
-        )
-        start, stop = _runs(first.size)
-        low, high = low[first][start], high[last][stop - 1]
-        tail = (1.0 - self.confidence_level) / (2.0 * start.size)
-        limits = non_identical(
-            rows_before[stop] - rows_before[start], hits_before[stop] - hits_before[start], tail, low == high
-        )
-        upper = _best(-low, -limits.upper, -1.0)  # mirrored: the smallest limit of all runs that begin later
-        steps = _Steps(*_best(high, limits.lower, 0.0), *(-side[::-1] for side in upper))
-        self._set(steps, classes, n_rows, start.size, _refutation(low, high, limits.lower, limits.upper), facts)
+        alpha = 1.0 - self.confidence_level
+        steps, n_runs, refutation = Steps.of(low, high, counts, positives, n_cells, alpha)
+        self._set(steps, classes, n_rows, n_runs, refutation, facts)
 
     def _set(
         self,
-        steps: _Steps,
+        steps: Steps,
         classes: Classes,
         n_rows: int,
         n_runs: int,
@@ -319,10 +259,10 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
 
     def largest_error(self) -> ScoreFinding | None:
         """Return the score that is proved off by most, for scores that are probabilities; None if no score is."""
-        if self.is_refuted_:
+        knots = self.knots_
+        if self.is_refuted_ or not knots.size:
             return None
         # between two knots a limit is constant, so that the distance is largest at one of them
-        knots = self.knots_
         lower, upper = self.steps_.at(knots)
         gap = np.maximum(lower - knots, knots - upper)
         place = int(gap.argmax())
@@ -382,42 +322,8 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
         classes = read_classes(state["classes"], state["positive_index"])
         sizes = read_count(state, "rows"), read_count(state, "runs")
-        band._set(_Steps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
+        band._set(Steps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
         return band
 
 
 predicts_in_own_library(MonotoneBand)
-
-
-def _runs(n_cells: int) -> tuple[IntArray, IntArray]:
-    """First cell of each run, and the cell after its last: lengths grow by sqrt(2), starts are a quarter apart."""
-    lengths = np.unique(np.round(2.0 ** (np.arange(2.0 * np.log2(n_cells) + 1.0) / 2.0)).astype(np.int64))
-    starts = [np.arange(0, n_cells - length + 1, max(1, length // 4)) for length in lengths if length <= n_cells]
-    counts = [start.size for start in starts]
-    start = np.concatenate(starts)
-    return start, start + np.repeat(lengths[: len(starts)], counts)
-
-
-def _best(ends: FloatArray, limits: FloatArray, worst: float) -> tuple[FloatArray, FloatArray]:
-    """Knots and values of the largest limit of all runs that end at or before a score; `worst` if no run does."""
-    order = np.lexsort([limits, ends])
-    best = np.maximum.accumulate(limits[order])
-    # of several runs with the same end, the last has the best limit; keep knots where the limit improves
-    final = np.append(np.diff(ends[order]) != 0.0, True)
-    knots, best = ends[order][final], best[final]
-    rises = np.diff(best, prepend=worst) > 0.0
-    return knots[rises], best[rises]
-
-
-def _refutation(low: FloatArray, high: FloatArray, lower: FloatArray, upper: FloatArray) -> Refutation | None:
-    """The two runs whose limits cross by most; None if no limits cross."""
-    order = np.argsort(high, kind="stable")
-    best = np.maximum.accumulate(lower[order])
-    before = np.searchsorted(high[order], low, side="right") - 1  # runs that end at or before each run begins
-    gap = np.where(before >= 0, best[before] - upper, -1.0)
-    other = int(gap.argmax())
-    if gap[other] <= 0.0:
-        return None
-    one = int(order[: before[other] + 1][lower[order[: before[other] + 1]].argmax()])
-    ends = (low[one], high[one], lower[one], low[other], high[other], upper[other])
-    return Refutation(*map(float, ends))
