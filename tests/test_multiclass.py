@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator
+from calibrant import AnchoredCalibrator, BinningCalibrator, ClassWiseCalibrator, TopLabelCalibrator, scored
 from calibrant.errors import CalibrantError, WeakGuaranteeWarning
 
 
@@ -249,3 +249,12 @@ def test_forged_states_raise(kind, state):
     assert kind.from_dict(TOP if kind is TopLabelCalibrator else EACH)
     with pytest.raises(CalibrantError):
         kind.from_dict(state)
+
+
+@pytest.mark.parametrize("kind", [TopLabelCalibrator, ClassWiseCalibrator])
+def test_scored_data_have_one_score_and_are_refused_with_the_reason(kind) -> None:
+    data = scored({"p": [0.1, 0.9], "y": [0, 1]}, score="p", label="y")
+    with pytest.raises(
+        TypeError, match=r"scores must have one column per class; got scored\(...\) data, which have one"
+    ):
+        kind().fit(data)

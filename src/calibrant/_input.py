@@ -280,10 +280,14 @@ def is_missing(entry: Any) -> bool:
     return isinstance(entry, float | np.floating) and bool(entry != entry)
 
 
-def missing_entry(name: str, row: int, count: int, kind: str) -> InvalidValueError:
+class MissingValuesError(InvalidValueError):
+    """Entries are missing."""
+
+
+def missing_entry(name: str, row: int, count: int, kind: str) -> MissingValuesError:
     """The error for missing entries."""
     advice = SKIP_ROWS if name == "y" else FIX_ROWS
-    return InvalidValueError(name, "have no missing values", got=at_row(kind, row, count), advice=advice)
+    return MissingValuesError(name, "have no missing values", got=at_row(kind, row, count), advice=advice)
 
 
 def at_row(what: str, row: int, count: int) -> str:

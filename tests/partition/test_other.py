@@ -8,6 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from calibrant import BinningCalibrator, Partition, Tally
+from calibrant.errors import CalibrantError
 from calibrant.mass import mass_limits
 
 
@@ -66,6 +67,14 @@ def test_segments_survive_json_and_name_their_regions() -> None:
     assert Partition.from_dict(json.loads(json.dumps(partition.to_dict()))) == partition
     assert partition.describe()[0] == "a: [0, 0.5)"
     assert partition.assign([0.1, 0.1], ["a", "b"]).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("kind", ["x", "segments", None])
+def test_bins_of_another_kind_are_refused_within_a_segment(kind) -> None:
+    state = Partition.by_segment({"a": Partition.fixed_width(2)}).to_dict()
+    state["parts"][0]["kind"] = kind
+    with pytest.raises(CalibrantError):
+        Partition.from_dict(state)
 
 
 def test_segments_that_have_no_plain_name_are_refused() -> None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._frames import FrameOutput
-from calibrant._input import FIX_ROWS, SKIP_ROWS, as_array, as_column, check_rows, check_same_length
+from calibrant._input import FIX_ROWS, MissingValuesError, as_array, as_column, check_rows, check_same_length
 from calibrant._labels import of_one_kind
 from calibrant._params import Choice, ConfidenceLevel, check_state
 from calibrant._state import check_schema, read_labels
@@ -21,6 +21,7 @@ from calibrant.calibrators._bins import Bins, Method, Value, WeightAndGroupParam
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.rows import ScoredData
 
 OneClass: TypeAlias = AnchoredCalibrator | BinningCalibrator
 """The calibrator of one class against the rest."""
@@ -50,7 +51,7 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
             return AnchoredCalibrator(confidence_level=confidence_level, **given)
         return BinningCalibrator(confidence_level=confidence_level, value=self.value, **given)
 
-    def _checked(self, scores: ArrayLike, y: ArrayLike) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
+    def _checked(self, scores: ArrayLike, y: ArrayLike | None) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
         self._check_parameters()
         columns = _as_columns(scores)
@@ -124,17 +125,21 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
         self.n_features_in_ = int(classes.size)
 
 
-def _as_labels(y: ArrayLike) -> NDArray[Any]:
+def _as_labels(y: ArrayLike | None) -> NDArray[Any]:
     try:
         return of_one_kind(as_column(y, "y"), "y")
-    except InvalidValueError as error:
-        if error.advice != SKIP_ROWS:
-            raise
-        raise InvalidValueError(error.parameter, error.rule, error.got, FIX_ROWS) from None  # `scored` has one score
+    except MissingValuesError as error:
+        error.advice = FIX_ROWS  # not to use `scored`, which has one score
+        raise
 
 
 def _as_columns(scores: ArrayLike) -> FloatArray:
     """Finite scores with at least two columns."""
+    if isinstance(scores, ScoredData):
+        advice = "pass an array of their columns"
+        raise InvalidTypeError(
+            "scores", "have one column per class", got="scored(...) data, which have one", advice=advice
+        )
     columns = as_array(scores, "scores")
     if columns.ndim != 2 or columns.shape[1] < 2:
         raise InvalidValueError("scores", "have shape (n, L), one column per class", got=f"shape {columns.shape}")

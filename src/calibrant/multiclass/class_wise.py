@@ -119,7 +119,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     def fit(
         self,
         scores: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

@@ -110,7 +110,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
     def fit(
         self,
         scores: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         importance_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,

@@ -11,6 +11,7 @@ from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.partition.base import Partition
 from calibrant.partition.bins import OTHER, Bins, SegmentedScores
 from calibrant.partition.scores import ScorePartition
 
@@ -119,8 +120,9 @@ class SegmentedPartition(Bins):
             raise InvalidValueError("parts", f"be one per segment, {len(names)}", got=str(len(parts)))
         if not all(isinstance(name, str | int | float) for name in names) or len(set(names)) != len(names):
             raise InvalidValueError("segments", "be distinct texts, numbers or bools", got=shown(names))
-        other = ScorePartition._read(state["other"]) if "other" in state else None
-        return cls(dict(zip(names, (ScorePartition._read(part) for part in parts), strict=True)), other)
+        other: Any = Partition.from_dict(state["other"]) if "other" in state else None
+        bins: list[Any] = [Partition.from_dict(part) for part in parts]
+        return cls(dict(zip(names, bins, strict=True)), other)
 
 
 def segment_kinds(segments: ArrayLike) -> tuple[list[Any], IndexArray]:
