@@ -59,7 +59,7 @@ def test_a_report_says_how_many_rows_are_selected_only_if_rows_are(folder: Path,
         words = ("--precision", precision, "--npv", "0.8", "-o", "t.html", "--overwrite")
         assert calibrant("threshold", "rows.parquet", *COLUMNS, *words).code == 0
         page = (folder / "t.html").read_text()
-        assert (">Selected<" in page) == selects
+        assert ("<dt>Selected</dt>" in page) == selects
         assert "referred to a person" in page
 
 

@@ -1,6 +1,7 @@
 """The validator's table, as numbers and as text."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -93,11 +94,10 @@ class GradeTable:
         """Return the grades as a pandas frame, one row per grade."""
         return pandas().DataFrame({**self._columns(), "verdict": self.verdict})
 
-    @property
-    def table(self) -> TextTable:
+    def table(self, name_of: Callable[[object], str] = str) -> TextTable:
         """The grades, as text."""
         columns = (
-            map(str, self.grade),
+            map(name_of, self.grade),
             (f"{count:,}" for count in self.counts),
             map(_numbers.nearest, self.assigned),
             map(_numbers.nearest, self.rate),

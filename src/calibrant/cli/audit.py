@@ -171,7 +171,7 @@ def show_validation(found: Any) -> None:
     print_table(*found.table)
     if found.grades is not None:
         say()
-        print_table(*found.grades.table)
+        print_table(*found.grades.table())
 
 
 def show_audit(found: Any) -> None:

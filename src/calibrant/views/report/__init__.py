@@ -116,7 +116,7 @@ def render_report(
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = ""
     for sizes in _SIZES:
-        page = _rendered("template.html.jinja", script=script, script_hash=digest, **collect(inputs, sizes))
+        page = _rendered("audit.html.jinja", script=script, script_hash=digest, **collect(inputs, sizes))
         if len(page.encode()) < _MOST_BYTES:
             break
     return page
@@ -218,7 +218,8 @@ def _check(inputs: Inputs) -> None:
 
 def render_page(page: Page, warnings: Sequence[str] = ()) -> str:
     """Return a short report as the text of one HTML page, which loads nothing from other places."""
-    return _rendered("page.html.jinja", page=page, warnings=[sentence(text) for text in warnings])
+    head = {"title": page.title, "eyebrow": page.eyebrow, "numbers": page.numbers}
+    return _rendered("page.html.jinja", page=page, warnings=[sentence(text) for text in warnings], **head)
 
 
 def _rendered(name: str, **parts: Any) -> str:

@@ -1,7 +1,6 @@
 """Figures of the short reports: lines, points with limits, and thresholds, as places on the page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,46 +11,13 @@ from calibrant._threshold import Threshold
 from calibrant._typing import CodeArray, FloatArray, IntArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
-from calibrant.views.report.scales import Axis, Frame, Limits, MarkLine, Span, Tick, axes_in, limits_of, threshold_marks
+from calibrant.views.report.figures import Figure, Series, path_of
+from calibrant.views.report.scales import Axis, Frame, Limits, MarkLine, axes_in, limits_of, threshold_marks
 from calibrant.views.style import logit_ends
 
-WIDE = Frame(480, 50, 468, 34, 330, height=376)
+WIDE = Frame(480, 376, 50, 468, 34, 330, margin=6.0)
 """The frame of a figure that stands alone."""
 _POINTS = 200  # of a curve
-_MARGIN = 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A line, or points with limits, or both, in the style with this number."""
-
-    name: str
-    number: int
-    path: str = ""
-    whiskers: str = ""
-    points: tuple[tuple[float, float, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A figure, ready to be drawn."""
-
-    identifier: str
-    name: str
-    description: str
-    x_label: str
-    y_label: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    series: tuple[Series, ...]
-    rules: tuple[MarkLine, ...] = ()
-    spans: tuple[Span, ...] = ()
-    diagonal: str = ""
-    frame: Frame = WIDE
-
-
-def _path(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
-    return "M" + "L".join(f"{axes[0](one)} {axes[1](other)}" for one, other in zip(x, y, strict=True))
 
 
 def _whiskers(x: FloatArray, low: FloatArray, high: FloatArray, axes: tuple[Axis, Axis]) -> str:
@@ -67,7 +33,7 @@ def _score_limits(scores: FloatArray) -> Limits:
 
 
 def threshold_chart(identifier: str, name: str, found: Threshold, segment: object, scores: FloatArray,
-                    codes: CodeArray) -> Chart:  # fmt: skip
+                    codes: CodeArray) -> Figure:  # fmt: skip
     """Precision, recall and the share selected at every threshold, with those that are proved."""
     order = np.argsort(-scores, kind="stable")
     ranked, hits = scores[order], np.cumsum(codes[order], dtype=np.int64)
@@ -75,24 +41,24 @@ def threshold_chart(identifier: str, name: str, found: Threshold, segment: objec
     if last.size > _POINTS:
         last = last[np.linspace(0, last.size - 1, _POINTS).astype(np.intp)]
     at, n, k = ranked[last], last + 1, hits[last]
-    axes = axes_in(WIDE, _score_limits(scores), (0.0, 1.0), _MARGIN)
+    axes = axes_in(WIDE, _score_limits(scores), (0.0, 1.0))
     curves = {"precision": k / n, "recall": k / max(int(hits[-1]), 1), "share selected": n / scores.size}
     series = tuple(
-        Series(curve, number, _path(at.tolist(), values.tolist(), axes))
+        Series(curve, number, path_of(at.tolist(), values.tolist(), axes))
         for number, (curve, values) in enumerate(curves.items())
     )
-    marks = threshold_marks(found, axes, segment)
+    rules, spans = threshold_marks(found, axes, segment)
     text = "Precision, recall and the share of rows selected, for each threshold; they are shares of the rows seen."
-    ticks = axes[0].ticks(), axes[1].ticks()
-    return Chart(identifier, name, text, "threshold", "share of rows", *ticks, series, *marks)
+    labels = "threshold", "share of rows"
+    return Figure(identifier, name, text, WIDE, axes, *labels, False, series, rules=rules, spans=spans)
 
 
-def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float) -> Chart:
+def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArray, even: float) -> Figure:
     """The proved interval of each region, in the style of its action, and the break-even rate."""
     seen = np.flatnonzero((guarantee.counts > 0) | (rows > 0))
     value, low, high = guarantee.value[seen], guarantee.lower[seen], guarantee.upper[seen]
     both = limits_of([*low.tolist(), *high.tolist(), even])
-    axes = axes_in(WIDE, limits_of([*value.tolist(), even]), both, _MARGIN)
+    axes = axes_in(WIDE, limits_of([*value.tolist(), even]), both)
     series = []
     for number, name in enumerate(("act", "do not act", "cannot tell")):
         here = np.flatnonzero(action[seen] == name)
@@ -105,12 +71,12 @@ def decision_chart(guarantee: Guarantee, action: NDArray[np.str_], rows: IntArra
             series.append(Series(name, number, "", _whiskers(value[here], low[here], high[here], axes), tuple(points)))
     level = MarkLine(f"break-even rate {nearest(even)}", f"M{axes[0].start} {axes[1](even)}H{axes[0].end}", 0)
     text = "Each region with its calibrated probability across and its proved interval upwards, by its action."
-    ticks = axes[0].ticks(), axes[1].ticks()
     labels = "calibrated probability", "true rate, proved interval"
-    return Chart("decisions", "Regions and the break-even rate", text, *labels, *ticks, tuple(series), (level,))
+    name = "Regions and the break-even rate"
+    return Figure("decisions", name, text, WIDE, axes, *labels, False, tuple(series), rules=(level,))
 
 
-def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") -> Chart:
+def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") -> Figure:
     """Observed rates of several models in one reliability diagram."""
     kept = {name: (table, table.counts > 0) for name, table in tables.items()}
     across = np.concatenate([table.mean_score[seen] for table, seen in kept.values()])
@@ -118,7 +84,7 @@ def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") 
     both = limits_of([*across.tolist(), *upwards.tolist()])
     if scale == "logit":
         both = logit_ends(np.concatenate([across, *(table.rate[seen] for table, seen in kept.values())]))
-    axes = axes_in(WIDE, both, both, _MARGIN, logit=scale == "logit")
+    axes = axes_in(WIDE, both, both, logit=scale == "logit")
     series = []
     for number, (name, (table, seen)) in enumerate(kept.items()):
         order = np.argsort(table.mean_score[seen])
@@ -127,22 +93,21 @@ def models_chart(tables: Mapping[str, ReliabilityTable], scale: str = "linear") 
             (axes[0](one), axes[1](other), f"{name}: mean score {nearest(one)}, rate {nearest(other)}")
             for one, other in zip(x.tolist(), y.tolist(), strict=True)
         )
-        path = _path(x.tolist(), y.tolist(), axes)
+        path = path_of(x.tolist(), y.tolist(), axes)
         series.append(Series(name, number, path, _whiskers(x, low, high, axes), points))
-    diagonal = _path(both, both, axes)
     text = "Mean score across and observed rate upwards, with limits that hold for all bins of all models at once."
-    ticks = axes[0].ticks(), axes[1].ticks()
-    name = "Reliability of all models"
-    return Chart("models", name, text, "mean score", "observed rate", *ticks, tuple(series), diagonal=diagonal)
+    name, labels = "Reliability of all models", ("mean score", "observed rate")
+    return Figure("models", name, text, WIDE, axes, *labels, series=tuple(series))
 
 
-def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str) -> Chart:
+def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str, identifier: str) -> Figure:
     """Differences between pairs of models with their limits, one below the other, and the line of no difference."""
     ends = [end for _, value, low, high in rows for end in (value, low, high) if np.isfinite(end)] + [0.0]
     span = max(ends) - min(ends) or 0.1
-    frame = Frame(440, 14, 428, 6, 6 + 26 * (len(rows) + 1), height=26 * (len(rows) + 1) + 48)
+    height = 26 * (len(rows) + 1)
+    frame = Frame(440, height + 48, 14, 428, 6, height + 6, margin=6.0, n_ticks=4)
     limits = min(ends) - 0.05 * span, max(ends) + 0.05 * span
-    axes = axes_in(frame, limits, (0.0, len(rows) + 1.0), _MARGIN)
+    axes = axes_in(frame, limits, (0.0, len(rows) + 1.0))
     series = []
     for number, (pair, value, low, high) in enumerate(rows):
         y = axes[1](len(rows) - number)
@@ -150,5 +115,4 @@ def differences_chart(rows: Sequence[tuple[str, float, float, float]], name: str
         series.append(Series(pair, number, path, "", ((axes[0](value), y, f"{pair}: {nearest(value)}"),)))
     zero = MarkLine("no difference", f"M{axes[0](0.0)} {axes[1].end}V{axes[1].start}", 0)
     text = "Each pair of models with its difference and the limits of it."
-    ticks = axes[0].ticks(4)
-    return Chart(identifier, name, text, "difference", "", ticks, (), tuple(series), (zero,), frame=frame)
+    return Figure(identifier, name, text, frame, axes, "difference", "", False, tuple(series), rules=(zero,))

@@ -17,6 +17,7 @@ from calibrant.tally import Tally
 from calibrant.views.report import wording
 from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, rows_at
 from calibrant.views.report.histogram import MOST_BARS
+from calibrant.views.report.pages import KeyNumber
 from calibrant.views.report.scales import Thresholds
 from calibrant.views.report.segments import Shown, finest, segments_section
 
@@ -75,7 +76,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
         "headline": wording.headline(audit),
         "strongest": None if audit.worst is None else sentence(audit.worst.sentence(audit.noun)),
         "promise": wording.promise(guarantee),
-        "key_numbers": _key_numbers(audit, guarantee),
+        "numbers": _numbers(audit, guarantee),
         "before": _before_figure(inputs, sizes.marks),
         "after": _after_figure(guarantee, after, sizes.marks, inputs.scale),
         "before_table": _audit_table(audit, sizes.table_rows),
@@ -112,10 +113,10 @@ def _promised(inputs: Inputs) -> FloatArray | None:
     return np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
 
 
-def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[dict[str, str]]:
+def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[KeyNumber]:
     numbers = [
-        _number("Rows", f"{audit.n_rows:,}", "audited"),
-        _number("Confidence", percent(audit.confidence_level), "in all statements of the audit at once"),
+        KeyNumber("Rows", f"{audit.n_rows:,}", "audited"),
+        KeyNumber("Confidence", percent(audit.confidence_level), "in all statements of the audit at once"),
         *_bounds(audit, "somewhere", "on average", "at any score value seen"),
     ]
     if audit.within_segments is not None:
@@ -129,25 +130,21 @@ def _key_numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> lis
         stated = guarantee.stated
         confidence = f"{percent(guarantee.confidence_level)} confidence{'' if guarantee.is_proved else ', not proved'}"
         where = f"after calibration{wording.share_of(stated)}, {confidence}"
-        numbers.append(_number("Within", upper(stated.epsilon), where, stated.epsilon))
+        numbers.append(KeyNumber("Within", upper(stated.epsilon), where, stated.epsilon))
     elif guarantee is not None:
-        numbers.append(_number("Within", "no bound", "after calibration: no guarantee"))
+        numbers.append(KeyNumber("Within", "no bound", "after calibration: no guarantee"))
     return numbers
 
 
-def _bounds(bounds: Bounds, somewhere: str, on_average: str, at_most: str) -> list[dict[str, str]]:
+def _bounds(bounds: Bounds, somewhere: str, on_average: str, at_most: str) -> list[KeyNumber]:
     highest = bounds.upper_bound
     return [
-        _number("Off by at least", lower(bounds.lower_bound), somewhere, bounds.lower_bound),
-        _number("Off by at least", lower(bounds.average_lower_bound), on_average, bounds.average_lower_bound),
-        _number("Off by at most", "no bound", "none exists for a continuous score")
+        KeyNumber("Off by at least", lower(bounds.lower_bound), somewhere, bounds.lower_bound),
+        KeyNumber("Off by at least", lower(bounds.average_lower_bound), on_average, bounds.average_lower_bound),
+        KeyNumber("Off by at most", "no bound", "none exists for a continuous score")
         if highest is None
-        else _number("Off by at most", upper(highest), at_most, highest),
+        else KeyNumber("Off by at most", upper(highest), at_most, highest),
     ]
-
-
-def _number(name: str, value: str, note: str, exact: float | None = None) -> dict[str, str]:
-    return {"name": name, "value": value, "note": note, "exact": "" if exact is None else repr(exact)}
 
 
 def _before_figure(inputs: Inputs, most: int) -> Figure:
@@ -213,12 +210,12 @@ def _promise_table(guarantee: Guarantee, most: int) -> Shown:
 
 
 def _validation_texts(validation: Validation, most: int) -> dict[str, Any]:
-    grades = validation.grades
+    grades = None if validation.grades is None else validation.grades.table(wording.name_of)
     return {
         "sentence": validation.sentence(),
         "confidence": percent(validation.confidence_level),
-        "measures": validation.table.rows,
-        "grades": [] if grades is None else [(wording.name_of(row[0]), *row[1:]) for row in grades.table.rows[:most]],
+        "measures": validation.table,
+        "grades": None if grades is None else grades._replace(rows=grades.rows[:most]),
     }
 
 

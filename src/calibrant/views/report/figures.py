@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from calibrant.tally import Tally
 from calibrant.views.report.histogram import Bar, region_bars, score_bars
 from calibrant.views.report.scales import (
     LARGE,
+    SMALL,
     Axis,
     Frame,
     Limits,
@@ -30,7 +32,6 @@ from calibrant.views.report.wording import FINDINGS, NO_FINDING, region_name
 from calibrant.views.style import logit_ends
 
 _MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
-_MARGIN = 7.0  # between the frame and the ends of the axes, so that no mark is cut
 _LOGIT_NOTE = "Both axes are on the logit scale. Numbers beyond an axis are drawn at its end."
 _TITLES = 250  # marks that get a title; more would make the file heavy, and the table has the numbers
 
@@ -49,19 +50,30 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """A line, or points with limits, or both, in the style with this number."""
+
+    name: str
+    number: int
+    path: str = ""
+    whiskers: str = ""
+    points: tuple[tuple[float, float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
-    """A reliability diagram, ready to be drawn."""
+    """A figure, ready to be drawn."""
 
     identifier: str
     name: str
     description: str
     frame: Frame
+    axes: tuple[Axis, Axis]
     x_label: str
     y_label: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    diagonal: tuple[float, float, float, float]
-    marks: tuple[Mark, ...]
+    has_diagonal: bool = True
+    series: tuple[Series, ...] = ()
+    marks: tuple[Mark, ...] = ()
     checks: tuple[Mark, ...] = ()
     band: str = ""
     rates: str = ""
@@ -69,6 +81,23 @@ class Figure:
     notes: tuple[str, ...] = ()
     rules: tuple[MarkLine, ...] = ()
     spans: tuple[Span, ...] = ()
+
+    @property
+    def ticks(self) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
+        """The numbers at both axes; none upwards where that axis has no label."""
+        x_ticks, y_ticks = (axis.ticks(self.frame.n_ticks) for axis in self.axes)
+        return x_ticks, y_ticks if self.y_label else ()
+
+    @property
+    def diagonal(self) -> str:
+        """The line on which rate and score agree, where that is in sight."""
+        ends = max(axis.low for axis in self.axes), min(axis.high for axis in self.axes)
+        return path_of(ends, ends, self.axes) if self.has_diagonal else ""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is one of many, without labels and a histogram."""
+        return self.frame is SMALL
 
     @property
     def density(self) -> str:
@@ -110,7 +139,7 @@ def audit_figure(
     table = audit.table
     if limits is None:
         limits = audit_limits(table, chosen, scale)
-    axes = x_axis, y_axis = _axes(frame, *limits, logit=scale == "logit")
+    axes = x_axis, y_axis = axes_in(frame, *limits, logit=scale == "logit")
     marks = _audit_marks(table, chosen, x_axis, y_axis)
     bars: tuple[Bar, ...] = ()
     notes: list[str] = []
@@ -121,12 +150,23 @@ def audit_figure(
         bars, beyond = score_bars(table, chosen if bar_rows is None else bar_rows, histogram, x_axis)
         if beyond:
             notes.append(f"The histogram leaves out {rows(beyond)} with scores beyond the axis.")
-    labels = (x_label, "observed rate")
-    drawn = _figure(identifier, name, _described(marks), frame, labels, axes, marks)
     rules, spans = threshold_marks(thresholds, axes, *(() if frame is LARGE else (table.segment[chosen[0]], None)))
-    strip = "" if promised is None else _steps(promised, x_axis, y_axis)
-    rates = _rates(audit.monotone, x_axis, y_axis) if frame is LARGE else ""
-    return replace(drawn, bars=bars, notes=tuple(notes), band=strip, rates=rates, rules=rules, spans=spans)
+    return Figure(
+        identifier,
+        name,
+        _described(marks),
+        frame,
+        axes,
+        x_label,
+        "observed rate",
+        marks=marks,
+        bars=bars,
+        notes=tuple(notes),
+        band="" if promised is None else _steps(promised, x_axis, y_axis),
+        rates=_rates(audit.monotone, x_axis, y_axis) if frame is LARGE else "",
+        rules=rules,
+        spans=spans,
+    )
 
 
 def promise_figure(
@@ -144,7 +184,7 @@ def promise_figure(
         seen += [table.mean_score[at], table.lower[at], table.upper[at]]
     logit = scale == "logit"
     both = logit_ends(guarantee.value[chosen]) if logit else limits_of(np.concatenate(seen).tolist())
-    x_axis, y_axis = _axes(LARGE, both, both, logit=logit)
+    axes = x_axis, y_axis = axes_in(LARGE, both, both, logit=logit)
     marks = _promise_marks(guarantee, chosen, x_axis, y_axis)
     checks = () if checked is None else _audit_marks(*checked, x_axis, y_axis)
     epsilon = guarantee.stated.epsilon
@@ -154,29 +194,14 @@ def promise_figure(
         f"upwards, around the diagonal. The strip reaches {upper(epsilon)} to both sides."
     )
     labels = ("calibrated probability", "true rate, guaranteed interval")
-    drawn = _figure(identifier, name, description, LARGE, labels, (x_axis, y_axis), marks)
     bars = region_bars([mark.x for mark in marks], names, guarantee.counts[chosen], guarantee.positives[chosen])
-    return replace(drawn, checks=checks, band=_band(x_axis, y_axis, epsilon), bars=bars)
+    parts: dict[str, Any] = {"marks": marks, "checks": checks, "band": _band(x_axis, y_axis, epsilon), "bars": bars}
+    return Figure(identifier, name, description, LARGE, axes, *labels, **parts)
 
 
-def _figure(
-    identifier: str,
-    name: str,
-    description: str,
-    frame: Frame,
-    labels: tuple[str, str],
-    axes: tuple[Axis, Axis],
-    marks: tuple[Mark, ...],
-) -> Figure:
-    """A figure with ticks and the line on which rate and score agree, where that is in sight."""
-    x_ticks, y_ticks = (axis.ticks(5 if frame is LARGE else 2) for axis in axes)
-    low, high = max(axis.low for axis in axes), min(axis.high for axis in axes)
-    diagonal = (axes[0](low), axes[1](low), axes[0](high), axes[1](high))
-    return Figure(identifier, name, description, frame, *labels, x_ticks, y_ticks, diagonal, marks)
-
-
-def _axes(frame: Frame, x: Limits, y: Limits, *, logit: bool) -> tuple[Axis, Axis]:
-    return axes_in(frame, x, y, _MARGIN if frame is LARGE else _MARGIN / 2, logit=logit)
+def path_of(x: Sequence[float], y: Sequence[float], axes: tuple[Axis, Axis]) -> str:
+    """A line through points."""
+    return "M" + "L".join(f"{axes[0](one)} {axes[1](other)}" for one, other in zip(x, y, strict=True))
 
 
 def audit_limits(table: AuditTable, chosen: IndexArray, scale: str) -> tuple[Limits, Limits]:

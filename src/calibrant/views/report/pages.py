@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,20 @@ from calibrant._threshold import Threshold
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
-from calibrant.views.report.charts import Chart, decision_chart, differences_chart, models_chart, threshold_chart
+from calibrant.views.report.charts import decision_chart, differences_chart, models_chart, threshold_chart
+from calibrant.views.report.figures import Figure
 from calibrant.views.report.wording import name_of, region_name
 
 _MOST_CHARTS, _MOST_LINES = 12, 400
+
+
+class KeyNumber(NamedTuple):
+    """A number of the summary; as text, and exactly where it is a bound."""
+
+    name: str
+    value: str
+    note: str
+    exact: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class Section:
     """A part of the page under one heading."""
 
     title: str
-    charts: Sequence[Chart] = ()
+    charts: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
     text: str = ""
     remark: str = ""
@@ -54,7 +65,7 @@ class Page:
     label: str
     verdict: str
     detail: str
-    numbers: Sequence[tuple[str, str, str]]
+    numbers: Sequence[KeyNumber]
     sections: Sequence[Section]
     assumed: Sequence[str]
     facts: Sequence[tuple[str, str]]
@@ -75,13 +86,13 @@ def threshold_page(
     table = Table.of("Each target and its threshold", found.table(name_of, every=True))
     drawn = f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
     numbers = [
-        ("Confidence", percent(found.confidence_level), "in all targets at once"),
-        ("Proved", f"{len(kept)} of {len(found.cuts)}", "targets"),
-        ("Rows", f"{found.n_rows:,}", drawn),
+        KeyNumber("Confidence", percent(found.confidence_level), "in all targets at once"),
+        KeyNumber("Proved", f"{len(kept)} of {len(found.cuts)}", "targets"),
+        KeyNumber("Rows", f"{found.n_rows:,}", drawn),
     ]
     selecting = [cut for cut in kept if len(found.cuts) == 1 or (cut.target == "precision" and cut.segment is None)]
     if len(selecting) == 1 and selecting[0].selected is not None:
-        numbers.append(("Selected", nearest(selecting[0].selected.value), "of the rows"))
+        numbers.append(KeyNumber("Selected", nearest(selecting[0].selected.value), "of the rows"))
     kind, label = ("right", "Proved") if len(kept) == len(found.cuts) else ("open", "Not proved")
     sections = [
         Section("Thresholds and what they select", charts, remark=_left_out(len(segments), len(charts), "segment")),
@@ -101,10 +112,10 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
     cost = nearest(found.cost) if known else "none"
     within = limits(found.cost_lower, found.cost_upper) if known else ""
     numbers = [
-        ("Rows", f"{known:,}", "with a decision"),
-        *((name.capitalize(), f"{count:,}", "rows") for name, count in actions.items()),
-        ("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
-        ("Expected cost", cost, f"per row ({within})"),
+        KeyNumber("Rows", f"{known:,}", "with a decision"),
+        *(KeyNumber(name.capitalize(), f"{count:,}", "rows") for name, count in actions.items()),
+        KeyNumber("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
+        KeyNumber("Expected cost", cost, f"per row ({within})"),
     ]
     lines = regions_table(guarantee, found, counts, region_name)
     remark = "Nothing is said of one row. Regions of 'cannot tell' are decided by the middle of their interval."
@@ -131,7 +142,7 @@ def models_page(
     scale: str = "linear",
 ) -> Page:
     """The page of `calibrant compare-models`. The intervals of all `tables` hold at once at `level`."""
-    charts: list[Chart] = []
+    charts: list[Figure] = []
     for measure in dict.fromkeys(one.measure for one in found.differences):
         pairs = [(f"{name_of(one.first)} minus {name_of(one.second)}", one.value, one.lower, one.upper)
                  for one in found.differences if one.measure == measure][:_MOST_CHARTS]  # fmt: skip
@@ -147,9 +158,9 @@ def models_page(
     ]
     best = found.best is not None
     numbers = [
-        ("Confidence", percent(found.confidence_level), "in all differences called proved"),
-        ("Models", f"{len(found.models)}", "on the same rows"),
-        ("Rows", f"{found.n_rows:,}", "compared"),
+        KeyNumber("Confidence", percent(found.confidence_level), "in all differences called proved"),
+        KeyNumber("Models", f"{len(found.models)}", "on the same rows"),
+        KeyNumber("Rows", f"{found.n_rows:,}", "compared"),
     ]
     return Page("Which model is better?", "Comparison of models", "right" if best else "open",
                 "Proved" if best else "Open", sentence(found.verdict), "", numbers, sections,

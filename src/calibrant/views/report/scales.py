@@ -61,20 +61,22 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The places of a figure's parts."""
+    """The places of a figure's parts. The axes end at a margin from its sides, so that no mark is cut."""
 
     width: float
+    height: float
     left: float
     right: float
     top: float
     bottom: float
     histogram_top: float = 0.0
     histogram_bottom: float = 0.0
-    height: float = 0.0
+    margin: float = 7.0
+    n_ticks: int = 5
 
 
-LARGE = Frame(440, 50, 428, 34, 412, 426, 480, 524)
-SMALL = Frame(220, 34, 212, 12, 190, height=214)
+LARGE = Frame(440, 524, 50, 428, 34, 412, 426, 480)
+SMALL = Frame(220, 214, 34, 212, 12, 190, margin=3.5, n_ticks=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +98,11 @@ class Span:
     width: float
 
 
-def axes_in(frame: Frame, x: Limits, y: Limits, margin: float, *, logit: bool = False) -> tuple[Axis, Axis]:
-    """Return both axes of a frame, a little away from its sides, so that no mark is cut."""
+def axes_in(frame: Frame, x: Limits, y: Limits, *, logit: bool = False) -> tuple[Axis, Axis]:
+    """Return both axes of a frame."""
     return (
-        Axis(*x, frame.left + margin, frame.right - margin, logit),
-        Axis(*y, frame.bottom - margin, frame.top + margin, logit),
+        Axis(*x, frame.left + frame.margin, frame.right - frame.margin, logit),
+        Axis(*y, frame.bottom - frame.margin, frame.top + frame.margin, logit),
     )
 
 
