@@ -4,19 +4,22 @@ import numpy as np
 
 from calibrant._typing import Keys
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = 0x9E3779B97F4A7C15
+_ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
 
 
-def mixed(values: Keys) -> Keys:
+def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     """Scramble 64-bit numbers: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), a one-to-one map.
+
+    `plus` is added to the numbers first, modulo 2**64. Two `buffers`, of shape (2, n), may be given to work in.
 
     >>> mixed(np.arange(2, dtype=np.uint64))
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
-    z = values + _GOLDEN
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(0xBF58476D1CE4E5B9)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
+    z, shifted = np.empty((2, *values.shape), np.uint64) if buffers is None else buffers
+    np.add(values, np.uint64((plus + _GOLDEN) % 2**64), out=z)
+    for shift, factor in _ROUNDS:
+        z ^= np.right_shift(z, shift, out=shifted)
+        z *= factor
+    z ^= np.right_shift(z, np.uint64(31), out=shifted)
     return z

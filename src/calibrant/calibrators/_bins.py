@@ -25,7 +25,7 @@ from calibrant.partition.bins import OTHER
 from calibrant.partition.scores import check_enough_rows, edge_ranks
 from calibrant.rows import ScoredData
 from calibrant.rows.base import Split
-from calibrant.rows.draw import Draw, seed_of
+from calibrant.rows.draw import Draw, repeated, seed_of
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.ranks import MovedRowsError
@@ -306,13 +306,13 @@ def _own_quantiles(
     """
     sizes = data.sizes()
     bins = each_part(sizes, lambda rows: check_enough_rows(rows, settings._bins_for(rows)))
-    repeated = isinstance(data, MemoryRows) and data.repeats is not None
-    looks = {name: look_size(rows, bins[name]) if can_look and not repeated else 0 for name, rows in sizes.items()}
+    has_repeats = isinstance(data, MemoryRows) and data.repeats is not None
+    looks = {name: look_size(rows, bins[name]) if can_look and not has_repeats else 0 for name, rows in sizes.items()}
     looks = {name: max(rows, drawn.get(name, 0)) for name, rows in looks.items()}
     cuts, parts = dict.fromkeys(sizes, 0), Split({}, sizes, data)
     if any(looks.values()):
         parts = data.first_rows(seed, looks, sizes)
-        tied = {name for name, scores in parts.drawn.items() if np.unique(scores).size < len(scores)}
+        tied = {name for name, scores in parts.drawn.items() if repeated(scores).size}
         cuts = {name: split_size(rows, bins[name]) if name in tied else 0 for name, rows in sizes.items()}
     taken = {name: max(looks[name], cuts[name]) for name in sizes}
     if any(cuts.values()):

@@ -55,9 +55,9 @@ def stirling_error(n: FloatArray) -> FloatArray:
 def log_pmf(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
     """Return log P(X = k) for X ~ Binomial(n, p), 1 <= k <= n and q = 1 - p (Loader's saddle-point form)."""
     rest = n - k
-    constant = stirling_error(n) - stirling_error(k) - stirling_error(rest)
+    of_n, of_k, of_rest = stirling_error(np.array((n, k, rest)))
     spread = np.where(rest > 0.0, 2.0 * np.pi * k * (rest / n), 1.0)
-    return constant - deviance(k, n, p, q) - 0.5 * np.log(spread)
+    return of_n - of_k - of_rest - deviance(k, n, p, q) - 0.5 * np.log(spread)
 
 
 def tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:

@@ -58,7 +58,8 @@ def deviance_part(x: FloatArray, mean: FloatArray) -> FloatArray:
 
 def deviance(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
     """Return ``n kl(x / n, p)`` for 0 <= x <= n, p in (0, 1) and q = 1 - p."""
-    return deviance_part(x, n * p) + deviance_part(n - x, n * q)
+    parts = deviance_part(np.array((x, n - x)), np.array((n * p, n * q)))
+    return np.asarray(parts[0] + parts[1])
 
 
 def surplus(x: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:

@@ -191,6 +191,9 @@ class ScoredData(ABC):
 
     def split(self, split: float, random_state: Seed) -> Split:
         """Draw a random part of the rows, by position or id: a fraction, or an exact number of rows."""
+        one_draw = self.columns.segment is None and self.columns.group is None
+        if one_draw and not isinstance(split, float | np.floating):  # finds the limit and the rows in one pass
+            return self.first_rows(seed_of(random_state), {None: int(split)}, self.sizes())
         return self.split_by(self.draw(split, random_state))
 
     def draw(self, split: float, random_state: Seed) -> Draw:
