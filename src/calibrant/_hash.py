@@ -16,7 +16,7 @@ def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     >>> mixed(np.arange(2, dtype=np.uint64))
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
-    z, shifted = np.empty((2, *values.shape), np.uint64) if buffers is None else buffers
+    z, shifted = (np.empty_like(values), np.empty_like(values)) if buffers is None else buffers
     np.add(values, np.uint64((plus + _GOLDEN) % 2**64), out=z)
     for shift, factor in _ROUNDS:
         z ^= np.right_shift(z, shift, out=shifted)

@@ -113,9 +113,12 @@ def betting_mean(outcomes: FloatArray, alpha: float, *, most_staked: float = _MO
     >>> round(low, 3), round(high, 3)
     (0.246, 0.256)
     """
-    alpha, n = OPEN_UNIT.check("alpha", alpha), outcomes.size
-    found = weighted_means(np.zeros(n, dtype=np.intp), np.ones(n), outcomes, 1, alpha, most_staked)
-    return float(found.lower[0]), float(found.upper[0])
+    alpha = OPEN_UNIT.check("alpha", alpha)
+    if not outcomes.size:
+        return 0.0, 1.0
+    one_region = np.zeros(1, dtype=np.intp)
+    lower, upper = _means(np.ones(outcomes.size), outcomes, one_region, alpha, most_staked)
+    return float(lower[0]), float(upper[0])
 
 
 def weighted_means(
@@ -137,9 +140,18 @@ def weighted_means(
         return Interval(lower, upper)
     numbers = regions[used].astype(np.min_scalar_type(n_regions))  # small numbers are sorted in linear time
     order = np.flatnonzero(used)[np.argsort(numbers, kind="stable")]
-    starts, goal = np.flatnonzero(np.diff(regions[order], prepend=-1)), math.log(2.0 / delta)
-    places, rows = regions[order[starts]], np.diff(starts, append=order.size)
-    w, y = weights[order], outcomes[order].astype(np.float64)
+    starts = np.flatnonzero(np.diff(regions[order], prepend=-1))
+    places = regions[order[starts]]
+    lower[places], upper[places] = _means(weights[order], outcomes[order], starts, delta, most_staked)
+    return Interval(lower, upper)
+
+
+def _means(
+    w: FloatArray, y: FloatArray | CodeArray, starts: IndexArray, delta: float, most_staked: float
+) -> tuple[FloatArray, FloatArray]:
+    """Limits of regions whose rows follow each other, from where each starts."""
+    goal, rows = math.log(2.0 / delta), np.diff(starts, append=w.size)
+    y = np.asarray(y, dtype=np.float64)
     w, y, sizes, starts = _in_blocks(w, y, starts, rows, 0.8 * most_staked / math.sqrt(2.0 * goal))
     counts = np.diff(starts, append=w.size)
     stakes = _stakes(w, y, sizes, starts, counts) * np.repeat(np.sqrt(2.0 * goal / rows), counts)
@@ -148,8 +160,7 @@ def weighted_means(
     squares = np.add.reduceat(np.square(sizes * w * (y - np.repeat(mean, counts))), starts)
     width = (np.sqrt(2.0 * goal * squares) + goal) / total
     low, high = Bets(w, y, stakes, starts, most_staked).limits(mean, width, width / 8.0, goal)
-    lower[places], upper[places] = np.minimum(low, mean), np.maximum(high, mean)
-    return Interval(lower, upper)
+    return np.minimum(low, mean), np.maximum(high, mean)
 
 
 def _in_blocks(
@@ -162,12 +173,13 @@ def _in_blocks(
     is_start = np.ones(w.size, dtype=bool)
     for start, n in zip(starts.tolist(), rows.tolist(), strict=True):
         if n > 2 * _BET_ON_SINGLY:
-            first, rest = slice(start, start + _BET_ON_SINGLY), slice(start + _BET_ON_SINGLY, start + n)
+            first = slice(start, start + _BET_ON_SINGLY)
             mean = np.average(y[first], weights=w[first]) if w[first].any() else 0.5
             block = int(
                 min(max(scale * float((w[first] * (y[first] - mean)).std()) * math.sqrt(n), 1.0), _LARGEST_BLOCK)
             )
-            is_start[rest] = np.arange(n - _BET_ON_SINGLY) % block == 0
+            is_start[first.stop : start + n] = False
+            is_start[first.stop : start + n : block] = True
     if is_start.all():
         return w, y, np.ones(w.size), starts
     begins = np.flatnonzero(is_start)

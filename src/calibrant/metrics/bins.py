@@ -103,7 +103,7 @@ class BinSums:
     def of(cls, rows: MemoryRows, cell: IntArray | IndexArray) -> "BinSums":
         """Group rows by the number of their bin."""
         used = np.bincount(cell) > 0
-        index = (np.cumsum(used) - 1)[cell]
+        index = cell if used.all() else (np.cumsum(used) - 1)[cell]
         weights, squares = rows.weights, None
         counts: IntArray | FloatArray = np.bincount(index)
         positives: IntArray | FloatArray = np.bincount(index, rows.codes).astype(np.int64)
@@ -175,7 +175,7 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
     if strategy == "values" or (strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))):
         values = np.unique(rows.scores)  # in a quarter of the time that it takes to number the rows too
         if strategy == "values" or few_values(values.size, len(rows)):
-            return BinSums.of(rows, np.searchsorted(values, rows.scores))
+            return BinSums.of(rows, kernels.assign(rows.scores, values[1:]))
     # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
     return BinSums.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
 

@@ -164,7 +164,7 @@ def reliability_table(
     region = bins.regions_of(checked)
     weights = _row_weights(calibrator, region, importance_weight, groups)
     total = np.bincount(region, weights, minlength=bins.n_regions)
-    sums = np.bincount(region, weights * checked, minlength=bins.n_regions)
+    sums = np.bincount(region, checked if weights is None else weights * checked, minlength=bins.n_regions)
     mean_score = np.divide(sums, total, out=np.full(bins.n_regions, np.nan), where=total > 0)
     # over [0, 1] where the scores are probabilities, else over the range that was seen
     seen = float(checked.min()), float(checked.max())
@@ -202,9 +202,9 @@ def _rates(calibrator: BinningCalibrator) -> FloatArray:
 
 def _row_weights(
     calibrator: BinningCalibrator, region: IndexArray, importance_weight: ArrayLike | None, groups: ArrayLike | None
-) -> FloatArray:
-    """By how much each row counts in its bin, as the limits count it."""
-    weights = np.ones(region.size) if importance_weight is None else as_weights(importance_weight, region.size)
+) -> FloatArray | None:
+    """By how much each row counts in its bin, as the limits count it; None if all rows count alike."""
+    weights = None if importance_weight is None else as_weights(importance_weight, region.size)
     weighted = calibrator.weighted_limits_
     known = calibrator.group_design_ if weighted is None else weighted.groups
     if groups is None or known is None:
@@ -212,6 +212,7 @@ def _row_weights(
     most = known.max_size if known.max_weight is None else known.max_weight
     together, how = Groups.of(groups, region.size), GroupDesign(1, max_weight=most)
     same, codes = (together.codes, together.keys), np.zeros(region.size, dtype=np.uint8)
+    weights = np.ones(region.size) if weights is None else weights
     return GroupSums.of_rows(region, weights, codes, same, calibrator.partition_.n_regions, how)[1]
 
 

@@ -225,8 +225,12 @@ def _order(n: int) -> IndexArray:
     position = position_keys(0, n)
     low_bits = np.uint64((1 << n.bit_length()) - 1)
     # a sort of hashes that end with the position takes a fifth of the time of an argsort
-    ordered = np.sort(Draw(0, 0).hashes(position) & ~low_bits | position)
-    return (ordered & low_bits).astype(np.intp)
+    ordered = Draw(0, 0).hashes(position)
+    ordered &= ~low_bits
+    ordered |= position
+    ordered.sort()
+    ordered &= low_bits
+    return ordered.view(np.int64).astype(np.intp, copy=False)
 
 
 def check_alone(rows: MemoryRows) -> None:
