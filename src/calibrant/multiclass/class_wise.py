@@ -145,7 +145,7 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         level = self._level(classes.size)
         beside = {"importance_weight": importance_weight, "groups": groups}
         fitted = [
-            self._calibrator(level).fit(columns[:, k], (label == k).astype(np.uint8), **beside)
+            self._calibrator(level).fit(np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **beside)
             for k in range(classes.size)
         ]
         self._set_calibrators(tuple(fitted), classes)
