@@ -38,13 +38,31 @@ def limits(low: float, high: float) -> str:
     return f"{lower(low, decimals)} to {upper(high, decimals)}"
 
 
-def nearest(value: float) -> str:
-    """An estimate, which is no limit: rounded to the nearest number.
+def nearest(value: float, decimals: int | None = None) -> str:
+    """A score or an estimate, which is no limit: rounded to the nearest number.
 
-    >>> nearest(0.07), nearest(0.041234), nearest(0.000012345)
-    ('0.07', '0.041', '0.000012')
+    >>> nearest(0.07), nearest(0.041234), nearest(0.000012345), nearest(0.5, decimals=2)
+    ('0.07', '0.041', '0.000012', '0.5')
     """
-    return _rounded(value, ROUND_HALF_EVEN, None)
+    return _rounded(value, ROUND_HALF_EVEN, decimals)
+
+
+def span(low: float, high: float) -> str:
+    """A range of scores.
+
+    >>> span(0.041234, 0.5)
+    '0.041 to 0.5'
+    """
+    return f"{nearest(low)} to {nearest(high)}"
+
+
+def edge(value: float) -> str:
+    """An edge of bins or a threshold: six digits, so that neighbours differ.
+
+    >>> edge(0.1234567), edge(1.0), edge(-math.inf)
+    ('0.123457', '1', '-inf')
+    """
+    return f"{value:.6g}"
 
 
 def percent(share: float) -> str:

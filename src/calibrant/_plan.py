@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from calibrant._input import shown
-from calibrant._numbers import percent, upper
+from calibrant._numbers import nearest, percent, upper
 from calibrant._params import (
     FRACTION_OR_COUNT,
     OPEN_UNIT,
@@ -93,7 +93,7 @@ class Plan:
         )
         if self.group_size is not None:
             groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
-            alike = f"at an intra-cluster correlation of {self.icc:g} (design effect {self.design_effect:.2f})"
+            alike = f"at an intra-cluster correlation of {self.icc:g} (design effect {nearest(self.design_effect, 2)})"
             return f"{self.n:,} labels {groups}, {alike}, give about {claim}{how_likely}."
         return f"{self.n:,} labels, in {bins}, give {claim}{how_likely}, {rates} no scores are tied."
 

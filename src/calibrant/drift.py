@@ -9,7 +9,7 @@ import numpy as np
 from calibrant._input import as_array, check_same_length
 from calibrant._labels import classes_of, name_classes
 from calibrant._lock import Locked
-from calibrant._numbers import counted
+from calibrant._numbers import counted, nearest
 from calibrant._params import OPEN_UNIT, Choice, check_state
 from calibrant._state import check_schema, read_count
 from calibrant._text import shown
@@ -57,8 +57,8 @@ class Change:
     def __str__(self) -> str:
         direction = "up" if self.rate_after > self.rate_before else "down"
         return (
-            f"region {self.region} ({self.name}): the rate has moved {direction}, from {self.rate_before:.3g} to "
-            f"{self.rate_after:.3g} after about {counted(self.after, _NOUNS[self.unit])}; the guarantee no longer "
+            f"region {self.region} ({self.name}): the rate has moved {direction}, from {nearest(self.rate_before)} to "
+            f"{nearest(self.rate_after)} after about {counted(self.after, _NOUNS[self.unit])}; the guarantee no longer "
             "holds today"
         )
 

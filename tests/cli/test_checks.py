@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, ScalingBinningCalibrator
+from calibrant._numbers import nearest
 from calibrant.rows.draw import DRAW_RULE
 from calibrant.saving import load_model, save_model
 
@@ -92,7 +93,7 @@ def test_the_report_names_the_event_its_rate_and_the_day(words: Path, table: pa.
         assert calibrant("audit", "words.parquet", *arguments).code == 0
         told = facts((words / "audit.html").read_text())
         assert "y = Y" in told
-        assert f"rate of the event {np.mean(table['y'].to_numpy()):.4g}, in 4,000 rows" in told
+        assert f"rate of the event {nearest(np.mean(table['y'].to_numpy()))}, in 4,000 rows" in told
         days = {str(before), str(datetime.now(UTC).date())}
         assert any(f"made on {day} (UTC)" in told for day in days)
     arguments = (*COLUMNS, "--pos-label", "N", "-o", "audit.html", "--overwrite")

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator
+from calibrant._numbers import span
 from calibrant.saving import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
@@ -107,7 +108,7 @@ class TestOddScores:
     def test_fit_says_how_far_they_reach(self, scaled: Path, table: pa.Table, calibrant: Any) -> None:
         low, high = (100.2 * end - 3.2 for end in (table["p"].to_numpy().min(), table["p"].to_numpy().max()))
         answer = calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5")
-        told = f"note: scores range from {low:.4g} to {high:.4g}: anchored takes any scores, and new ones must have "
+        told = f"note: scores range from {span(low, high)}: anchored takes any scores, and new ones must have "
         told += "the same scale"
         assert told in joined(answer.out)
         assert calibrant("fit", "logits.parquet", *COLUMNS, "--bins", "5", "--json").json["notes"] == [
@@ -120,7 +121,7 @@ class TestOddScores:
         assert "note:" not in calibrant("fit", "percent.parquet", *COLUMNS, *chosen).out
 
     def test_audit_asks_whether_they_are_percentages(self, scaled: Path, calibrant: Any) -> None:
-        hint = "divide by 100 if these are percentages; the largest score is 99.96"
+        hint = "divide by 100 if these are percentages; the largest score is 99.957"
         answer = calibrant("audit", "percent.parquet", *COLUMNS)
         assert answer.code == 2
         assert hint in answer.err

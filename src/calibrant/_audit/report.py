@@ -53,11 +53,11 @@ class Finding:
 
     def sentence(self, noun: str = "segment") -> str:
         """The finding in words; `noun` is what a segment is, such as a month."""
-        where = f"{_numbers.rows(self.count)} with scores from {self.low:.4g} to {self.high:.4g}"
+        where = f"{_numbers.rows(self.count)} with scores from {_numbers.span(self.low, self.high)}"
         group = "" if self.segment is None else f" in {noun} {self.segment!r}"
         return (
             f"{self.direction} by at least {_numbers.lower(self.error)} somewhere among the {where}{group}: "
-            f"mean score {self.mean_score:.4g}, observed rate {self.rate:.4g}"
+            f"mean score {_numbers.nearest(self.mean_score)}, observed rate {_numbers.nearest(self.rate)}"
         )
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import rows
+from calibrant._numbers import nearest, rows
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
 
@@ -82,7 +82,7 @@ def check_scale(calibrator: Any, data: Any) -> None:
     from calibrant.rows.reach import Reach, familiar_limits
 
     if beyond := calibrator.count_out_of_range(data):
-        low, high = (f"{limit:.4g}" for limit in familiar_limits(calibrator.score_range_seen_))
+        low, high = (nearest(limit) for limit in familiar_limits(calibrator.score_range_seen_))
         raise RefusedError(
             "the scores",
             f"lie between {low} and {high}, as the model was fitted on scores {Reach(*calibrator.score_range_seen_)}",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant._numbers import limits, upper
+from calibrant._numbers import limits, nearest, upper
 from calibrant._text import PlainText, Setting, render
 from calibrant.cli._output import note, paragraph, say, shortened, table
 from calibrant.cli._words import in_options
@@ -40,7 +40,7 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
             region["region"],
             f"{region['rows']:,}",
             f"{region['positives']:,}",
-            f"{region['calibrated']:.4g}",
+            nearest(region["calibrated"]),
             limits(region["lower"], region["upper"]),
             upper(region["epsilon"]),
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from calibrant._numbers import rows
+from calibrant._numbers import nearest, rows
 from calibrant._text import render
 from calibrant.cli._output import warn
 from calibrant.cli._words import in_options
@@ -73,6 +73,6 @@ def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:
         return []
     other = next(label for label in known.labels.tolist() if label != known.positive)
     return [
-        f"high scores go with {other!r}, not with {known.positive!r} (AUC {area:.2f}): if they are scores of "
+        f"high scores go with {other!r}, not with {known.positive!r} (AUC {nearest(area, 2)}): if they are scores of "
         f"{other!r}, give --pos-label {other}"
     ]

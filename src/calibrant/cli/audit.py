@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import rows
+from calibrant._numbers import nearest, rows
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
@@ -208,7 +208,7 @@ def event_facts(found: Any, label: str, positive: object) -> dict[str, str]:
     rate = float(found.table.rate[0])  # the first region is that of all rows
     return {
         "event": f"{label} = {positive}",
-        "rate of the event": f"{rate:.4g}, in {rows(found.n_rows)}",
+        "rate of the event": f"{nearest(rate)}, in {rows(found.n_rows)}",
         **({"skipped": f"{rows(found.n_skipped)} without a label"} if found.n_skipped else {}),
         "made on": today(),
     }

@@ -88,7 +88,7 @@ def command(**options: Any) -> None:
     paragraph(f"Of {rows(known)}, {said}.", bold=True)
     if known:
         paragraph(
-            f"The break-even rate is {found.break_even:.4g}. The expected cost per row is {nearest(found.cost)} "
+            f"The break-even rate is {nearest(found.break_even)}. The expected cost per row is {nearest(found.cost)} "
             f"({limits(found.cost_lower, found.cost_upper)}), if regions of 'cannot tell' are decided by the middle of "
             "their interval."
         )

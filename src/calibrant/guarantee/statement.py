@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from calibrant._numbers import counted, lower, percent, upper
+from calibrant._numbers import counted, lower, nearest, percent, upper
 from calibrant._text import Setting, Text, joined
 from calibrant.partition import Partition
 
@@ -321,7 +321,7 @@ def _group_scope(groups: GroupFacts, n_rows: int) -> str:
     else:
         said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region."
     effect = groups.design_effect
-    return said if np.isnan(effect) else f"{said} Observed design effect: {effect:.2f}."
+    return said if np.isnan(effect) else f"{said} Observed design effect: {nearest(effect, 2)}."
 
 
 def _set_aside(statement: Statement) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from calibrant._numbers import limits, percent
+from calibrant._numbers import limits, nearest, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +46,4 @@ class Estimate:
     def __str__(self) -> str:
         kind = "heuristic interval" if self.heuristic else "valid interval"
         interval = f"{percent(self.confidence_level)} {kind} {limits(self.lower, self.upper)}"
-        return f"{self.name} {self.value:.4g} ({interval} for {self.target})"
+        return f"{self.name} {nearest(self.value)} ({interval} for {self.target})"

@@ -21,7 +21,7 @@ from calibrant.calibrators._weighted import checked_bound, has_weights, kept_row
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.kernels.device import predicts_in_own_library
-from calibrant.monotone.runs import Refutation, Steps
+from calibrant.monotone.runs import BandSteps, Refutation
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.facts import ONE_OF_EACH, RowFacts
 from calibrant.rows.reader import one_row_each
@@ -61,7 +61,7 @@ class ScoreFinding:
 
     def __str__(self) -> str:
         limit = f"least {_numbers.lower(self.limit)}" if self.is_too_low else f"most {_numbers.upper(self.limit)}"
-        return f"at scores near {self.score:.3g} the rate is at {limit}"
+        return f"at scores near {_numbers.nearest(self.score)} the rate is at {limit}"
 
 
 @dataclass(eq=False)
@@ -217,16 +217,16 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
     ) -> None:
         n_rows = int(counts.sum())
         if not n_rows:  # none was kept by its weight
-            self._set(Steps(*[np.empty(0)] * 4), classes, 0, 0, None, facts)
+            self._set(BandSteps(*[np.empty(0)] * 4), classes, 0, 0, None, facts)
             return
         n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(self.n_cells, str) else self.n_cells
         alpha = 1.0 - self.confidence_level
-        steps, n_runs, refutation = Steps.of(low, high, counts, positives, n_cells, alpha)
+        steps, n_runs, refutation = BandSteps.of(low, high, counts, positives, n_cells, alpha)
         self._set(steps, classes, n_rows, n_runs, refutation, facts)
 
     def _set(
         self,
-        steps: Steps,
+        steps: BandSteps,
         classes: Classes,
         n_rows: int,
         n_runs: int,
@@ -322,7 +322,7 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
         classes = read_classes(state["classes"], state["positive_index"])
         sizes = read_count(state, "rows"), read_count(state, "runs")
-        band._set(Steps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
+        band._set(BandSteps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
         return band
 
 

@@ -37,13 +37,13 @@ class Refutation:
     def __str__(self) -> str:
         least, most = _numbers.lower(self.at_least), _numbers.upper(self.at_most)
         return (
-            f"the rate is at least {least} among scores from {self.low:.4g} to {self.high:.4g}, "
-            f"and at most {most} among scores from {self.other_low:.4g} to {self.other_high:.4g}"
+            f"the rate is at least {least} among scores from {_numbers.span(self.low, self.high)}, "
+            f"and at most {most} among scores from {_numbers.span(self.other_low, self.other_high)}"
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class BandSteps:
     """Limits at every score: both never fall, and change only at their knots."""
 
     lower_knots: FloatArray

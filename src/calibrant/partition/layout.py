@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import edge
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 
 if TYPE_CHECKING:
@@ -164,7 +165,9 @@ class Layout:
         closed_right[self.cells.first[1:] - 1] = True
         closed_right &= end < np.inf
         return [
-            f"{{{low:.6g}}}" if alone else f"{'(' if opened else '['}{low:.6g}, {high:.6g}{']' if closed else ')'}"
+            f"{{{edge(low)}}}"
+            if alone
+            else f"{'(' if opened else '['}{edge(low)}, {edge(high)}{']' if closed else ')'}"
             for low, high, alone, opened, closed in zip(
                 *(column.tolist() for column in (begin, end, single, open_left, closed_right)), strict=True
             )

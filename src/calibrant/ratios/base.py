@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_array, in_all
+from calibrant._numbers import nearest, percent
 from calibrant._params import CheckedParameters
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
 from calibrant.errors import CalibrantWarning, InvalidTypeError, InvalidValueError
@@ -64,21 +65,22 @@ class RatioDiagnostics:
     def of(cls, weights: FloatArray, n_target: int, outside_support: float) -> Self:
         """Derive the diagnostics from the weights of the source rows."""
         size, mean = effective_sample_size(weights), float(weights.mean())
+        outside, inside = percent(round(outside_support, 2)), percent(round(1 - outside_support, 2))
         largest = tuple(np.sort(weights)[::-1][:_LARGEST_SHOWN].tolist())
         problems = []
         if size < max(_TOO_FEW_ROWS, _TOO_SMALL_SHARE * weights.size):
             problems.append(f"the {weights.size:,} source rows are worth only {size:,.1f} rows of the target")
         if outside_support > _TOO_MUCH_OUTSIDE:
-            problems.append(f"about {outside_support:.0%} of the target population lies where there are no source rows")
+            problems.append(f"about {outside} of the target population lies where there are no source rows")
         if problems:
             verdict = f"The shift is too large to correct: {', and '.join(problems)}. Label rows of the target"
         else:
             verdict = (
                 f"The {weights.size:,} source rows are worth {size:,.0f} rows of the target population, and cover "
-                f"about {1 - outside_support:.0%} of it"
+                f"about {inside} of it"
             )
             if not 0.8 <= mean <= 1.25:
-                verdict += f"; the mean weight is {mean:.2f} where 1 is right, so the weights are poorly estimated"
+                verdict += f"; the mean weight is {nearest(mean, 2)}, not 1, so the weights are poorly estimated"
         return cls(weights.size, n_target, size, mean, largest, outside_support, f"{verdict}.", bool(problems))
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._numbers import nearest, span
 from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.batch import Work, read_batch
 from calibrant.rows.faults import Place
@@ -53,10 +54,10 @@ class Reach:
     @property
     def percentage_advice(self) -> str:
         """What to do about scores that look like percentages."""
-        return f"divide by 100 if these are percentages; the largest score is {self.high:.4g}"
+        return f"divide by 100 if these are percentages; the largest score is {nearest(self.high)}"
 
     def __str__(self) -> str:
-        return f"from {self.low:.4g} to {self.high:.4g}"
+        return f"from {span(self.low, self.high)}"
 
 
 def scores_of(prepared: NDArray[Any] | SegmentedScores) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant._numbers import counted, percent, rows
+from calibrant._numbers import counted, nearest, percent, rows
 from calibrant._optional import needed
 from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray
@@ -64,7 +64,7 @@ def draw_thresholds(ax: "Axes", thresholds: Threshold | Mapping[str, float]) -> 
     left, right = ax.get_xlim()
     for number, (name, cut) in enumerate(marks.items()):
         dash = style_of(number).dash
-        ax.axvline(cut, color="0.15", linewidth=1.2, linestyle=dash, zorder=2.5, label=f"{name}: {cut:.3g}")
+        ax.axvline(cut, color="0.15", linewidth=1.2, linestyle=dash, zorder=2.5, label=f"{name}: {nearest(cut)}")
     if isinstance(thresholds, Threshold):
         for name, span in decided(thresholds, left, right).items():
             ax.axvspan(*span, **_SPANS[name], linewidth=0, zorder=0, label=name)

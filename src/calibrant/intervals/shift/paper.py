@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from calibrant._numbers import upper
 from calibrant._params import OPEN_UNIT
 from calibrant.intervals.base import Interval, around
 from calibrant.intervals.shift.base import Evidence, weighted_rates
@@ -84,7 +85,7 @@ def why_vacuous(evidence: Evidence, alpha: float) -> str | None:
             f"{n_rows / (4 * n_regions):,.0f} rows; got one with {fewest:,}"
         )
     radius = _radius(evidence, alpha)
-    return None if radius < 1.0 else f"vacuous: the half-width is {radius:.3g}, and rates lie between 0 and 1"
+    return None if radius < 1.0 else f"vacuous: the half-width is {upper(radius)}, and rates lie between 0 and 1"
 
 
 def _radius(evidence: Evidence, alpha: float) -> float:

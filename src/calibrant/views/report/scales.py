@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from calibrant._numbers import edge
 from calibrant._threshold import Threshold
 from calibrant.views.style import decided, logit, logit_ticks, named_cuts
 
@@ -125,7 +126,7 @@ def threshold_marks(
     rules = []
     for number, (name, cut) in enumerate(named.items()):
         path = f"M{x_axis(cut)} {y_axis.end}V{y_axis.start}" if x_axis.low <= cut <= x_axis.high else ""
-        rules.append(MarkLine(f"{name}: {cut:.6g}", path, number))
+        rules.append(MarkLine(f"{name}: {edge(cut)}", path, number))
     return tuple(rules), tuple(spans)
 
 

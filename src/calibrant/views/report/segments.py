@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._audit import Audit, AuditTable, Finding
-from calibrant._numbers import lower, nearest, upper
+from calibrant._numbers import lower, nearest, span, upper
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.views.report.figures import Figure, audit_figure, audit_limits
 from calibrant.views.report.scales import SMALL, Axis, Thresholds, Tick, limits_of
@@ -117,7 +117,7 @@ def _row(table: AuditTable, row: int, finding: Finding | None, axis: Axis) -> di
         "kind": kind,
         "verdict": verdict,
         "error": "" if finding is None else lower(finding.error),
-        "where": "" if finding is None else f"{nearest(finding.low)} to {nearest(finding.high)}",
+        "where": "" if finding is None else span(finding.low, finding.high),
         "bar": f"M{axis(low)} 7H{axis(high)}",
         "tick": f"M{axis(mean)} 1V13",
         "title": f"mean score {nearest(mean)}, rate between {lower(low)} and {upper(high)}",
