@@ -242,7 +242,7 @@ def test_scored_data_give_the_numbers_of_arrays(metric) -> None:
     scores, y = peer_data()["continuous"]
     data = scored({"p": scores, "y": y}, score="p", label="y")
     assert metric(data) == metric(y, scores)
-    with pytest.raises(TypeError, match="scores must be None beside scored data"):
+    with pytest.raises(TypeError, match="scores must be None with scored data"):
         metric(data, scores)
     with pytest.raises(TypeError, match="scores must be an array; got None"):
         metric(y)

@@ -213,7 +213,7 @@ def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
 
 
 def _beyond_doubles(name: str) -> InvalidValueError:
-    return InvalidValueError(name, "be numbers that doubles can tell apart", got="numbers beyond 2**53")
+    return InvalidValueError(name, "be numbers that float64 can tell apart", got="numbers beyond 2**53")
 
 
 def _check_probabilities(columns: NDArray[Any], name: str) -> None:

@@ -192,7 +192,7 @@ REFUSED = {
     "a segment": (("--keep-segment", "north"), "--keep-segment must go with --segment"),
     "the label": (("--group", "y"), "group column 'y' must be another column than that of the label"),
     "no such column": (("--group", "patients"), "did you mean 'patient'?"),
-    "an id": (("--id", "patient"), "--id must be None beside a group"),
+    "an id": (("--id", "patient"), "--id must be None with a group"),
     "sampling rates": (("--sampling-rates", "0.1", "1"), "use --weight, one over the share of each row's class"),
     "a size that is not used": (("--prior", "0.1", "--max-group-size", "9"), "--max-group-size must be left out"),
     "times": (("--time", "p"), "--time must go with --holdout last"),

@@ -160,7 +160,7 @@ def test_a_column_that_is_missing_or_there_twice_is_told() -> None:
     ):
         scored(table, label="label")
     twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(LABELS)], names=["p", "y", "y"])
-    with pytest.raises(ValueError, match="label column 'y' must be there once; got 2 columns of that name"):
+    with pytest.raises(ValueError, match="label column 'y' must appear once; got 2 columns of that name"):
         scored(twice, score="p", label="y")
     other_twice = pa.table([pa.array(SCORES), pa.array(LABELS), pa.array(SCORES), pa.array(SCORES)], names=list("pyxx"))
     assert scored(other_twice, score="p", label="y").tally(EDGES)[0].counts.tolist() == EXPECTED[0]

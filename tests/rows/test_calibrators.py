@@ -82,7 +82,7 @@ def test_more_rows_than_the_limit_are_refused_and_the_limit_is_named() -> None:
 
 def test_scored_data_hold_everything() -> None:
     data = scored(pa.table(TABLE), score="p", label="y", progress=False)
-    with pytest.raises(TypeError, match=r"y must be None beside scored data: name its column in scored"):
+    with pytest.raises(TypeError, match=r"y must be None with scored data: name its column in scored"):
         PlattCalibrator().fit(data, LABELS)
 
 

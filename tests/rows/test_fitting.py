@@ -122,7 +122,7 @@ def test_every_calibrator_takes_scored_data(calibrator) -> None:
     near = clone(calibrator).fit(DATA["p"], DATA["y"])
     far = clone(calibrator).fit(data())
     assert {**far.to_dict(), "state": learned(far)} == {**near.to_dict(), "state": learned(near)}
-    with pytest.raises(InvalidTypeError, match="y must be None beside scored data"):
+    with pytest.raises(InvalidTypeError, match="y must be None with scored data"):
         clone(calibrator).fit(data(), DATA["y"])
 
 
@@ -224,9 +224,9 @@ def test_a_column_is_never_overwritten() -> None:
 
 
 def test_arrays_beside_scored_data_are_refused() -> None:
-    with pytest.raises(InvalidTypeError, match="y must be None beside scored data"):
+    with pytest.raises(InvalidTypeError, match="y must be None with scored data"):
         BinningCalibrator().fit(data(), DATA["y"])
-    with pytest.raises(InvalidTypeError, match="segments must be None beside scored data"):
+    with pytest.raises(InvalidTypeError, match="segments must be None with scored data"):
         audit(data(), segments=DATA["region"])
 
 

@@ -169,7 +169,7 @@ FAULTS = {
     "no such column": (TABLE, {"group": "numbers"}, "group column 'numbers' must be in the data"),
     "the label": (TABLE, {"group": "y"}, "group column 'y' must be another column than that of the label"),
     "the score": (TABLE, {"group": "p"}, "group column 'p' must be another column than that of the score"),
-    "id beside": (TABLE, {"group": "text", "id": "number"}, "id must be None beside a group"),
+    "id beside": (TABLE, {"group": "text", "id": "number"}, "id must be None with a group"),
     "lists": (TABLE.append_column("l", pa.array([[1]] * N_ROWS)), {"group": "l"}, "'l' must hold whole numbers"),
 }
 

@@ -233,7 +233,7 @@ def test_a_classifier_passes_weights_to_its_calibrator():
 
 def test_what_weights_do_not_go_with_is_refused():
     scores, y, weights = survey(np.random.default_rng(7), 400)
-    with pytest.raises(InvalidValueError, match="sample_weight must be None beside importance_weight"):
+    with pytest.raises(InvalidValueError, match="sample_weight must be None with importance_weight"):
         BinningCalibrator(4).fit(scores, y, importance_weight=weights, sample_weight=np.ones(400))
     with pytest.raises(InvalidValueError, match="ShiftCalibrator"):
         BinningCalibrator(4, interval="hoeffding").fit(scores, y, importance_weight=weights)

@@ -23,7 +23,7 @@ def test_weights_need_a_bound():
     assert found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
     assert "weighted population" in found.assumptions[1]
     halved = threshold(scores=data, recall=0.9, weight_bound=2.0)
-    assert "the order of the rows means nothing" in halved.assumptions
+    assert "the order of the rows says nothing about scores and labels" in halved.assumptions
     assert 60 < halved.n_rows < 140
     given = {"importance_weight": table["w"], "weight_bound": 2.0, "groups": np.arange(200) // 4, "max_group_size": 3}
     together = threshold(table["y"], table["p"], recall=0.5, **given)
@@ -79,10 +79,10 @@ def test_labels_needed_are_more_than_the_rows_or_not_told(n):
                 continue
             told += found.labels_needed is not None
             assert found.labels_needed is None or found.labels_needed > n
-            if "more labels may do" in found.reason:
+            if "more labels may be enough" in found.reason:
                 untold += 1
                 assert found.labels_needed is None
-                assert "labels would probably do" not in found.sentence()
+                assert "labels would probably be enough" not in found.sentence()
     assert told if n == 1_000 else untold
 
 
@@ -95,7 +95,7 @@ def test_labels_needed_for_recall_count_the_drawn_rows_too():
         assert found.threshold is None
         if n == 6_000:  # enough positives, but no drawn score is low enough
             assert found.labels_needed is None
-            assert "more labels may do" in found.reason
+            assert "more labels may be enough" in found.reason
         else:
             assert "needs at least 2,302 positive rows" in found.reason
             assert found.labels_needed > n
@@ -166,7 +166,7 @@ def test_a_reason_does_not_call_counts_too_few_that_would_do_as_the_only_test():
     y[375:482] = 1  # of the 125 highest scores, all but the 18 highest
     assert 0.05 < binom.sf(106, 125, 0.8) < 0.1
     reason = threshold(y, scores, precision=0.8).reason
-    assert "of 125 rows with score > 374.0, 107 are positive, which would do as the only test" in reason
+    assert "of 125 rows with score > 374.0, 107 are positive, which would be enough as the only test" in reason
     assert threshold(y, scores, precision=0.8, start=375.0).threshold is not None
 
 

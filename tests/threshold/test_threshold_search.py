@@ -155,7 +155,7 @@ def test_labels_have_no_part_in_the_order_among_ties():
     assert threshold(y, scores, precision=0.8).assumptions == ("rows are independent draws from one population",)
     tied = np.round(scores, 1)
     found = threshold(y, tied, precision=0.8)
-    assert "the order of the rows means nothing" in found.assumptions
+    assert "the order of the rows says nothing about scores and labels" in found.assumptions
     assert found.threshold == np.nextafter(0.7, 1)  # between two scores
     rng = np.random.default_rng(0)
     labels = (np.arange(40) < 28).astype(np.uint8)  # which of the tied rows are positive matters, not how many alone

@@ -68,7 +68,7 @@ def threshold(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels of two classes. None beside scored data.
+        Labels of two classes. None with scored data.
     scores : array-like of shape (n,), (n, 1), (n, 2), or ScoredData
         Scores: the higher, the more likely is the positive class. Or data of any size, see `calibrant.scored`.
     precision, recall, npv, specificity : float, optional
@@ -202,6 +202,6 @@ def threshold(
         kept = f"a group counts as at most {rows_text(largest or 1)} that were kept"
         assumed += [kept] if weighted else []
     elif weighted or search.n_drawn or (method == "ranks" and search.has_ties):
-        assumed.append("the order of the rows means nothing")
+        assumed.append("the order of the rows says nothing about scores and labels")
     counts = search.n_rows, search.n_drawn
     return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest)

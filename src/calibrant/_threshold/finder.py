@@ -38,7 +38,7 @@ _GRID = 1_000  # thresholds at which more rows are counted for recall than are h
 _GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
 _SHARES = 5  # with exact limits beside the target
 
-_ALONE = "would do as the only test, but tests share the error budget and stop at the first that fails"
+_ALONE = "would be enough as the only test, but tests share the error budget and stop at the first that fails"
 _SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
           "npv": ("negative", "below"), "specificity": ("negative", "below")}  # fmt: skip
 
@@ -266,7 +266,7 @@ class Search:
         everything = self._with_drawn(n)
         needed = None if self.grouped else labels_that_would_do(tested.n, tested.k, everything, level, self.alpha)
         if needed is not None and needed <= everything:
-            needed, reason = None, f"{reason}; more labels may do"
+            needed, reason = None, f"{reason}; more labels may be enough"
         elif needed is None and not self.grouped:
             reason += "; no threshold looks good enough, so more labels like these will hardly help"
         return Cut(name, target, level, None, reason, needed, counted=n)
@@ -310,7 +310,7 @@ class Search:
         kind = "positive" if target == "recall" else "negative"
         needed = rows_needed(level, self.alpha)
         if allowed:
-            reason = "no threshold among the drawn rows leaves few enough on the wrong side; more labels may do"
+            reason = "no threshold among the drawn rows leaves few enough on the wrong side; more labels may be enough"
             return Cut(name, target, level, None, reason, counted=counted.n)
         reason = f"it needs at least {needed:,} {kind} rows, and there are {of_class:,}"
         labels = None if not of_class else math.ceil(needed * self._with_drawn(counted.n) / of_class)

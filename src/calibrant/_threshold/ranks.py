@@ -99,7 +99,7 @@ def ranked(
     cuts = np.append(np.nextafter(values[ends[:-1] + 1], np.inf), values[-1])
     inside = np.arange(1, ends.size + 1)  # distinct scores in the set
     places = ends.size - inside if above else np.where(np.isin(n[ends], [size for size, _ in begins]), -1, inside)
-    least = max(_LEAST_TOLD, n.size // 10)  # smaller sets say little on how many labels would do
+    least = max(_LEAST_TOLD, n.size // 10)  # smaller sets say little on how many labels would be enough
     tried = n[ends] >= min(least, n.size, *(size for size, _ in begins))
     if not above:
         cuts = np.nextafter(-cuts, np.inf)

@@ -102,9 +102,9 @@ class Cut:
     reason : str or None
         Why nothing is proved.
     labels_needed : int or None
-        Where nothing is proved: how many labels, of this segment, would probably do, if more rows are like these.
-        Always more than there are. None if no threshold looks good enough, or where the estimate is not above the
-        rows that there are: then the reason says that more labels may do.
+        Where nothing is proved: how many labels, of this segment, would probably be enough, if more rows are like
+        these. Always more than there are. None if no threshold looks good enough, or where the estimate is not above
+        the rows that there are: then the reason says that more labels may be enough.
     counted : int
         Rows that were counted.
     selected, precision, recall, specificity, npv : Measured or None
@@ -141,7 +141,8 @@ class Cut:
         where = "" if self.segment is None else f"in segment {self.segment!r}, "
         if self.threshold is None:
             labels = "labels" if self.segment is None else "labels of this segment"
-            more = "" if self.labels_needed is None else f"; about {self.labels_needed:,} {labels} would probably do"
+            needed = self.labels_needed
+            more = "" if needed is None else f"; about {needed:,} {labels} would probably be enough"
             return f"{where}{self.target} {self.level:g} cannot be proved: {self.reason}{more}"
         text = TARGETS[self.target].format(share=f"at least {percent(self.level)}", **compared(self.threshold))
         return f"{where}{text}"
@@ -215,7 +216,7 @@ class Threshold:
 
     @property
     def labels_needed(self) -> int | None:
-        """How many labels would probably do, where nothing is proved."""
+        """How many labels would probably be enough, where nothing is proved."""
         return self.only.labels_needed
 
     @property

@@ -23,7 +23,7 @@ from calibrant.tally import Tally
 
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
 _SPREAD = 3.0  # standard errors of the drawn rows within which the answer is expected
-_POWER = 0.9  # of the labels that would probably do
+_POWER = 0.9  # of the labels that would probably be enough
 
 
 class Confusion(NamedTuple):

@@ -35,7 +35,7 @@ def has_weights(data: ScoredData) -> bool:
     weighted = data.columns.weight is not None
     if weighted and isinstance(data, MemoryRows) and data.repeats is not None:
         advice = "repeat the rows, or multiply the weights"
-        raise InvalidValueError("sample_weight", "be None beside importance_weight", got="both", advice=advice)
+        raise InvalidValueError("sample_weight", "be None with importance_weight", got="both", advice=advice)
     return weighted
 
 

@@ -143,7 +143,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         """
         self._check_parameters()
         if sample_weight is not None:
-            rule = ("be None if rows are split by ", Setting("split"))
+            rule = ("be None with ", Setting("split"))
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat rows instead")
         rows = self._read(scores, y, importance_weight=importance_weight, groups=groups).collect()
         fits = rows.chosen(rows.draw(self.split, self.random_state))

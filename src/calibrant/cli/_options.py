@@ -66,7 +66,7 @@ def column(name: str, text: str) -> Callable[[Command], Command]:
 
 def group_size(text: str) -> Callable[[Command], Command]:
     """The option --max-group-size, with what a command does without it."""
-    said = f"As how many rows a group counts at most{text}"
+    said = f"Count a group as at most N rows{text}"
     return click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help=said)
 
 
@@ -78,13 +78,13 @@ segment = column("segment", "Column of segments. Each is treated on its own, and
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")
 weights = together(
-    weight, click.option("--weight-bound", type=float, metavar="BOUND", help="A number that no weight exceeds.")
+    weight, click.option("--weight-bound", type=float, metavar="BOUND", help="Upper bound of the weights.")
 )
 row_id = column("id", "Column of row ids, so that draws take the same rows in any order.")
 group = column("group", "Column of groups: rows that belong together, such as those of one customer.")
 max_group_size = group_size(" in a bin. Default: the most among groups set aside.")
 group_target = click.option("--group-target", type=click.Choice(("rows", "groups")),
-                            help="What counts the same: every row, the default, or every group.")  # fmt: skip
+                            help="What counts the same: every row (the default) or every group.")  # fmt: skip
 group_options = together(group, max_group_size, group_target)
 model_score = column("score", "Column of scores. Default: as in fit.")
 model_segment = column("segment", "Column of segments. Default: as in fit.")
@@ -93,12 +93,12 @@ seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_defaul
 most_rows = click.option("--most-rows", type=click.IntRange(min=100), default=1_000_000, show_default=True, metavar="N",
                          help="Compare on a random sample where there are more rows.")  # fmt: skip
 split = click.option("--split", type=share, metavar="SHARE", help="Fraction or number of rows that only cut bins; "
-                     "none: every row cuts and counts. Default: auto, a look for tied scores decides.")  # fmt: skip
+                     "none: every row cuts and counts. Default: auto, by a look for tied scores.")  # fmt: skip
 min_rows = click.option("--min-rows", type=number_of_rows, metavar="N", help="With --segment: segments with fewer rows "
                         "share the bins of one, \"other\"; none: every segment has its own. Default: auto, about "
                         "300 or more; with --group every segment has its own.")  # fmt: skip
 allow_out_of_range = click.option(
-    "--allow-out-of-range", is_flag=True, help="Take scores far beyond those that the model was fitted on."
+    "--allow-out-of-range", is_flag=True, help="Accept scores far outside the range that the model was fitted on."
 )
 keep_segment = click.option("--keep-segment", multiple=True, metavar="NAME", help="With --segment: a segment with bins "
                             "of its own, in place of --min-rows; give it once for each. Others share those of "

@@ -19,7 +19,7 @@ from calibrant.cli._words import in_options
 _COLUMNS = ("action", "rate_lower", "rate_upper")
 
 
-@option.command("Act or not? By what errors cost, and what is proved.")
+@option.command("Act or not? By the costs of errors and the proved rates.")
 @option.model
 @option.data
 @click.option("--cost-false-alarm", type=float, required=True, metavar="COST", help="Cost of acting on a negative.")
@@ -100,8 +100,8 @@ def command(**options: Any) -> None:
     if guarantee.caveat is not None:
         note(unproved(render(guarantee.caveat, in_options)).strip())
     paragraph(
-        f"All regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is said of one row. "
-        "Assumed: what the model's promise assumes, and that these rows are drawn like those it is about."
+        f"All regions hold at once with {percent(guarantee.confidence_level)} confidence; nothing is proved for "
+        "a single row. Assumed: what the model's promise assumes, and that these rows are drawn like those it is about."
     )
     if output is not None:
         saved(output, "" if is_page(output) else rows(known))

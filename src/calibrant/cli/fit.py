@@ -49,7 +49,7 @@ _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
 @click.option("--prior", "target_prior", type=float, metavar="SHARE",
               help="Share of the positive class in the population, if rows were sampled by label.")  # fmt: skip
 @click.option("--sampling-rates", type=(float, float), metavar="NEGATIVE POSITIVE",
-              help="In place of --prior: which share of each class was kept, such as 0.1 1.")  # fmt: skip
+              help="Instead of --prior: the share of rows that was kept from each class, such as 0.1 1.")  # fmt: skip
 @option.seed
 @click.option("--require-epsilon", type=float, metavar="E", help="Exit with 1 if epsilon is larger than this.")
 @option.classes
@@ -163,7 +163,7 @@ def _show_rest(guarantee: Any, n_rows: int) -> None:
 
 
 def _rows_needed(calibrator: Any, wanted: float) -> str:
-    """How many rows would do, if their labels are like those seen."""
+    """How many rows would be enough, if their labels are like those seen."""
     from calibrant import plan
     from calibrant.errors import CalibrantError
 
@@ -175,7 +175,7 @@ def _rows_needed(calibrator: Any, wanted: float) -> str:
     except CalibrantError:  # as a required epsilon of 0
         return ""
     rounded = float(f"{n:.2g}")
-    return f" About {rows(int(rounded if rounded >= n else rounded + 10 ** (len(str(n)) - 2)))} would do."
+    return f" About {rows(int(rounded if rounded >= n else rounded + 10 ** (len(str(n)) - 2)))} would be enough."
 
 
 def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:

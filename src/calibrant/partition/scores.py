@@ -170,7 +170,7 @@ class ScorePartition(Bins):
         low, high = ScoreRange().check("score_range", score_range)
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
-            rule = ("leave doubles in every bin over ", Setting("score_range", (low, high)))
+            rule = ("be small enough that every bin holds a number, over ", Setting("score_range", (low, high)))
             raise InvalidValueError("n_bins", rule, got=str(n_bins))
         return cls(edges, (low, high))
 

@@ -68,7 +68,7 @@ class Columns:
             rule = f"be another column than that of the {other}"
             raise InvalidValueError("group", rule, got="the same", column=self.group)
         if self.group is not None and self.id is not None:
-            rule, advice = "be None beside a group", "whole groups are drawn, by the entries of their column"
+            rule, advice = "be None with a group", "whole groups are drawn, by the entries of their column"
             raise InvalidValueError("id", rule, got=repr(self.id), advice=advice)
         for part, name in self.named.items():
             check_name(part, name, names)
@@ -78,7 +78,7 @@ def check_name(part: str, name: str, names: Sequence[str]) -> None:
     """Raise an error unless the data have one column of this name."""
     count = list(names).count(name)
     if count > 1:
-        raise InvalidValueError(part, "be there once", got=f"{count} columns of that name", column=name)
+        raise InvalidValueError(part, "appear once", got=f"{count} columns of that name", column=name)
     if count == 0:
         shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
         advice = did_you_mean(name, names)
@@ -261,7 +261,7 @@ def numbers(column: Any, name: str, part: str) -> NDArray[Any]:
         whole = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False))
         if whole.size and max(abs(int(whole.min())), abs(int(whole.max()))) > EXACT_INTEGERS:
             got = "whole numbers beyond 2**53"
-            raise InvalidValueError(part, "be numbers that doubles can tell apart", got=got, column=name)
+            raise InvalidValueError(part, "be numbers that float64 can tell apart", got=got, column=name)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     if pa.types.is_null(kind):

@@ -91,7 +91,7 @@ def check_nothing_beside(**given: object) -> None:
     """Raise an error for arrays beside scored data."""
     for name, value in given.items():
         if value is not None:
-            raise InvalidTypeError(name, "be None beside scored data", advice="name its column in scored(...) instead")
+            raise InvalidTypeError(name, "be None with scored data", advice="name its column in scored(...) instead")
 
 
 def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:

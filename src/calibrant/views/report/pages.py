@@ -118,7 +118,7 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
         KeyNumber("Expected cost", cost, f"per row ({within})"),
     ]
     lines = regions_table(guarantee, found, counts, region_name)
-    remark = "Nothing is said of one row. Regions of 'cannot tell' are decided by the middle of their interval."
+    remark = "Nothing is proved for a single row. Regions of 'cannot tell' are decided by the middle of their interval."
     caption = f"All intervals hold at once with {percent(guarantee.confidence_level)} confidence"
     table = Table.of(caption, lines)
     remark += _left_out(len(lines.rows), len(table.rows), "region")
