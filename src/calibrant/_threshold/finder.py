@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from calibrant._threshold.search import (
     GroupLadder,
     Ladder,
     candidates,
+    confusion_at,
     labels_that_would_do,
     misses_allowed,
     nested_groups,
@@ -63,13 +65,12 @@ class _GroupedRows:
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
         """What groups have of the rows that the target is about, at each threshold, and of the right ones."""
-        positive = self.codes == 1
-        sets = []
-        for cut in cuts.tolist():
-            above = self.scores >= cut
-            sets.append({"precision": (above, positive), "npv": (~above, ~positive),
-                         "recall": (positive, above), "specificity": (~positive, ~above)}[target])  # fmt: skip
-        tally = nested_groups(sets, self.groups)
+        kind, side = _SIDES[target]
+        own = self.codes == (kind == "positive")
+        beyond = (self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist())
+        tally = nested_groups(
+            ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond), self.groups
+        )
         return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
 
 
@@ -77,9 +78,10 @@ class _Counted:
     """Rows of one segment between thresholds in rising order, and what each threshold makes of them."""
 
     def __init__(self, cuts: FloatArray, counts: Any, positives: Any) -> None:
-        self.cuts = cuts
-        self.n, self.n1 = int(counts.sum()), int(positives.sum())
-        self.rows_below, self.positives_below = np.cumsum(counts)[:-1], np.cumsum(positives)[:-1]
+        self.cuts, self.n, self.n1 = cuts, int(counts.sum()), int(positives.sum())
+        missed = np.cumsum(positives)[:-1]
+        rejected = np.cumsum(counts)[:-1] - missed
+        self.seen = Confusion(self.n1 - missed, self.n - self.n1 - rejected, missed, rejected)
         self.rows: _GroupedRows | None = None
 
     def tested(self, target: str, start: float) -> Ladder:
@@ -88,17 +90,13 @@ class _Counted:
         order = np.flatnonzero(self.cuts <= start)[::-1] if falling else np.flatnonzero(self.cuts >= start)
         if self.rows is not None and order.size:
             return self.rows.ladder(target, self.cuts[order], order)
-        rows, right = self.rows_below, self.rows_below - self.positives_below
-        if target == "precision":
-            rows, right = self.n - self.rows_below, self.n1 - self.positives_below
+        right, rows = self.seen.shares[target]
         return Ladder(self.cuts[order], rows[order], right[order], order)
 
-    def confusion(self, cut: float) -> Confusion:
+    def confusion(self, cut: float) -> Confusion[int]:
         """Rows on both sides of one of the thresholds."""
         place = int(np.searchsorted(self.cuts, cut))
-        below, missed = int(self.rows_below[place]), int(self.positives_below[place])
-        hits = self.n1 - missed
-        return Confusion(hits, self.n - below - hits, missed, below - missed)
+        return Confusion(*(int(part[place]) for part in self.seen))
 
 
 class Search:
@@ -147,17 +145,9 @@ class Search:
                 if scores.size
             }
             self.has_ties |= np.unique(scores).size < scores.size
-
-            def confusion(cut: float, scores: FloatArray = scores, codes: CodeArray = codes) -> Confusion:
-                above, positive = scores >= cut, codes == 1
-                sides = ((above, positive), (above, ~positive), (~above, positive), (~above, ~positive))
-                return Confusion(*(int(np.count_nonzero(one & other)) for one, other in sides))
-
-            found += self._decided(name, tested, confusion, scores.size, self._anywhere)
+            at, measured = partial(confusion_at, scores, codes), partial(measured_anywhere, alpha=self.alpha)
+            found += self._decided(name, tested, at, scores.size, measured)
         return tuple(found)
-
-    def _anywhere(self, seen: Confusion, target: str, level: float) -> dict[str, Measured]:
-        return measured_anywhere(seen, target, level, self.alpha)
 
     def by_look(self) -> tuple[Cut, ...]:
         """Candidates from drawn rows; counts, and tests in a fixed order, from the others."""
@@ -185,13 +175,8 @@ class Search:
                 if found.size:
                     steps = here.tested(target, found[0])
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
-            tail = self.alpha / (2 * _SHARES * max(here.cuts.size, 1))
-
-            def measured(seen: Confusion, target: str, level: float, tail: float = tail) -> dict[str, Measured]:
-                if self.grouped:
-                    return measured_in_groups(seen, target, level)
-                return measured_at_fixed(seen, target, level, tail)
-
+            at_fixed = partial(measured_at_fixed, tail=self.alpha / (2 * _SHARES * max(here.cuts.size, 1)))
+            measured = measured_in_groups if self.grouped else at_fixed
             cuts += self._decided(name, tested, here.confusion, here.n, measured)
         return tuple(cuts)
 
@@ -222,9 +207,9 @@ class Search:
         self,
         name: Any,
         tested: Mapping[str, Tested],
-        confusion: Callable[[float], Confusion],
+        confusion: Callable[[float], Confusion[int]],
         n: int,
-        measured: Callable[[Confusion, str, float], dict[str, Measured]],
+        measured: Callable[[Confusion[int], str, float], dict[str, Measured]],
     ) -> list[Cut]:
         """The thresholds of one segment: of one target, or of both sides."""
         chosen = {target: float(steps.cuts[proved][-1]) for target, (steps, proved) in tested.items() if proved.any()}
@@ -282,26 +267,25 @@ class Search:
         few positives below is at most the order statistic, so that its recall is at least as high.
         """
         ((target, level),) = self.targets.items()
-        own = 1 if target == "recall" else 0
+        in_memory = isinstance(self.data, MemoryRows)
+        look, counting = (self.data.collect(), self.data) if in_memory else self._look()
         cuts = {}
-        if isinstance(self.data, MemoryRows):
-            counting: ScoredData = self.data
-            for name, (scores, codes) in _by_segment(self.data, self.names).items():
-                cuts[name] = _ranked(scores[codes == own], target, level, self.alpha)
-        else:
-            drawn, counting = self._look()
-            for name, (scores, codes) in _by_segment(drawn, self.names).items():
-                cuts[name] = _class_grid(scores, codes, target, _GRID)
+        for name, (scores, codes) in _by_segment(look, self.names).items():
+            own = _own_class(scores, codes, target)
+            if in_memory:
+                rank = misses_allowed(own.size, level, self.alpha)
+                found = np.partition(own, rank - 1)[rank - 1 : rank] if rank else np.empty(0)
+            else:
+                found = _some(own, _GRID)
+            cuts[name] = np.sort(_turned_back(found, target))
         counted = self._count(counting, cuts)
         return tuple(self._at_rank(name, counted[name], target, level) for name in self.names)
 
     def _at_rank(self, name: Any, counted: _Counted, target: str, level: float) -> Cut:
-        of_class, wrong = counted.n1, counted.positives_below
-        if target == "specificity":
-            of_class = counted.n - counted.n1
-            wrong = of_class - (counted.rows_below - counted.positives_below)
+        right, _ = counted.seen.shares[target]
+        of_class = counted.n1 if target == "recall" else counted.n - counted.n1
         allowed = misses_allowed(of_class, level, self.alpha)
-        fit = np.flatnonzero(wrong <= allowed - 1)
+        fit = np.flatnonzero(of_class - right <= allowed - 1)
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
             seen = counted.confusion(cut)
@@ -318,35 +302,32 @@ class Search:
 
 
 def _ladder(scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, ratio: float) -> FloatArray:
-    """Candidates in the order of the tests; for npv scores and labels are turned over."""
+    """Candidates in the order of the tests."""
     if not scores.size:
         return np.empty(0)
     if target in ("recall", "specificity"):
-        found = _class_grid(scores, codes, target, _GROUP_GRID, 2.0 * (1.0 - level))
-        return found if target == "recall" else found[::-1]
-    if target == "precision":
-        return candidates(scores, codes, level, alpha, ratio)
-    return np.nextafter(-candidates(-scores, 1 - codes, level, alpha, ratio), np.inf)
+        found = _some(_own_class(scores, codes, target), _GROUP_GRID, 2.0 * (1.0 - level))
+    else:
+        turned = (scores, codes) if target == "precision" else (-scores, 1 - codes)
+        found = candidates(*turned, level, alpha, ratio)
+    return _turned_back(found, target)
 
 
-def _class_grid(scores: FloatArray, codes: CodeArray, target: str, size: int, share: float = 1.0) -> FloatArray:
-    """Thresholds at scores of the class that the target is about, rising: of its lowest or highest share."""
-    own = scores[codes == (1 if target == "recall" else 0)]
-    values = np.unique(own if target == "recall" else -own)
+def _own_class(scores: FloatArray, codes: CodeArray, target: str) -> FloatArray:
+    """Scores of the class that the target is about; turned over for specificity, so that low ones are missed."""
+    return scores[codes == 1] if target == "recall" else -scores[codes == 0]
+
+
+def _turned_back(values: FloatArray, target: str) -> FloatArray:
+    """Thresholds that were found with scores and labels turned over."""
+    return values if _SIDES[target][1] == "above" else np.nextafter(-values, np.inf)
+
+
+def _some(scores: FloatArray, size: int, share: float = 1.0) -> FloatArray:
+    """Some of the lowest share of the distinct scores, rising."""
+    values = np.unique(scores)
     values = values[: math.ceil(share * values.size) + 1]
-    if values.size > size:
-        values = values[np.linspace(0, values.size - 1, size).astype(np.intp)]
-    return values if target == "recall" else np.nextafter(-values, np.inf)[::-1]
-
-
-def _ranked(scores: FloatArray, target: str, level: float, alpha: float) -> FloatArray:
-    """The order statistic of the own class; none where nothing can be proved."""
-    rank = misses_allowed(scores.size, level, alpha)
-    if not rank:
-        return np.empty(0)
-    if target == "recall":
-        return np.partition(scores, rank - 1)[rank - 1 : rank]
-    return np.nextafter(-np.partition(-scores, rank - 1)[rank - 1 : rank], np.inf)
+    return values if values.size <= size else values[np.linspace(0, values.size - 1, size).astype(np.intp)]
 
 
 def _by_segment(rows: MemoryRows, names: list[Any]) -> dict[Hashable, tuple[FloatArray, CodeArray]]:

@@ -7,7 +7,7 @@ value about the rows below it. The second is the first with scores and labels tu
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,26 +21,27 @@ from calibrant.intervals.groups import proved_above
 from calibrant.rows.groups import Groups
 from calibrant.tally import Tally
 
+Count = TypeVar("Count", int, IntArray)
 _CANDIDATES = 100  # between the start and the end, and as many again close to the expected answer
 _SPREAD = 3.0  # standard errors of the drawn rows within which the answer is expected
 _POWER = 0.9  # of the labels that would probably be enough
 
 
-class Confusion(NamedTuple):
-    """Counted rows by what a threshold says of them and what they are."""
+class Confusion(NamedTuple, Generic[Count]):
+    """Counted rows by what a threshold says of them and what they are; or arrays, with an entry for each threshold."""
 
-    tp: int
-    fp: int
-    fn: int
-    tn: int
+    tp: Count
+    fp: Count
+    fn: Count
+    tn: Count
 
     @property
-    def n(self) -> int:
+    def n(self) -> Count:
         """All counted rows."""
-        return sum(self)
+        return self.tp + self.fp + self.fn + self.tn
 
     @property
-    def shares(self) -> dict[str, tuple[int, int]]:
+    def shares(self) -> dict[str, tuple[Count, Count]]:
         """Each share, as the rows that it counts and the rows that it is a share of."""
         tp, fp, fn, tn = self
         return {
@@ -50,6 +51,11 @@ class Confusion(NamedTuple):
             "specificity": (tn, tn + fp),
             "npv": (tn, tn + fn),
         }
+
+
+def confusion_at(scores: FloatArray, codes: CodeArray, cut: float) -> Confusion[int]:
+    """What one threshold makes of rows."""
+    return Confusion(*np.bincount(2 * (scores < cut) + (codes == 0), minlength=4).tolist())
 
 
 def candidates(scores: FloatArray, codes: CodeArray, target: float, alpha: float, ratio: float) -> FloatArray:

@@ -13,12 +13,12 @@ from calibrant.intervals.kolmogorov import kolmogorov_distance
 _EVERYTHING = (0.0, 1.0)
 
 
-def measured_at_fixed(seen: Confusion, target: str, level: float, tail: float) -> dict[str, Measured]:
+def measured_at_fixed(seen: Confusion[int], target: str, level: float, tail: float) -> dict[str, Measured]:
     """Exact limits at a threshold that was fixed beforehand; `tail` is for each of the five shares and both sides."""
     return _finished({name: _exact(*share, tail) for name, share in seen.shares.items()}, target, level)
 
 
-def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
+def measured_at_rank(seen: Confusion[int], target: str, level: float, alpha: float) -> dict[str, Measured]:
     """Limits at an order statistic of one class: rows of the other class are independent of it.
 
     So their share on each side has exact limits, and so has the share of positives among all rows. The share of the own
@@ -33,7 +33,7 @@ def measured_at_rank(seen: Confusion, target: str, level: float, alpha: float) -
     return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level)
 
 
-def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) -> dict[str, Measured]:
+def measured_anywhere(seen: Confusion[int], target: str, level: float, alpha: float) -> dict[str, Measured]:
     """Limits at any threshold, found in any way: Kolmogorov's distance within each class holds at all thresholds."""
     pairs = seen.shares["recall"], seen.shares["specificity"]
     reach = kolmogorov_distance(np.array([n for _, n in pairs]), 0.75 * alpha)
@@ -44,14 +44,14 @@ def measured_anywhere(seen: Confusion, target: str, level: float, alpha: float) 
     return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level)
 
 
-def measured_in_groups(seen: Confusion, target: str, level: float) -> dict[str, Measured]:
+def measured_in_groups(seen: Confusion[int], target: str, level: float) -> dict[str, Measured]:
     """Shares among the counted rows of groups. Only the target is proved."""
     parts = {name: Measured(_share(*share), *_EVERYTHING) for name, share in seen.shares.items()}
     return _finished(parts, target, level)
 
 
 def _composed(
-    seen: Confusion, base: Measured, recall: Measured, specificity: Measured, target: str, level: float
+    seen: Confusion[int], base: Measured, recall: Measured, specificity: Measured, target: str, level: float
 ) -> dict[str, Measured]:
     """All shares, from the share of positives and from those of both classes on each side."""
     value = {name: _share(*share) for name, share in seen.shares.items()}
