@@ -1,7 +1,7 @@
 """How many labels a target epsilon needs, and which epsilon a number of labels gives."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -193,17 +193,22 @@ def plan(
     if (group_size is None) != (icc is None):
         raise InvalidTypeError("icc", ("be given with ", Setting("group_size"), ", and only then"), got=repr(icc))
     settings = (confidence_level, n_bins, interval, base_rate, split)
+    question, size = _Question(*settings, probability), 1
     if group_size is not None and icc is not None:
         size, correlation = Integer(1).check("group_size", group_size), _CORRELATION.check("icc", icc)
-        return _plan_groups(_GroupQuestion(*settings, probability, size, correlation), epsilon, n)
-    sure = base_rate is None and split in (None, "auto")
-    question = _Question(*settings, 1.0 if sure else probability)
+        question = _GroupQuestion(*settings, probability, size, correlation)
+        if split is None or interval != _INTERVALS[0]:
+            name, got = ("split", "None") if split is None else ("interval", repr(interval))
+            raise InvalidValueError(name, "be left as it is with groups", got=got)
+    elif base_rate is None and split in (None, "auto"):
+        question = replace(question, probability=1.0)  # nothing is random
     if epsilon is not None:
         return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
     n = Integer(1).check("n", n)
-    if n > _LARGEST_PLAN:
-        raise InvalidValueError("n", f"be at most {_LARGEST_PLAN:,}", got=str(n))
-    return question.answer(n)
+    if not size <= n <= _LARGEST_PLAN:
+        rule = f"be {'at most' if size == 1 else 'from group_size to'} {_LARGEST_PLAN:,}"
+        raise InvalidValueError("n", rule, got=str(n))
+    return question.answer(n // size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,19 +344,6 @@ class _GroupQuestion(_Question):
         effect = 1.0 + (self.group_size - 1) * self.icc
         variance = rate * (1.0 - rate) * effect / (smallest * self.group_size)
         return min(1.0, math.sqrt(2.0 * log_term * variance) + log_term / (3.0 * smallest)), smallest
-
-
-def _plan_groups(question: _GroupQuestion, epsilon: float | None, n: int | None) -> Plan:
-    if question.split is None or question.interval != _INTERVALS[0]:
-        rule = "be left as it is with groups"
-        name, got = ("split", "None") if question.split is None else ("interval", repr(question.interval))
-        raise InvalidValueError(name, rule, got=got)
-    if epsilon is not None:
-        return question.answer(_smallest(question, OPEN_UNIT.check("epsilon", epsilon)))
-    n = Integer(1).check("n", n)
-    if not question.group_size <= n <= _LARGEST_PLAN:
-        raise InvalidValueError("n", f"be from group_size to {_LARGEST_PLAN:,}", got=str(n))
-    return question.answer(n // question.group_size)
 
 
 class _Sizes(NamedTuple):

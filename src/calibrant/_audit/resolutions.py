@@ -12,7 +12,7 @@ from calibrant._audit.report import AuditTable
 from calibrant._typing import IndexArray, IntArray
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
-from calibrant.metrics.bins import equal_mass
+from calibrant.partition.scores import equal_mass
 
 _ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
 

@@ -13,6 +13,7 @@ from calibrant._exchangeable.report import KINDS, Exchangeability, Exchangeabili
 from calibrant._params import error_budget, generator_of
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
+from calibrant.partition.scores import equal_mass, middle_ranks
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.columns import column_of
 from calibrant.rows.draw import seed_of
@@ -213,8 +214,7 @@ def equal_mass_bins(values: FloatArray) -> IndexArray:
     n_bins = max(1, int(_BINS_PER_ROOT * np.cbrt(values.size)))
     if distinct.size <= n_bins:
         return np.asarray(number)
-    share = (np.cumsum(counts) - counts / 2.0) / values.size
-    return np.unique((share * n_bins).astype(np.intp), return_inverse=True)[1][number]
+    return np.unique(equal_mass(counts, n_bins), return_inverse=True)[1][number]
 
 
 def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:
@@ -225,7 +225,7 @@ def rates_of(codes: CodeArray, bins: IndexArray) -> FloatArray:
 def _ranks(values: FloatArray) -> FloatArray:
     """Ranks among all values, of equal values the mean, centred."""
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[number] - (values.size + 1) / 2.0)
+    return np.asarray(middle_ranks(counts)[number] - values.size / 2.0)
 
 
 def _change(kind: str, centred: FloatArray, values: FloatArray, codes: CodeArray, times: Any) -> dict[str, Any]:

@@ -53,12 +53,14 @@ def _of_objects(times: NDArray[np.object_]) -> NDArray[Any]:
             return np.array([entry.timestamp() for entry in times.tolist()])
         except (OverflowError, OSError):
             raise InvalidValueError("time", _RULE, got="dates out of range") from None
-    try:
-        return np.array([_iso(entry) if isinstance(entry, str) else entry for entry in times.tolist()], "datetime64")
-    except (ValueError, TypeError):
-        strange = next((entry for entry in times.tolist() if not _is_date(entry)), times[0])
-        advice = "text in another order, such as 31/01/2024, does not sort by time"
-        raise InvalidValueError("time", _RULE, got=shown(strange), advice=advice) from None
+    found = []
+    for entry in times.tolist():
+        try:
+            found.append(_iso(entry) if isinstance(entry, str) else entry)
+        except ValueError:
+            advice = "text in another order, such as 31/01/2024, does not sort by time"
+            raise InvalidValueError("time", _RULE, got=shown(entry), advice=advice) from None
+    return np.array(found, "datetime64")
 
 
 def _iso(text: str) -> Any:
@@ -70,14 +72,6 @@ def _iso(text: str) -> Any:
     if not text[:4].isdigit():  # numpy reads "today" and "NaT"
         raise ValueError(text)
     return np.datetime64(text)
-
-
-def _is_date(entry: Any) -> bool:
-    try:
-        _iso(entry) if isinstance(entry, str) else np.datetime64(entry)
-    except (ValueError, TypeError):
-        return False
-    return True
 
 
 def periods(times: NDArray[Any]) -> tuple[NDArray[Any], str]:

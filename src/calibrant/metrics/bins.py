@@ -13,6 +13,7 @@ from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntA
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals.shift.base import WEIGHT_BOUND
+from calibrant.partition.scores import equal_mass, middle_ranks
 from calibrant.rows import ScoredData, read_rows
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reader import check_nothing_beside
@@ -170,7 +171,7 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
     n_bins = check_bins(n_bins)
     if strategy == "quantile":
         inverse = np.unique(rows.scores, return_inverse=True)[1]
-        return BinSums.of(rows, equal_mass(_weighed(rows, inverse), n_bins)[inverse])
+        return BinSums.of(rows, equal_mass(np.bincount(inverse, rows.weights), n_bins)[inverse])
     # some rows are enough to see that there are many values
     if strategy == "values" or (strategy == "auto" and few_values(np.unique(rows.scores[:_LOOK]).size, len(rows))):
         values = np.unique(rows.scores)  # in a quarter of the time that it takes to number the rows too
@@ -178,22 +179,6 @@ def binned(rows: MemoryRows, n_bins: int, strategy: str) -> BinSums:
             return BinSums.of(rows, kernels.assign(rows.scores, values[1:]))
     # the paper's intervals [(b - 1) / B, b / B), the last one closed; the edges are doubles and are not rounded
     return BinSums.of(rows, kernels.assign(rows.scores, np.arange(1, n_bins) / n_bins))
-
-
-def _weighed(rows: MemoryRows, inverse: IndexArray) -> IntArray | FloatArray:
-    """Rows of each score value, or the sum of their weights."""
-    return np.bincount(inverse, rows.weights)
-
-
-def middle_ranks(counts: IntArray | FloatArray) -> FloatArray:
-    """Middle rank of the rows of each score value; the values are in increasing order."""
-    return np.asarray(np.cumsum(counts) - counts / 2.0)
-
-
-def equal_mass(counts: IntArray | FloatArray, n_bins: int) -> IntArray:
-    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores share a bin."""
-    cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
-    return np.asarray(np.minimum(cell, n_bins - 1))
 
 
 def sweep_bins(
@@ -245,13 +230,12 @@ def sweep_bins(
 
 def sweep_binned(rows: MemoryRows) -> BinSums:
     """Group rows into the bins of the sweep."""
-    inverse = np.unique(rows.scores, return_inverse=True)[1]
-    return BinSums.of(rows, equal_mass(_weighed(rows, inverse), _sweep(rows))[inverse])
+    return binned(rows, _sweep(rows), "quantile")
 
 
 def _sweep(rows: MemoryRows) -> int:
     values, inverse = np.unique(rows.scores, return_inverse=True)
-    counts = _weighed(rows, inverse)
+    counts: IntArray | FloatArray = np.bincount(inverse, rows.weights)
     positive = rows.codes if rows.weights is None else rows.weights * rows.codes
     hits = np.concatenate([[0.0], np.cumsum(np.bincount(inverse, positive))])
     ends = np.concatenate([[0], np.cumsum(counts)])

@@ -8,7 +8,7 @@ import numpy as np
 from calibrant import _numbers
 from calibrant._typing import FloatArray, IntArray
 from calibrant.intervals.non_identical import non_identical
-from calibrant.metrics.bins import equal_mass
+from calibrant.partition.scores import equal_mass
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,6 +315,17 @@ def edge_ranks(n_rows: int, n_bins: int) -> IntArray:
     return _frozen(numbers * whole - (-numbers * rest // n_bins))
 
 
+def middle_ranks(counts: IntArray | FloatArray) -> FloatArray:
+    """Middle rank of the rows of each score value; the values are in increasing order."""
+    return np.asarray(np.cumsum(counts) - counts / 2.0)
+
+
+def equal_mass(counts: IntArray | FloatArray, n_bins: int) -> IntArray:
+    """Bin of each score value, by its middle rank: bins of about equal mass, where equal scores share a bin."""
+    cell = (middle_ranks(counts) * (n_bins / counts.sum())).astype(np.int64)
+    return np.asarray(np.minimum(cell, n_bins - 1))
+
+
 def check_enough_rows(n_rows: int, n_bins: int) -> int:
     """Return `n_bins`; raise an error for more bins than rows."""
     if n_rows == 0:
