@@ -29,8 +29,8 @@ class GroupCounts:
     ----------
     region, rows, positives : int arrays
         The region; a group's rows there, at least 1; and how many of them are positive.
-    size : int array or None
-        The group's rows in all regions and in none. Left out where every row counts the same.
+    size : int array
+        The group's rows in all regions and in none. Left out, as 0, where every row counts the same.
     block : int array
         The group's block, see `block_of`: groups are bet on block by block.
     number : int array
@@ -48,7 +48,7 @@ class GroupCounts:
     region: IntArray
     rows: IntArray
     positives: IntArray
-    size: IntArray | None
+    size: IntArray
     block: IntArray
     number: IntArray
     n_groups: int
@@ -82,20 +82,21 @@ class GroupCounts:
         number: IntArray | None,
         n_groups: int,
     ) -> Self:
-        """Sort entries and add up equal ones; `number` None: every entry is one group."""
-        columns = [region, rows, positives, block] if size is None else [region, rows, positives, block, size]
-        arrays = [np.asarray(column, dtype=np.int64) for column in columns]
+        """Sort entries and add up equal ones; without `number` every entry is one group."""
+        sizes = np.zeros(len(region)) if size is None else size
+        arrays = [np.asarray(column, dtype=np.int64) for column in (region, rows, positives, block, sizes)]
         how_many = np.ones(len(region), dtype=np.int64) if number is None else np.asarray(number, dtype=np.int64)
         found, counts = _added_up(arrays, how_many)
-        own_size = None if size is None else found[4]
-        return cls(found[0], found[1], found[2], own_size, found[3], counts, n_groups)
+        return cls(found[0], found[1], found[2], found[4], found[3], counts, n_groups)
+
+    @property
+    def _columns(self) -> tuple[IntArray, ...]:
+        return self.region, self.rows, self.positives, self.size, self.block, self.number
 
     def without_sizes(self) -> "GroupCounts":
         """The table without the groups' own sizes: all that is needed where every row counts the same."""
-        if self.size is None:
-            return self
-        columns = self.region, self.rows, self.positives, None, self.block
-        return GroupCounts.from_cells(*columns, self.number, self.n_groups)
+        columns = self.region, self.rows, self.positives, None, self.block, self.number
+        return GroupCounts.from_cells(*columns, self.n_groups)
 
     def regrouped(self, regions: IndexArray) -> "GroupCounts":
         """Rename regions; those sent to -1 are left out. Regions with groups cannot become one.
@@ -107,9 +108,8 @@ class GroupCounts:
             rule = "keep their regions apart where rows have groups, because a group may have rows in several"
             raise InvalidValueError("tallies", rule, advice="count the rows again over the new regions")
         inside = regions[self.region] >= 0
-        size = None if self.size is None else self.size[inside]
-        columns = regions[self.region][inside], self.rows[inside], self.positives[inside], size, self.block[inside]
-        return GroupCounts.from_cells(*columns, self.number[inside], self.n_groups)
+        region, rows, positives, size, block, number = (column[inside] for column in self._columns)
+        return GroupCounts.from_cells(regions[region], rows, positives, size, block, number, self.n_groups)
 
     def part(self, regions: slice, n_regions: int) -> "GroupCounts":
         """The entries of some of the regions."""
@@ -127,13 +127,11 @@ class GroupCounts:
 
     def __add__(self, other: "GroupCounts") -> "GroupCounts":
         """The table of both; no group may have rows in both."""
-        if (self.size is None) != (other.size is None):
-            raise InvalidValueError("tallies", "both know the sizes of groups, or neither, to be added")
-        size = None if self.size is None or other.size is None else np.concatenate([self.size, other.size])
-        region, rows, positives, block, number = (
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("region", "rows", "positives", "block", "number")
+        region, rows, positives, size, block, number = map(
+            np.concatenate, zip(self._columns, other._columns, strict=True)
         )
+        if size.any() and not size.all():
+            raise InvalidValueError("tallies", "both know the sizes of groups, or neither, to be added")
         return GroupCounts.from_cells(region, rows, positives, size, block, number, self.n_groups + other.n_groups)
 
     def __eq__(self, other: object) -> bool:
@@ -141,33 +139,30 @@ class GroupCounts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain JSON values."""
-        columns = {name: getattr(self, name) for name in _COLUMNS}
-        lists = {name: None if column is None else column.tolist() for name, column in columns.items()}
-        return {**lists, "n_groups": self.n_groups}
+        lists = {name: column.tolist() for name, column in zip(_COLUMNS, self._columns, strict=True)}
+        return {**lists, "size": lists["size"] if self.size.all() else None, "n_groups": self.n_groups}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         check_state(state, (*_COLUMNS, "n_groups"))
-        region, rows, positives, block, number = (
-            as_whole(state[name], name, _WHOLE) for name in ("region", "rows", "positives", "block", "number")
-        )
-        size = None if state["size"] is None else as_whole(state["size"], "size", _WHOLE)
-        columns = (region, rows, positives, block, number, region if size is None else size)
-        if len({column.size for column in columns}) > 1:
+        given = {**state, "size": state["rows"] if state["size"] is None else state["size"]}
+        region, rows, positives, size, block, number = (as_whole(given[name], name, _WHOLE) for name in _COLUMNS)
+        if len({column.size for column in (region, rows, positives, size, block, number)}) > 1:
             raise InvalidValueError("groups", "have one entry per combination in every column", got="different lengths")
         n_groups = Integer(0).check("n_groups", state["n_groups"])
         if (positives > rows).any() or (rows < 1).any() or (number < 1).any():
             raise InvalidValueError("groups", "have at least one row, and positives between 0 and the rows")
         if block.max(initial=0) >= N_BLOCKS:
             raise InvalidValueError("block", f"be below {N_BLOCKS}", got=str(block.max()))
-        if size is not None and (size < rows).any():
+        if (size < rows).any():
             raise InvalidValueError("size of a group", "be at least its rows in a region")
         held: IntArray = np.zeros(int(region.max(initial=-1)) + 1, dtype=np.int64)
         np.add.at(held, region, number)
         if held.max(initial=0) > n_groups:
             raise InvalidValueError("n_groups", "be at least the groups of every region", got=str(n_groups))
-        return cls.from_cells(region, rows, positives, size, block, number, n_groups)
+        sizes = None if state["size"] is None else size
+        return cls.from_cells(region, rows, positives, sizes, block, number, n_groups)
 
 
 def block_of(keys: Keys) -> IntArray:

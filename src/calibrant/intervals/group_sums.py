@@ -108,7 +108,7 @@ class GroupSums:
         rows = table.rows.astype(np.float64)
         if design.target == "rows":
             weight, bound = np.minimum(rows, design.max_size), float(design.max_size)
-        elif table.size is None:
+        elif not table.size.all():
             raise InvalidTypeError("tally", "know the sizes of groups", got="rows and positives only")
         else:
             weight, bound = rows / table.size, 1.0
