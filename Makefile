@@ -15,8 +15,8 @@ help: ## Show what can be made
 demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
 
-quick: $(VENV)/.ready-test ## Run the tests for daily work, in about a minute: no long simulation, cluster, browser or database
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q --hypothesis-profile=quick -m 'not slow and not service and not broad' \
+quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minute: no long simulation, cluster, browser or database
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -p no:logging --hypothesis-profile=quick -m 'not slow and not service and not broad' \
 		-o addopts='-ra --strict-markers --strict-config --import-mode=importlib' \
 		--ignore tests/rows/test_dask.py --ignore tests/rows/test_spark.py --ignore tests/rows/test_device.py \
 		--ignore tests/kernels/test_device.py --ignore tests/views/test_report_browser.py tests

@@ -1,6 +1,7 @@
 """Reports read back as trees of tags, and the data that tests of reports share."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 
 import numpy as np
@@ -84,7 +85,9 @@ class Reader(HTMLParser):
         self.here.words.append(data)
 
 
+@cache
 def read(page: str) -> Node:
+    """The page as a tree that stays as it is: read once for all tests that look at it."""
     reader = Reader()
     reader.feed(page)
     reader.close()

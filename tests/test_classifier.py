@@ -56,6 +56,7 @@ def test_held_out_rows_are_those_counted_and_are_never_stratified() -> None:
     assert len(set(positives)) > 1  # a stratified draw would hold the same number each time
 
 
+@pytest.mark.broad
 def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
     fitted = LogisticRegression().fit(X[:1000], Y[:1000])
     coefficients = fitted.coef_.copy()
@@ -66,6 +67,7 @@ def test_frozen_model_is_calibrated_on_all_rows_and_left_alone() -> None:
     np.testing.assert_array_equal(model.predict_proba(X)[:, 1], alone.predict(fitted.predict_proba(X)[:, 1]))
 
 
+@pytest.mark.broad
 def test_predictions_intervals_and_sets_follow_the_classes() -> None:
     labels = np.where(Y == 1, "yes", "no")
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, labels)
@@ -87,6 +89,7 @@ def test_decision_function_serves_where_there_are_no_probabilities() -> None:
         CalibratedClassifier(LinearSVC(), response_method="predict_proba").fit(X, Y)
 
 
+@pytest.mark.broad
 def test_out_of_fold_scores_come_without_a_proof() -> None:
     model = CalibratedClassifier(LogisticRegression(), cv=5, random_state=0).fit(X, Y)
     assert rows_seen(model) == 3000
@@ -119,6 +122,7 @@ def test_frames_give_what_arrays_give(frame) -> None:
     assert from_frame.feature_names_in_.tolist() == list("abcdef")
 
 
+@pytest.mark.broad
 def test_nan_and_sparse_are_taken_where_the_inner_model_takes_them() -> None:
     holes = X.copy()
     holes[::7, 0] = np.nan

@@ -42,6 +42,7 @@ def test_every_column_is_what_it_says(rows) -> None:
     assert result.n_folds == 3
 
 
+@pytest.mark.broad
 def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
     result = compare([PlattCalibrator(), IsotonicCalibrator(), BinningCalibrator(n_bins=10)], *rows)
     assert np.isnan(result.epsilon[:3]).all()
@@ -49,6 +50,7 @@ def test_only_calibrators_with_a_proof_have_an_epsilon(rows) -> None:
     assert "No distribution-free guarantee" in str(result.guarantee[1])
 
 
+@pytest.mark.broad
 def test_calibrating_helps_where_scores_are_off(rows) -> None:
     result = compare([PlattCalibrator(), BinningCalibrator(n_bins=10)], *rows)
     assert (result.brier[1:] < result.brier[0]).all()
@@ -71,11 +73,13 @@ def test_scores_that_are_no_probabilities_have_no_row_of_their_own(rows) -> None
     assert result.methods == ("Platt",)
 
 
+@pytest.mark.broad
 def test_same_classes_get_numbered_names(rows) -> None:
     result = compare([BinningCalibrator(5), BinningCalibrator(10), BinningCalibrator(20)], *rows)
     assert result.methods[1:] == ("Binning", "Binning 2", "Binning 3")
 
 
+@pytest.mark.broad
 def test_text_labels_and_two_columns_work(rows) -> None:
     scores, y = rows
     plain = compare([BinningCalibrator(5)], scores, y)
@@ -206,6 +210,7 @@ def test_stranger_without_state_or_guarantee_is_compared_too(rows) -> None:
     assert result.guarantee[1] is None
 
 
+@pytest.mark.broad
 def test_any_kind_of_random_state_shuffles_the_folds(rows) -> None:
     for random_state in (3, np.random.default_rng(3), np.random.RandomState(3), None):
         assert compare([PlattCalibrator()], *rows, random_state=random_state).brier[1] < 0.2

@@ -34,6 +34,7 @@ def test_p_values_are_uniform_and_independent_over_all_orders_of_any_values(valu
     assert np.abs(np.corrcoef(found.T) - np.eye(4)).max() < 0.06
 
 
+@pytest.mark.broad
 def test_p_values_of_labels_are_uniform_in_bins_of_any_order():
     rng = np.random.default_rng(2)
     bins = np.array([0, 1, 0, 0, 1, 1])
@@ -101,6 +102,7 @@ def test_capital_is_the_mean_of_all_bets_and_three_gamblers_change_their_minds_m
     np.testing.assert_allclose(bets.capital(logs, ends, switching=True), np.log(np.mean(paths, axis=0)), atol=1e-12)
 
 
+@pytest.mark.broad
 def test_an_alarm_is_raised_at_the_first_look_where_the_capital_is_five_over_alpha():
     rng = np.random.default_rng(6)
     scores = rng.random(600)
@@ -175,6 +177,7 @@ def test_a_label_shift_leaves_the_scores_of_each_class_alone():
     assert any("LabelShiftCalibrator" in str(text) for text in found.advice)
 
 
+@pytest.mark.broad
 def test_rare_events_that_double_are_found():
     rng, scores, late = _rows(20_000)
     rate = 0.02 * scores * np.where(late, 2, 1)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,15 @@ RIDDLES = (
 
 
 @pytest.fixture(scope="module")
-def sources() -> dict[Path, ast.Module]:
-    """Each file of the package, parsed."""
-    return {path.relative_to(ROOT / "src"): ast.parse(path.read_text("utf-8")) for path in ROOT.glob("src/**/*.py")}
+def sources() -> dict[Path, list[ast.AST]]:
+    """All nodes of each file of the package, parsed and walked once for all rules."""
+    texts = {path.relative_to(ROOT / "src"): path.read_text("utf-8") for path in ROOT.glob("src/**/*.py")}
+    return {path: list(ast.walk(ast.parse(text))) for path, text in texts.items()}
 
 
-def calls(tree: ast.AST, function: str) -> list[ast.Call]:
+def calls(nodes: Iterable[ast.AST], function: str) -> list[ast.Call]:
     """Calls of a function by its own name."""
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    found = (node for node in nodes if isinstance(node, ast.Call))
     return [call for call in found if isinstance(call.func, ast.Name) and call.func.id == function]
 
 
@@ -37,10 +39,11 @@ def names_in(tree: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def test_no_code_decides_by_the_text_of_our_errors(sources: dict[Path, ast.Module]) -> None:
+@pytest.mark.broad
+def test_no_code_decides_by_the_text_of_our_errors(sources: dict[Path, list[ast.AST]]) -> None:
     """They carry fields. Text is put into other text at most: never compared, searched or replaced."""
-    for path, tree in sources.items():
-        handlers = (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.type and node.name)
+    for path, nodes in sources.items():
+        handlers = (node for node in nodes if isinstance(node, ast.ExceptHandler) and node.type and node.name)
         for handler in (one for one in handlers if names_in(one.type) & OUR_ERRORS):
             deciding = [
                 node
@@ -49,20 +52,22 @@ def test_no_code_decides_by_the_text_of_our_errors(sources: dict[Path, ast.Modul
                 or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr != "message")
             ]
             for node in deciding:
-                texts = [call for call in calls(node, "str") if handler.name in names_in(call)]
+                texts = [call for call in calls(ast.walk(node), "str") if handler.name in names_in(call)]
                 assert not texts, f"{path}, line {node.lineno}"
 
 
-def test_the_kind_of_a_partition_is_asked_within_its_package_only(sources: dict[Path, ast.Module]) -> None:
-    for path, tree in sources.items():
+@pytest.mark.broad
+def test_the_kind_of_a_partition_is_asked_within_its_package_only(sources: dict[Path, list[ast.AST]]) -> None:
+    for path, nodes in sources.items():
         if path.parts[1] != "partition":
-            asked = [call for call in calls(tree, "isinstance") if names_in(call.args[1]) & PARTITIONS]
+            asked = [call for call in calls(nodes, "isinstance") if names_in(call.args[1]) & PARTITIONS]
             assert not asked, f"{path}, line {asked[0].lineno}"
 
 
-def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[Path, ast.Module]) -> None:
-    for path, tree in sources.items():
-        for node in ast.walk(tree):
+@pytest.mark.broad
+def test_no_private_module_or_name_of_another_library_is_imported(sources: dict[Path, list[ast.AST]]) -> None:
+    for path, nodes in sources.items():
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith("calibrant"):
                 parts = [*node.module.split("."), *(name.name for name in node.names)]
                 assert not [part for part in parts if re.match(r"_[a-z]", part)], f"{path}, line {node.lineno}"

@@ -83,6 +83,7 @@ def test_numbers_of_every_kind_are_labels_everywhere(kind, tmp_path) -> None:
     assert BinningCalibrator(2, pos_label=labels[0]).fit(SCORES, labels).tally_.n_rows == expected.tally_.n_rows
 
 
+@pytest.mark.broad
 def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(tmp_path) -> None:
     names = ["a" if number % 2 else "a\0" for number in range(ROWS)]
     table = pa.table({"p": SCORES, "y": Y, "g": names})

@@ -230,6 +230,7 @@ def test_flipping_labels_and_scores_leaves_every_error_unchanged() -> None:
         assert (here.lower, here.upper) == pytest.approx((there.lower, there.upper), abs=1e-9)
 
 
+@pytest.mark.broad
 def test_higher_confidence_contains_lower() -> None:
     scores, y = peer_data()["continuous"]
     for metric in (ece, debiased_ece, brier_score, log_loss, smooth_ece):

@@ -76,6 +76,7 @@ def test_what_has_two_digits_is_shown_as_it_is(digits) -> None:
     assert lower(digits / 100) == upper(digits / 100) == nearest(digits / 100) == f"{digits / 100:g}"
 
 
+@pytest.mark.broad
 def test_the_same_epsilon_in_the_sentence_and_in_the_report() -> None:
     rng = np.random.default_rng(0)
     scores = rng.uniform(size=2000)

@@ -26,6 +26,7 @@ def test_a_promise_that_is_kept_passes(rate: float) -> None:
     assert outcomes(rate, 0.16)[0] == 1.0
 
 
+@pytest.mark.broad
 def test_a_promise_that_is_broken_more_often_than_stated_is_caught() -> None:
     assert outcomes(0.16, 0.16)[0] < 0.02
     assert outcomes(0.2, 0.16)[0] == 0.0

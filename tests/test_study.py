@@ -78,6 +78,7 @@ def test_splits_are_counted_or_averaged():
     assert (both["rows"], both["failed"], both["brier"]) == (9, 1, pytest.approx(0.2))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("path", page.PAGES, ids=lambda path: path.name)
 def test_tables_of_the_pages_are_those_of_the_committed_files(path):
     text = path.read_text(encoding="utf-8")

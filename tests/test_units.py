@@ -112,6 +112,7 @@ def test_every_row_its_own_group_is_as_without_groups():
     assert one.brier.tolist() == pytest.approx(compare_models(y, models, **options).brier.tolist(), abs=1e-12)
 
 
+@pytest.mark.broad
 def test_whole_weights_are_repeated_rows_in_what_is_measured():
     rng = np.random.default_rng(3)
     y, scores, _ = world(rng)
@@ -129,6 +130,7 @@ def test_whole_weights_are_repeated_rows_in_what_is_measured():
     assert table["p-value of calibration"].basis == "asymptotic"
 
 
+@pytest.mark.broad
 def test_the_spread_of_groups_widens_limits_of_auc_and_slope():
     y, scores, group = world(np.random.default_rng(4), 400, icc=0.9)
     clustered, plain = auc(y, scores, groups=group), auc(y, scores)

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy import stats
 from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
@@ -28,6 +27,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_slope_and_intercepts_are_those_of_statsmodels(rows) -> None:
+    sm = pytest.importorskip("statsmodels.api")
     y, scores = rows
     found = validate(y, scores, confidence_level=0.9)
     x = logit(np.clip(scores, 1e-6, 1 - 1e-6))
@@ -84,6 +84,7 @@ def test_labels_are_drawn_afresh_for_other_rows_although_the_seed_is_fixed() -> 
     assert validate(orders[0], np.full(n, rate), n_draws=draws).p_value == found[0]
 
 
+@pytest.mark.broad
 def test_the_test_finds_an_error_and_does_not_depend_on_the_order(rows) -> None:
     y, scores = rows
     assert validate(y, scores).p_value == 0.001
@@ -205,11 +206,13 @@ def test_a_band_takes_one_row_of_each_group_and_weights_only_with_a_bound(rows) 
     assert MonotoneBand(weight_bound=1.0).fit(weighted).n_rows_ == y.size
 
 
+@pytest.mark.broad
 def test_draws_become_fewer_with_many_rows():
     scores = np.tile([0.2, 0.5, 0.8, 0.5], 50_000)
     assert validate(np.arange(200_000) % 2, scores).n_draws == 500
 
 
+@pytest.mark.broad
 def test_scores_of_0_and_1_are_clipped_to_a_millionth():
     scores, y = np.tile([0.0, 0.3, 0.6, 1.0], 10), np.tile([0, 1, 0, 1], 10)
     y[3] = 0

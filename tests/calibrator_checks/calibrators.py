@@ -82,6 +82,7 @@ OTHERS: dict[str, Any] = {
     "cross-venn-abers": CrossVennAbersCalibrator(),
     "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),
     "top-label": TopLabelCalibrator(n_bins=3),
+    "top-label-binning": TopLabelCalibrator(n_bins=3, method="binning"),
     "class-wise": ClassWiseCalibrator(n_bins=3),
     "conformal": ConformalSets(),
     "monotone-band": MonotoneBand(),

@@ -67,6 +67,7 @@ def test_ranking_is_kept_where_the_best_curve_is_constant_and_dropped_where_it_i
     assert np.ptp(opposite.predict(scale(scores))) == 0.0
 
 
+@pytest.mark.broad
 def test_curve_moves_only_in_regions_where_the_data_refute_it():
     scores, y = draw(20_000, rate=lambda s: np.where((s > 0.4) & (s < 0.5), 0.9, s))
     model = AnchoredCalibrator("beta", n_bins=10).fit(scores, y)
@@ -79,6 +80,7 @@ def test_curve_moves_only_in_regions_where_the_data_refute_it():
     assert 1 <= falls.size <= model.n_anchored_ + 1
 
 
+@pytest.mark.broad
 def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
     scores, y = draw(5000)
     model = AnchoredCalibrator(n_bins=7).fit(scores, y)
@@ -89,6 +91,7 @@ def test_value_is_the_average_prediction_of_the_counted_rows_of_each_region():
     assert (np.abs(averages - model.guarantee_.value) <= model.guarantee_.margin).all()
 
 
+@pytest.mark.broad
 def test_interval_moves_with_the_prediction_and_the_rate_interval_does_not():
     scores, y = draw(5000)
     model = AnchoredCalibrator(n_bins=5).fit(scores, y)
@@ -144,12 +147,14 @@ def test_average_epsilon_is_at_most_epsilon_and_at_least_the_average_over_the_ro
     assert guarantee.average_epsilon <= guarantee.epsilon + guarantee.mass_limits.outside
 
 
+@pytest.mark.broad
 def test_sentence_says_what_is_promised_and_what_is_not():
     text = str(AnchoredCalibrator(n_bins=5).fit(*draw(2000)).guarantee_)
     assert "average predicted probability" in text
     assert "Nothing is promised for one score" in text
 
 
+@pytest.mark.broad
 def test_auto_takes_the_curve_that_predicts_best():
     step = AnchoredCalibrator().fit(*draw(20_000, rate=lambda s: np.where(s < 0.5, 0.1, 0.8)))
     assert "venn-abers" in step.curve_
@@ -179,6 +184,7 @@ def test_any_calibrator_can_be_the_curve():
             AnchoredCalibrator(wrong).fit(scores, y)
 
 
+@pytest.mark.broad
 def test_segments_have_regions_and_curves_of_their_own():
     scores, y = draw(6000)
     segments = np.repeat(["a", "b", "c"], [3000, 2900, 100])
@@ -317,6 +323,7 @@ def test_the_fit_of_a_subclass_is_used():
     np.testing.assert_allclose(halved.predict(scores), plain.predict(scores), atol=0.02)
 
 
+@pytest.mark.broad
 def test_segments_with_rounded_scores_are_fitted():
     scores, y = draw(6000)
     segments = np.arange(6000) % 3
@@ -325,6 +332,7 @@ def test_segments_with_rounded_scores_are_fitted():
     assert model.guarantee_.epsilon < 0.25
 
 
+@pytest.mark.broad
 def test_the_sentence_states_the_average_only_where_it_says_more():
     scores, y = draw(200)
     stated = "On average over the population"
@@ -341,6 +349,7 @@ def test_the_largest_score_of_a_range_is_a_cell_of_its_own() -> None:
     assert (low[-1], high[-1], grid.rows[-1]) == (1.0, 1.0, 2)
 
 
+@pytest.mark.broad
 def test_the_curve_does_not_depend_on_the_confidence_level():
     rng = np.random.default_rng(5)
     scores = rng.uniform(size=4_000)

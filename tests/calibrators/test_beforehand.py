@@ -40,6 +40,7 @@ def guesses(monkeypatch):
     return found
 
 
+@pytest.mark.broad
 def test_no_counted_row_has_a_part_in_the_guess(guesses):
     scores, y = draw(2000)
     model = AnchoredCalibrator(n_bins=3)
@@ -56,6 +57,7 @@ def test_no_counted_row_has_a_part_in_the_guess(guesses):
     np.testing.assert_allclose(ends[2], ends[0], rtol=1e-12)
 
 
+@pytest.mark.broad
 def test_counted_scores_that_move_within_their_regions_change_nothing_of_the_guess(guesses):
     scores, y = draw(2000)
     model = AnchoredCalibrator(n_bins=3, split=200)
@@ -80,6 +82,7 @@ def test_parts_of_the_budget_add_up_to_one_and_steep_regions_have_bets(guesses):
     assert guess.rates[1] > guess.rates[0]  # rates near 0 need less
 
 
+@pytest.mark.broad
 def test_few_drawn_rows_or_none_decide_nothing():
     for options in ({"split": None}, {"split": 10}, {"partition": Partition.fixed_width(4)}):
         model = AnchoredCalibrator(**({"n_bins": 4} if "partition" not in options else {}), **options).fit(*draw(300))

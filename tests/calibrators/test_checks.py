@@ -28,8 +28,19 @@ from calibrator_checks import (
     make_data,
 )
 
-LATER = {"beta-abm", "class-wise", "isotonic", "kliep", "label-shift", "rulsif", "temperature", "venn-binning"}
-"""Calibrators much like another one: their checks run in `make test`."""
+LATER = {
+    "anchored",
+    "beta-abm",
+    "class-wise",
+    "isotonic",
+    "kliep",
+    "label-shift",
+    "rulsif",
+    "temperature",
+    "top-label",
+    "venn-binning",
+}
+"""Calibrators much like another one, or slow to fit beside another of their class: their checks run in `make test`."""
 
 FIRST = {type(one): one for name, one in reversed([*CALIBRATORS.items(), *OTHERS.items()]) if name not in LATER}
 """The first calibrator of each other class, which has all checks in `make quick` too."""

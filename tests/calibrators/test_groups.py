@@ -248,6 +248,7 @@ def _is_broken(fitted):
     return bool(((limits[:, 0] > rates) | (limits[:, 1] < rates)).any())
 
 
+@pytest.mark.broad
 def test_sets_cover_a_random_row_of_a_new_group():
     covered = 0
     for seed in range(150):

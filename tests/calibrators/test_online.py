@@ -423,6 +423,7 @@ def in_threads(work, n_threads: int = 8) -> None:
         list(pool.map(work, range(n_threads)))  # raises what a thread raised
 
 
+@pytest.mark.broad
 def test_a_stream_that_eight_threads_update_keeps_every_row() -> None:
     online, other = OnlineCalibrator(BINS), stream([(0.1, 1)])
 

@@ -138,6 +138,7 @@ def test_fit_says_that_a_file_is_sorted_by_score_where_rows_are_drawn_by_place(d
     assert "sorted" not in calibrant("fit", drift, *COLUMNS).out.partition("Assumed:")[0]
 
 
+@pytest.mark.broad
 def test_fit_prints_what_it_assumes(drift: Path, calibrant: Any) -> None:
     answer = calibrant("fit", drift, *COLUMNS)
     assumed = calibrant("fit", drift, *COLUMNS, "--json").json["guarantee"]["assumptions"]

@@ -74,6 +74,7 @@ class TestAuditWithAModel:
         assert calibrant("audit", "words.parquet", *self.OPTIONS, *shown).code == 2
         assert calibrant("audit", "scores.csv", *COLUMNS, *shown).code == 0
 
+    @pytest.mark.broad
     def test_true_is_one(self, words: Path, table: pa.Table, calibrant: Any) -> None:
         pq.write_table(table.set_column(2, "y", table["y"].cast(pa.bool_())), words / "bools.parquet")
         calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "-o", "model.json")
@@ -245,6 +246,7 @@ class TestVerifyOfASplit:
         stands = {check["name"]: check["stands"] for check in checks}
         assert [stands[name] for name in ("regions", "counts", "positives", "epsilon")] == [None] * 4
 
+    @pytest.mark.broad
     def test_settings_written_before_draws_had_a_rule_are_read(self, folder: Path, calibrant: Any) -> None:
         model = folder / "model.json"
         own = ("--method", "binning", "--split", "none", "-o", "model.json")

@@ -50,6 +50,7 @@ def test_missing_columns_are_proposed(missing: tuple[str, ...], folder: Path, ca
 
 
 class TestFit:
+    @pytest.mark.broad
     def test_equals_the_library(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "-o", "model.json", "--json")
         expected = AnchoredCalibrator(n_bins=8).fit(table["p"].to_numpy(), table["y"].to_numpy())
@@ -64,6 +65,7 @@ class TestFit:
         assert saved.provenance["files"] == ["scores.csv"]
         assert str(folder) not in (folder / "model.json").read_text()
 
+    @pytest.mark.broad
     def test_says_the_sentence_first(self, folder: Path, calibrant: Any) -> None:
         answer = calibrant("fit", "scores.parquet", *COLUMNS, "--bins", "8")
         assert answer.out.startswith("With 90% confidence")
@@ -167,6 +169,7 @@ class TestFit:
         pq.write_table(pa.table({"p": [0.1, 0.2, 0.3], "y": [0, 0, 0]}), folder / "one.parquet")
         assert calibrant("fit", "one.parquet", *COLUMNS, "--bins", "1", "--classes", "0,1").code == 0
 
+    @pytest.mark.broad
     def test_a_model_is_not_overwritten_unless_told(self, model: Path, calibrant: Any) -> None:
         before = model.read_bytes()
         answer = calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3")

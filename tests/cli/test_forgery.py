@@ -128,6 +128,7 @@ def test_what_was_learned_is_compared(
     assert name in {check["name"] for check in answer.json["checks"] if check["stands"] is False}
 
 
+@pytest.mark.broad
 def test_settings_are_not_needed(model: Path, calibrant: Any) -> None:
     forge(model, without_settings)
     answer = calibrant("verify", "model.json", "scores.csv", "--json")

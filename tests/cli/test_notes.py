@@ -59,11 +59,13 @@ class TestTies:
         assert TIES in joined(calibrant("verify", "model.json", "tied.parquet").out)
         assert calibrant("verify", "model.json", "tied.parquet", "--json").json["remarks"] == found["remarks"]
 
+    @pytest.mark.broad
     def test_the_advice_is_followed_without_a_note(self, tied: Path, calibrant: Any) -> None:
         answer = calibrant("fit", "tied.parquet", *WORDS, "--split", "auto", "--json")
         assert answer.json["guarantee"]["remarks"] == []
         assert calibrant("fit", "tied.parquet", *WORDS, "--json").json["guarantee"] == answer.json["guarantee"]
 
+    @pytest.mark.broad
     def test_where_nothing_is_to_be_said_nothing_is(self, folder: Path, calibrant: Any) -> None:
         answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8")
         assert "note:" not in answer.out

@@ -54,6 +54,7 @@ def test_fit_skips_counts_and_tells(source: str, method: str, folder: Path, pend
         assert told.out.count(f"note: {NOTE}") == 1
 
 
+@pytest.mark.broad
 def test_audit_tells_in_text_json_and_report(folder: Path, pending: pa.Table, calibrant: Any) -> None:
     kept = calibrant("audit", "kept.parquet", *COLUMNS, "--json").json
     answer = calibrant("audit", "pending.csv", *COLUMNS, "--skip-missing", "--json").json

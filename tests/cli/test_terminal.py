@@ -74,6 +74,7 @@ def test_no_command_prints_what_steers_a_terminal(evil: Path, folder: Path, cali
             json.loads(answer.out)
 
 
+@pytest.mark.broad
 def test_tables_keep_one_line_for_each_region(folder: Path, table: pa.Table, calibrant: Any) -> None:
     segments = pa.array([f"{name}\nfake  9,999" for name in table["region"].to_pylist()])
     pq.write_table(table.set_column(3, "region", segments), folder / "lines.parquet")

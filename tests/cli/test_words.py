@@ -51,6 +51,7 @@ def test_what_audit_and_compare_and_plan_say(form: tuple[str, ...], folder: Path
     check_plain(calibrant("plan", "--epsilon", "0.05", *form).out)
 
 
+@pytest.mark.broad
 def test_limits_of_the_paper_are_cited_by_number(folder: Path, calibrant: Any) -> None:
     paper = ("--bins", "4", "--interval", "empirical-bernstein", "--json")
     theorem = calibrant("fit", "scores.csv", *COLUMNS, *paper).json["guarantee"]["theorem"]

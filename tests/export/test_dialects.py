@@ -44,6 +44,7 @@ def test_every_double_is_read_back_as_itself(database):
         assert (read + 0.0).tobytes() == (batch + 0.0).tobytes()
 
 
+@pytest.mark.broad
 def test_sqlite_reads_some_decimals_wrong_and_fractions_never(sqlite):
     """The reason for fractions; where a newer SQLite reads all decimals right they do no harm."""
     values = doubles(2_000)

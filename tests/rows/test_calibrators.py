@@ -86,6 +86,7 @@ def test_scored_data_hold_everything() -> None:
         PlattCalibrator().fit(data, LABELS)
 
 
+@pytest.mark.broad
 def test_metrics_and_comparisons_take_scored_data() -> None:
     data = scored(pa.table(TABLE), score="p", label="y", progress=False)
     assert metrics.ece(data, None) == metrics.ece(LABELS, SCORES)

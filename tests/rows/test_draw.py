@@ -112,6 +112,7 @@ def test_a_larger_share_holds_a_smaller_one() -> None:
     assert not Draw.of_share(5, 0.0).chosen(made).any()
 
 
+@pytest.mark.broad
 def test_scrambling_is_one_to_one() -> None:
     made = np.arange(200_000, dtype=np.uint64)
     assert np.unique(mixed(made)).size == made.size

@@ -25,11 +25,18 @@ ROWS = pa.table(
 EXPECTED = scored(ROWS, score="p", label="y").tally(EDGES)[0]
 
 
-@pytest.fixture
-def connection():
+@pytest.fixture(scope="module")
+def database():
     with duckdb.connect() as opened:
         opened.register("given", ROWS)
         opened.execute("CREATE TABLE held AS SELECT * FROM given")
+        yield opened
+
+
+@pytest.fixture
+def connection(database):
+    """A connection of its own to a database that all tests share."""
+    with database.cursor() as opened:
         yield opened
 
 
@@ -98,6 +105,7 @@ def test_a_curve_is_that_of_one_table(connection) -> None:
     check_anchored(make, rows_of(2000, 3))
 
 
+@pytest.mark.broad
 def test_odd_names_are_quoted(connection) -> None:
     relation = connection.sql('SELECT p AS "a ""b""", y AS "select", g AS "x, y; --" FROM held')
     data = scored(relation, score='a "b"', label="select", segment="x, y; --")
@@ -164,11 +172,10 @@ def test_sql_adds_what_arrow_adds(connection, parameters, kind) -> None:
     edges = ", ".join(f"('{edge!r}'::DOUBLE)" for edge in fitted.partition_.edges.tolist())
     odd = "('nan'), ('inf'), ('-inf'), (NULL), ('-0.0'), ('5e-324'), ('1.0'), ('1.0000000000000002'), ('-1e300')"
     odd = odd if kind == "DOUBLE" else odd.replace("-1e300", "-1e30")
-    relation = connection.sql(
-        f"SELECT p::{kind} AS p, 'kept' AS region_0 FROM (SELECT p FROM held UNION ALL VALUES {edges} "
-        f"UNION ALL SELECT c::DOUBLE FROM (VALUES {odd}) AS t(c))"
+    connection.execute(
+        f"CREATE TEMP TABLE odd AS SELECT p::{kind} AS p, 'kept' AS region_0 FROM (SELECT p FROM held "
+        f"UNION ALL VALUES {edges} UNION ALL SELECT c::DOUBLE FROM (VALUES {odd}) AS t(c))"
     )
-    relation.create("odd")
     relation = connection.table("odd")
     got = fitted.apply(scored(relation, score="p"))
     assert isinstance(got, duckdb.DuckDBPyRelation)

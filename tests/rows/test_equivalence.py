@@ -224,6 +224,7 @@ def test_one_faulty_row_is_told_with_its_place(engine, fault, tmp_path) -> None:
     assert f"row index {before - 1:,}" in str(told.value)
 
 
+@pytest.mark.broad
 def test_pandas_columns_of_every_kind_count_the_same() -> None:
     table = table_of(500, 1)
     frame = table.to_pandas()

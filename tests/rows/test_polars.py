@@ -136,6 +136,7 @@ def test_a_lazy_frame_gets_what_arrow_gets(kind, engine) -> None:
     assert got.filter(pl.col("calibrated") > 0).select("set").collect(engine=engine).height > 0
 
 
+@pytest.mark.broad
 def test_the_streaming_engine_adds_columns_batch_by_batch(tmp_path, monkeypatch) -> None:
     rows = np.random.default_rng(0).uniform(size=300_000)
     pl.DataFrame({"p": rows}).write_parquet(tmp_path / "rows.parquet", row_group_size=20_000)

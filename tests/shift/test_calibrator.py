@@ -131,6 +131,7 @@ def test_estimated_weights_are_the_ratios_own():
 # Words
 
 
+@pytest.mark.broad
 def test_guarantee_says_what_is_assumed_of_the_weights():
     x, scores, y, w = data()
     known = ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).guarantee_
@@ -259,6 +260,7 @@ def test_checks_left_out_are_checks():
     assert NOT_MEANT.keys() <= {check.name for check in CHECKS}
 
 
+@pytest.mark.broad
 def test_arrays_of_the_caller_and_numpys_error_state_are_unchanged():
     x, scores, y, w = data()
     copies = [array.copy() for array in (x, scores, y, w)]

@@ -111,6 +111,7 @@ def test_equal_weights_predict_what_rows_without_weights_do(value):
     np.testing.assert_allclose(weighted.predict(scores), plain.predict(scores), rtol=1e-12)
 
 
+@pytest.mark.broad
 def test_equal_weights_anchor_nearly_the_same_curve():
     scores, y, _ = survey(np.random.default_rng(2), 2000)
     weighted = AnchoredCalibrator(n_bins=4, weight_bound=3.0).fit(scores, y, importance_weight=np.full(2000, 3.0))

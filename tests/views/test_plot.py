@@ -122,6 +122,7 @@ def test_rare_events_are_drawn_on_the_logit_scale() -> None:
         ReliabilityDisplay.from_predictions(y, scores, scale="log", ax=Figure().add_subplot())
 
 
+@pytest.mark.broad
 def test_thresholds_and_their_regions_are_marked() -> None:
     y, scores = drawn(2, 4_000)
     found = threshold(y, scores, precision=0.8, npv=0.8)
