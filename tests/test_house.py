@@ -24,7 +24,7 @@ RIDDLES = (
 
 @pytest.fixture(scope="module")
 def sources() -> dict[Path, list[ast.AST]]:
-    """All nodes of each file of the package, parsed and walked once for all rules."""
+    """All nodes of each file of the package, the module first, parsed and walked once for all rules."""
     texts = {path.relative_to(ROOT / "src"): path.read_text("utf-8") for path in ROOT.glob("src/**/*.py")}
     return {path: list(ast.walk(ast.parse(text))) for path, text in texts.items()}
 
@@ -81,23 +81,25 @@ def is_private(name: str) -> bool:
     return re.match(r"_[a-zA-Z]", name) is not None
 
 
-def test_no_private_name_is_imported_from_another_module(sources: dict[Path, ast.Module]) -> None:
+@pytest.mark.broad
+def test_no_private_name_is_imported_from_another_module(sources: dict[Path, list[ast.AST]]) -> None:
     """A private module may be: its name says that users do not import it."""
     modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in sources}
-    for path, tree in sources.items():
+    for path, nodes in sources.items():
         own = ".".join(path.with_suffix("").parts)
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module != own:
                 names = [alias.name for alias in node.names if is_private(alias.name)]
                 crossing = [name for name in names if f"{node.module}.{name}" not in modules]
                 assert not crossing, f"{path}, line {node.lineno}"
 
 
-def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, ast.Module]) -> None:
+@pytest.mark.broad
+def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, list[ast.AST]]) -> None:
     """Except what its own class inherits."""
     defined: dict[str, set[str]] = {}
-    for path, tree in sources.items():
-        for node in ast.walk(tree):
+    for path, nodes in sources.items():
+        for node in nodes:
             name = getattr(node, "name", None) or getattr(node, "attr", None) or getattr(node, "id", None)
             stored = isinstance(node, ast.FunctionDef | ast.ClassDef) or isinstance(
                 getattr(node, "ctx", None), ast.Store
@@ -105,8 +107,8 @@ def test_no_package_uses_private_parts_of_another_package(sources: dict[Path, as
             if stored and isinstance(name, str) and is_private(name):
                 defined.setdefault(name, set()).add(package_of(path))
     allowed = {"_getframe", "_replace", "_check_parameters"}  # of `sys`, of named tuples, and of every estimator
-    for path, tree in sources.items():
-        for node in ast.walk(tree):
+    for path, nodes in sources.items():
+        for node in nodes:
             if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in allowed:
                 owner = ast.unparse(node.value)
                 own = owner in ("self", "cls", "super()", "other") or package_of(path) in defined.get(node.attr, set())
@@ -117,10 +119,11 @@ SAME_INTERFACE = ("cli", "kernels", "intervals")
 """Packages whose modules implement one interface: a command, a kernel, an interval method."""
 
 
-def test_no_two_modules_define_the_same_name(sources: dict[Path, ast.Module]) -> None:
+@pytest.mark.broad
+def test_no_two_modules_define_the_same_name(sources: dict[Path, list[ast.AST]]) -> None:
     homes: dict[str, set[Path]] = {}
-    for path, tree in sources.items():
-        for node in tree.body:
+    for path, nodes in sources.items():
+        for node in nodes[0].body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, set()).add(path)
     doubles = {name: paths for name, paths in homes.items() if len(paths) > 1}
