@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally
+from calibrant.cli._words import in_options
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import N_BLOCKS, GroupCounts, block_of
 from calibrant.rows import read_rows
@@ -152,6 +153,13 @@ def test_categories_of_frames():
 def test_bad_labels_are_refused_in_words(labels, said):
     with pytest.raises((InvalidTypeError, InvalidValueError), match=said):
         Groups.of(labels, 3)
+
+
+@pytest.mark.parametrize("labels", [[1, "a", 1], ["a", None, "a"], [1.0, 1.5, 1.0]])
+def test_the_command_line_counts_rows_of_bad_labels_from_one(labels):
+    with pytest.raises((InvalidTypeError, InvalidValueError)) as caught:
+        Groups.of(labels, 3)
+    assert "row 2" in caught.value.message(in_options)
 
 
 def test_keys_are_those_of_the_engines():

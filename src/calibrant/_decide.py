@@ -178,7 +178,7 @@ def _by_region(
     """Decide for each region, and count the rows of data of any size in it."""
     if segments is not None:
         raise InvalidTypeError("segments", "be None: scored(...) names their column", got=shown(segments))
-    if hasattr(fitted, "base_"):
+    if not fitted.bins_of_score:
         raise InvalidTypeError("calibrator", "have bins of the score itself", got=type(fitted).__name__)
     rows = np.zeros(guarantee.value.size, dtype=np.int64)
     for batch in regions_of(fitted, data):

@@ -17,10 +17,9 @@ from calibrant._text import Setting, Text, render
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.errors import CalibrantError
 from calibrant.partition import ScorePartition
-from calibrant.rows import ScoredData
+from calibrant.rows import MemoryRows, ScoredData
 from calibrant.rows.arrow import from_arrow
 from calibrant.rows.columns import first_rows_of
-from calibrant.rows.memory import MemoryRows
 
 _ID = re.compile(
     r"(^|[_\W])(id|key|uuid|guid)s?$|[a-z]I[dD]$|^id|customer|client|user|patient|person|member|account|household|"

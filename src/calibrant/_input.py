@@ -204,7 +204,7 @@ def _from_objects(array: NDArray[Any], name: str) -> FloatArray:
         row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
         if is_missing(entry):
             raise missing_entry(name, row, sum(map(is_missing, array.flat)), repr(entry))
-        got = f"{shown(entry)} ({type(entry).__name__}) at row index {row:,}"
+        got = at_row(f"{shown(entry)} ({type(entry).__name__})", row)
         raise InvalidTypeError(name, "be real numbers", got=got)
     try:
         return array.astype(np.float64)
@@ -290,9 +290,10 @@ def missing_entry(name: str, row: int, count: int, kind: str) -> MissingValuesEr
     return MissingValuesError(name, "have no missing values", got=at_row(kind, row, count), advice=advice)
 
 
-def at_row(what: str, row: int, count: int) -> str:
-    """What was found, in which row first, and in how many rows."""
-    return words((f"{what} at ", Setting("row", row, python=f"row index {row:,}"), f", and {in_all(count)}"))
+def at_row(what: str, row: int, count: int | None = None) -> str:
+    """What was found, in which row first, and in how many rows if these were counted."""
+    others = "" if count is None else f", and {in_all(count)}"
+    return words((f"{what} at ", Setting("row", row, python=f"row index {row:,}"), others))
 
 
 def in_all(count: int) -> str:

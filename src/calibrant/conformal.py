@@ -21,9 +21,8 @@ from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.kernels.device import predicts_in_own_library
-from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.facts import ONE_OF_EACH, RowFacts
-from calibrant.rows.reader import check_no_weights, one_row_each
+from calibrant.rows import RowFacts, ScoredData, check_no_weights, one_row_each, read_rows
+from calibrant.rows.facts import ONE_OF_EACH
 
 _SCHEMA = "calibrant.conformal/1"
 _ASSUMED = (

@@ -6,8 +6,7 @@ import numpy as np
 
 from calibrant._typing import FloatArray, IntArray
 from calibrant.intervals._binomial import upper_limit
-from calibrant.partition import Partition, ScorePartition
-from calibrant.partition.bins import OTHER, Bins
+from calibrant.partition import OTHER, Bins, Partition, ScorePartition
 from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 

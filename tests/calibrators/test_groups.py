@@ -397,7 +397,7 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
     segments = np.full(len(y), "a", dtype=object)
     segments[groups == groups[~aside][0]] = "new"
     one = BinningCalibrator(2, split=100).fit(scores, y, segments=segments, groups=groups)
-    assert one.group_design_.unproved == (2,)
+    assert one.proof_.design.unproved == (2,)
     assert (one.guarantee_.lower[2], one.guarantee_.upper[2]) == (0, 1)
     again = BinningCalibrator.from_dict(one.to_dict())
     assert again.guarantee_.lower.tolist() == one.guarantee_.lower.tolist()
@@ -405,7 +405,7 @@ def test_nothing_is_proved_of_segments_that_no_group_set_aside_has(rows):
     state["state"]["groups"]["unproved"] = [3]
     with pytest.raises(InvalidValueError, match="unproved must be regions below 3"):
         BinningCalibrator.from_dict(state)
-    assert found.group_design_.unproved == ()
+    assert found.proof_.design.unproved == ()
 
 
 @pytest.mark.broad

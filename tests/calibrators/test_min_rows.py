@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, Partition, load_model, save_model, scored
-from calibrant.calibrators._bins import _segment_draw, kept_segments
+from calibrant.calibrators._segments import kept_segments, segment_draw
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_sql
 from calibrant.partition.bins import OTHER
@@ -145,7 +145,7 @@ def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
     rng = np.random.default_rng(0)
     rows = read_rows(rng.uniform(size=4000), rng.integers(2, size=4000), segments=rng.integers(4, size=4000))
     settings = BinningCalibrator(2, min_rows=400)
-    drawn = rows.collect().chosen(_segment_draw(rows, settings, 0))
+    drawn = rows.collect().chosen(segment_draw(rows, settings, 0))
     assert stats.binomtest(int(drawn.sum()), 4000, 16 / 400).pvalue > 1e-3
 
 
@@ -155,7 +155,7 @@ def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
 def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
     settings = kind(min_rows=20, **options)
     rows = read_rows(SCORES[:500], Y[:500], segments=SEGMENTS[:500])
-    drawn = np.flatnonzero(rows.collect().chosen(_segment_draw(rows, settings, 0)))
+    drawn = np.flatnonzero(rows.collect().chosen(segment_draw(rows, settings, 0)))
     segments = SEGMENTS[:500].copy()
     segments[drawn[:20]] = "odd"
     table = pa.table({"p": SCORES[:500], "y": Y[:500], "g": segments})
@@ -165,3 +165,17 @@ def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):
     far = kind(min_rows=20, **options).fit(scored(table, score="p", label="y", segment="g", progress=False))
     assert far.partition_ == near.partition_
     assert far.tally_ == near.tally_
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "options", [{}, {"strategy": "uniform"}, {"split": 0.2}, {"min_rows": None, "keep_segments": ["a", "b"]}]
+)
+@pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
+def test_a_segment_with_fewer_rows_than_bins_has_as_many_bins_as_rows(kind, options):
+    segments = np.repeat(["a", "b", "c"], [490, 8, 2])
+    fitted = kind(n_bins=10, **{"min_rows": 2, **options}).fit(SCORES[:500], Y[:500], segments=segments)
+    bins = {name: part.n_regions for name, part in fitted.partition_.bins_by_segment.items()}
+    assert bins["a"] == 10
+    assert all(number <= 8 for name, number in bins.items() if name != "a")
+    assert 0.0 < fitted.predict([0.5], segments=["c"]).item() < 1.0

@@ -20,9 +20,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, read_forecasts
 from calibrant.monotone import MonotoneBand
-from calibrant.rows import ScoredData
-from calibrant.rows.memory import MemoryRows
-from calibrant.rows.reader import check_nothing_beside
+from calibrant.rows import MemoryRows, ScoredData, check_nothing_beside
 
 __all__ = ["Audit", "AuditTable", "Bounds", "Finding", "audit"]
 

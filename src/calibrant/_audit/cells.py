@@ -11,8 +11,7 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.metrics.bins import MOST_VALUES, few_values
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
-from calibrant.rows import ScoredData
-from calibrant.rows.memory import MemoryRows
+from calibrant.rows import MemoryRows, ScoredData
 from calibrant.tally import Tally, WeightSums
 
 

@@ -25,9 +25,8 @@ from calibrant.guarantee.statement import UNGROUPED, UNWEIGHTED
 from calibrant.metrics import ece, log_loss
 from calibrant.metrics.auc import delong
 from calibrant.metrics.units import Units
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import MemoryRows, ScoredData, read_rows
 from calibrant.rows.draw import folds_of
-from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Comparison", "compare"]
 

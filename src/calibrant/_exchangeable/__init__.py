@@ -14,11 +14,8 @@ from calibrant._params import error_budget, generator_of
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
 from calibrant.partition.scores import equal_mass, middle_ranks
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import Groups, MemoryRows, ScoredData, read_rows, seed_of
 from calibrant.rows.columns import column_of
-from calibrant.rows.draw import seed_of
-from calibrant.rows.groups import Groups
-from calibrant.rows.memory import MemoryRows
 
 __all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
 

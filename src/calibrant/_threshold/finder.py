@@ -29,10 +29,7 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import ScorePartition, SegmentedPartition
-from calibrant.rows import ScoredData
-from calibrant.rows.draw import seed_of
-from calibrant.rows.groups import Groups
-from calibrant.rows.memory import MemoryRows
+from calibrant.rows import Groups, MemoryRows, ScoredData, seed_of
 
 _DRAWN = 0.15  # share of the rows that only choose where to look
 _MOST_DRAWN = 10**6

@@ -7,7 +7,7 @@ from sklearn.isotonic import isotonic_regression
 from calibrant._typing import FloatArray
 from calibrant.calibrators._pieces import Averages, Pieces
 from calibrant.intervals import Interval
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins
 from calibrant.tally import Tally
 
 _BISECTIONS = 40

@@ -17,7 +17,7 @@ from calibrant.errors import InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import fixed_bets
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins
 from calibrant.tally import Tally
 
 _FEWEST_ROWS = 20  # with fewer rows there is no first curve

@@ -5,23 +5,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._params import Integer, check_state, error_budget
+from calibrant._params import Integer, check_state
 from calibrant._state import read_numbers
 from calibrant._typing import FloatArray
 from calibrant.calibrators._beforehand import Parts
 from calibrant.calibrators._grid import Grid
 from calibrant.calibrators._pieces import Pieces
-from calibrant.calibrators._weighted import WeightedLimits
+from calibrant.calibrators._proof import Proof
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.absorbed import absorbed_shares, region_limits, rows_between
-from calibrant.intervals import Interval, get_method
-from calibrant.intervals.group_sums import GroupDesign
-from calibrant.intervals.groups import group_distance, group_limits
+from calibrant.guarantee.absorbed import absorbed_shares, rows_between
+from calibrant.intervals import Interval
+from calibrant.intervals.groups import group_distance
 from calibrant.intervals.kolmogorov import kolmogorov_distance, rank_distance
-from calibrant.mass import budgets
-from calibrant.partition import Partition
-from calibrant.partition.bins import Bins
-from calibrant.tally import Tally
+from calibrant.partition import Bins
 
 CURVE_SHARE = 0.1
 """Of the error budget of rates: what the limits on how rows are distributed within regions may miss."""
@@ -81,62 +77,18 @@ class FittedCurve:
 
 
 @dataclass(frozen=True, eq=False)
-class CurveProof:
-    """What the counted rows prove of the rate of each region, and of the average of any curve in it.
-
-    Attributes
-    ----------
-    partition, tally
-        The regions, and what was counted in them.
-    interval : str
-        Interval of the rates, of rows without weights and groups.
-    confidence_level : float
-        Confidence that everything holds at once.
-    design : GroupDesign or None
-        How groups count, if rows have them and no weights.
-    weighted : WeightedLimits or None
-        Limits of weighted rates, if rows have weights.
-    """
-
-    partition: Partition
-    tally: Tally
-    interval: str
-    confidence_level: float
-    design: GroupDesign | None = None
-    weighted: WeightedLimits | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether rows have neither weights nor groups."""
-        return self.design is None and self.tally.weights is None
+class CurveProof(Proof):
+    """What the counted rows prove of the rate of each region, and of the average of any curve in it."""
 
     @property
     def for_rates(self) -> float:
         """What the limits of rates may miss."""
-        return self._budgets[0] * (1.0 - CURVE_SHARE)
+        return super().for_rates * (1.0 - CURVE_SHARE)
 
     @property
     def for_curve(self) -> float:
         """What the limits on how rows are distributed within regions may miss."""
-        return self._budgets[0] * CURVE_SHARE
-
-    @property
-    def for_mass(self) -> float:
-        """What limits on mass may miss; they are found of plain rows only."""
-        return self._budgets[1]
-
-    @property
-    def _budgets(self) -> tuple[float, float]:
-        alpha = error_budget(self.confidence_level)
-        return budgets(alpha) if self.is_plain else (alpha, 0.0)
-
-    def rates(self, shares: FloatArray | None) -> Interval:
-        """Limits of the rate of each region; `shares` of the budget are those of plain rows, or even."""
-        if self.weighted is not None:
-            return self.weighted.limits
-        if self.design is not None:
-            return group_limits(self.tally, self.design, self.for_rates)
-        return region_limits(self.partition, self.tally, get_method(self.interval), self.for_rates, shares)
+        return super().for_rates * CURVE_SHARE
 
     def distances(self, shares: FloatArray | None = None) -> FloatArray:
         """Limits on the Kolmogorov distance between the rows of each region and the population."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.partition import ScorePartition
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins, ScorePartition
 from calibrant.partition.layout import next_double
 from calibrant.rows import ScoredData
 

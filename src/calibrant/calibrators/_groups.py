@@ -7,48 +7,29 @@ from typing import Any
 import numpy as np
 
 from calibrant._numbers import counted
-from calibrant._params import check_state
 from calibrant._text import Setting
-from calibrant._typing import FloatArray
-from calibrant.calibrators._bins import (
-    Binned,
-    CutParameters,
-    FitParameters,
-    WeightAndGroupParameters,
-    check_interval,
-    chosen_segments,
-    cut_and_count,
-    each_part,
-    joined_bins,
-    split_size,
-)
-from calibrant.calibrators._weighted import WeightedLimits, checked_bound, has_weights, weights_of
+from calibrant.calibrators._bins import Binned, cut_and_count, each_part, joined_bins, split_size
+from calibrant.calibrators._parameters import CutParameters, FitParameters, WeightAndGroupParameters, check_interval
+from calibrant.calibrators._segments import chosen_segments
+from calibrant.calibrators._weighted import checked_bound, has_weights, weighted_sums, weights_of
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee.statement import Edges, GroupFacts, Statement
-from calibrant.intervals.group_sums import GroupDesign, GroupSums
-from calibrant.intervals.groups import picked_distance, shared_limits
+from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import Partition, ScorePartition
-from calibrant.rows import ScoredData
+from calibrant.rows import Draw, MemoryRows, Reach, RowFacts, ScoredData, seed_of
 from calibrant.rows.base import Split
-from calibrant.rows.draw import Draw, seed_of
-from calibrant.rows.facts import RowFacts
-from calibrant.rows.memory import MemoryRows
-from calibrant.rows.reach import Reach
-from calibrant.tally import Tally
 
-THEOREM = "Ville's inequality for bets on the sums of whole groups, by Bonferroni over regions"
 _SHARE = 0.1  # of groups set aside to find the size limit, if no groups are needed to cut bins
 
 
-def cut_rows(data: ScoredData, settings: FitParameters) -> tuple[Binned, GroupDesign | None]:
+def cut_rows(data: ScoredData, settings: FitParameters) -> Binned:
     """Cut bins and count the rows in them, whether they have groups, weights, or neither."""
     if has_groups(data, settings):
         return cut_and_count_groups(data, settings)
     data = data.without_groups()
     if not has_weights(data):
-        return cut_and_count(data, settings), None
+        return cut_and_count(data, settings)
     check_interval(settings.interval, "importance weights", "use ShiftCalibrator for other intervals")
-    return cut_and_count(data.collect(), settings, weighted=True), None
+    return cut_and_count(data.collect(), settings, weighted=True)
 
 
 def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
@@ -62,7 +43,7 @@ def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
     return data.columns.group is not None
 
 
-def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Binned, GroupDesign]:
+def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
     Edges and the size limit come from groups that are not counted. Own-sample edges would need independent rows, and
@@ -78,7 +59,7 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
         advice = ("name the segments with ", Setting("keep_segments"))
         raise InvalidValueError("min_rows", "be left as it is with groups", repr(settings.min_rows), advice)
     segments = chosen_segments(data, settings, seed, can_draw=False)
-    data = data if segments is None else data.pooled(segments.kept)
+    data = data.pooled(segments.kept)
     n_groups, sizes = data.n_groups(), data.sizes()
     fixed = settings.partition is not None or settings.strategy == "uniform"
     known = settings.partition is not None or settings.keep_segments is not None or list(sizes) == [None]
@@ -105,8 +86,8 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> tuple[Bin
     design = GroupDesign(largest, settings.group_target, aside, unproved, fixed=given)
     if isinstance(data, MemoryRows) and weighted:
         design = replace(design, max_weight=_most_weight(data, draw, partition, design, settings))
-    facts = RowFacts(skipped=data.skipped_rows(), pooled=() if segments is None else segments.pooled)
-    return Binned(partition, tally, classes, reach, parts.others, facts, data), design
+    facts = RowFacts(skipped=data.skipped_rows(), pooled=segments.pooled)
+    return Binned(partition, tally, classes, reach, parts.others, facts, data, design=design)
 
 
 def _most_weight(
@@ -120,40 +101,6 @@ def _most_weight(
     if settings.weight_bound is None:
         raise InvalidValueError("weight_bound", "be given with importance weights and max_group_size", got="None")
     return float(design.max_size * settings.weight_bound)
-
-
-def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> tuple[GroupSums, FloatArray]:
-    """Sums of the weights of groups in regions, and the weight by which each row counts."""
-    if rows.groups is None:
-        raise InvalidValueError("groups", "be given", got="None")
-    groups, regions = (rows.groups.codes, rows.groups.keys), partition.membership(rows.prepared)
-    return GroupSums.of_rows(regions, weights_of(rows), rows.codes, groups, partition.n_regions, design)
-
-
-def weighted_limits(binned: Binned, design: GroupDesign, bound: float | None, alpha: float) -> WeightedLimits:
-    """Limits by bets on sums of the weights of whole groups."""
-    rows = binned.rows.collect()
-    sums, _ = weighted_sums(rows, binned.partition, design)
-    effect = float(np.nan_to_num(sums.design_effect, nan=1.0))
-    facts = _facts(design, rows.n_groups(), effect)
-    largest = checked_bound(weights_of(rows), bound)
-    return WeightedLimits(shared_limits(sums, design, alpha), largest, bounded=True, groups=facts, rows=sums.telling)
-
-
-def rows_by_weight(binned: Binned, design: GroupDesign, alpha: float) -> tuple[MemoryRows, FloatArray]:
-    """Rows repeated as their groups count them, and limits on their Kolmogorov distance from the population.
-
-    The largest weight is 2^20 rows. What rounding moves is part of the distance.
-    """
-    rows, regions = binned.rows.collect(), binned.partition.n_regions
-    sums, own = weighted_sums(rows, binned.partition, design)
-    times = np.rint(own * (2.0**20 / own.max(initial=1e-300)))
-    place = binned.partition.membership(rows.prepared)
-    used = (place >= 0) & (own > 0.0)
-    totals = [np.maximum(np.bincount(place[used], values[used], regions), 1e-300)[place] for values in (times, own)]
-    moved = np.bincount(place[used], np.abs(times / totals[0] - own / totals[1])[used] / 2.0, regions)
-    distance = np.minimum(picked_distance(sums, design, alpha) + moved, 1.0)
-    return replace(rows, weights=None, groups=None, repeats=times.astype(np.int64)).without_empty(), distance
 
 
 def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
@@ -226,38 +173,3 @@ def _regions_without(partition: Partition, segments: set[Any]) -> tuple[int, ...
     bins = partition.as_bins()
     inside = np.isin(bins.layout.cells.segment, [n for n, name in enumerate(bins.bins_by_segment) if name in segments])
     return tuple(np.flatnonzero(inside).tolist())
-
-
-def said_of_groups(statement: Statement, tally: Tally, design: GroupDesign, settings: CutParameters) -> Statement:
-    """The statement about rows of new groups."""
-    n_groups = 0 if tally.groups is None else tally.groups.n_groups
-    effect = GroupSums.of(tally, design).design_effect
-    return of_new_groups(statement, _facts(design, n_groups, effect), settings)
-
-
-def _facts(design: GroupDesign, n_groups: int, effect: float) -> GroupFacts:
-    size, weight = design.max_size, design.max_weight
-    return GroupFacts(n_groups, design.aside, size, design.target, effect, weight, design.fixed)
-
-
-def said_of_weights(statement: Statement, weighted: WeightedLimits, settings: CutParameters) -> Statement:
-    """The statement about the weighted population, and about rows of new groups if rows have them."""
-    said = weighted.said(statement)
-    return said if weighted.groups is None else of_new_groups(said, weighted.groups, settings)
-
-
-def of_new_groups(statement: Statement, groups: GroupFacts, settings: CutParameters) -> Statement:
-    """The statement about rows of new groups, with what is to be said of them."""
-    cut = settings.strategy == "quantile" and not groups.fixed and groups.aside > 0
-    return replace(statement, theorem=THEOREM, edges=Edges.OTHER_ROWS if cut else statement.edges, groups=groups)
-
-
-def saved_design(state: Mapping[str, Any], tally: Tally) -> GroupDesign | None:
-    """How groups count, in a state; None for rows without groups."""
-    if tally.groups is None:
-        return None
-    check_state(state, ("groups",))
-    design = GroupDesign.from_dict(state["groups"])
-    if max(design.unproved, default=0) >= tally.n_regions:
-        raise InvalidValueError("unproved", f"be regions below {tally.n_regions}", got=repr(list(design.unproved)))
-    return design

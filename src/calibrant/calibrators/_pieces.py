@@ -14,8 +14,7 @@ from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._grid import Grid, first_inside
 from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
-from calibrant.partition import ScorePartition
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins, ScorePartition
 from calibrant.partition.layout import next_double
 
 _ACCURACY = 0.002  # of the curve between the knots that are kept, on the logit scale

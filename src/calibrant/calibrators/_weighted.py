@@ -1,33 +1,22 @@
-"""Rows that count differently: limits by bets on weighted rows, and rows of the population that weights describe."""
+"""Rows that count differently: their weights, and rows of the population that weights describe."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import replace
 
 import numpy as np
 
 from calibrant._input import check_rows
-from calibrant._params import Choice, Flag, Integer, Number, as_generator, check_state
-from calibrant._state import read_counts, read_limits, read_numbers
-from calibrant._text import Setting, Text, shown
-from calibrant._typing import FloatArray, IndexArray, IntArray, Seed
+from calibrant._params import as_generator
+from calibrant._text import Setting, Text
+from calibrant._typing import FloatArray, IndexArray, Seed
 from calibrant.calibrators._bins import Binned
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Caveat, ImportanceWeights, Population, Statement
-from calibrant.guarantee.statement import GroupFacts
-from calibrant.intervals import Interval
-from calibrant.intervals.group_sums import TARGETS
-from calibrant.intervals.shift import Evidence, WeightedRows, get_shift_method
-from calibrant.rows import ScoredData
-from calibrant.rows.draw import seed_of
-from calibrant.rows.memory import MemoryRows
-from calibrant.tally import Tally
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
+from calibrant.intervals.groups import picked_distance
+from calibrant.intervals.shift import WeightedRows
+from calibrant.partition import Partition
+from calibrant.rows import MemoryRows, ScoredData, seed_of
 
 NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
-UNBOUNDED = Caveat(
-    (Setting("weight_bound"), " was not given, and there may be larger weights than the largest seen"),
-    "no weight is larger than those seen",
-)
 
 
 def has_weights(data: ScoredData) -> bool:
@@ -53,88 +42,6 @@ def checked_bound(weights: FloatArray, bound: float | None, name: str = "importa
 def at_most(bound: float) -> Text:
     """The rule for weights that have a bound."""
     return ("be at most ", Setting("weight_bound", f"{bound:g}", python=f"weight_bound={bound:g}"))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedLimits:
-    """Limits of the weighted rate of each region, which do not follow from a tally, and the bound of the weights.
-
-    `kept` is the number of rows of each region in `kept_rows`, for a curve whose average is taken over them. If rows
-    have groups, `groups` describes them, `rows` is the number of independent rows, and of positives among them,
-    that would give the rate of each region with the same precision, and `distance` bounds how far the rows, as the
-    average of a curve counts them, are from the population.
-    """
-
-    limits: Interval
-    bound: float
-    bounded: bool
-    kept: IntArray | None = None
-    groups: GroupFacts | None = None
-    rows: tuple[FloatArray, FloatArray] | None = None
-    distance: FloatArray | None = None
-
-    @classmethod
-    def of(cls, data: MemoryRows, binned: Binned, bound: float | None, random_state: Seed, alpha: float) -> Self:
-        """Bet on the counted rows; `data` has those too that were drawn to cut the bins."""
-        largest = checked_bound(weights_of(data), bound)
-        evidence = Evidence(binned.tally, largest, rows=shuffled(binned, random_state))
-        return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
-
-    def said(self, statement: Statement) -> Statement:
-        """The statement about the weighted population."""
-        return replace(
-            statement,
-            theorem=get_shift_method("betting").theorem,
-            population=Population.WEIGHTED,
-            weights=ImportanceWeights(known=True, bound=self.bound, in_order=True),
-            caveats=statement.caveats if self.bounded else (*statement.caveats, UNBOUNDED),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The limits as plain JSON values."""
-        limits = {"lower": self.limits.lower.tolist(), "upper": self.limits.upper.tolist(), "bound": self.bound}
-        groups = {} if self.groups is None else {"groups": asdict(self.groups)}
-        rows = {} if self.rows is None else {"rows": [column.tolist() for column in self.rows]}
-        of_curve = {"kept": self.kept, "distance": self.distance}
-        return {**limits, **groups, **rows} | {name: of.tolist() for name, of in of_curve.items() if of is not None}
-
-    @classmethod
-    def from_dict(cls, state: Any, tally: Tally, bound: float | None) -> Self:
-        """Read back what `to_dict` wrote; `bound` is the parameter."""
-        check_state(state, ("lower", "upper", "bound"))
-        kept = None if state.get("kept") is None else read_counts(state["kept"], "kept", size=tally.n_regions)
-        if kept is not None and (kept > tally.counts).any():
-            raise InvalidValueError("kept", "be at most the rows of each region", got=shown(state["kept"]))
-        largest = Evidence(tally, state["bound"]).weight_bound  # which checks it
-        if bound is not None and bound != largest:
-            raise InvalidValueError("weight_bound", f"be that of the state, {largest:g}", got=f"{bound:g}")
-        limits = Interval(*read_limits(state["lower"], state["upper"], tally.n_regions))
-        if state.get("groups") is None:
-            return cls(limits, largest, bound is not None, kept)
-        check_state(state, ("rows",))
-        if not isinstance(state["rows"], list | tuple) or len(state["rows"]) != 2:
-            raise InvalidValueError("rows", "be the rows and the positives of each region", got=shown(state["rows"]))
-        rows, positives = (read_numbers(column, "rows", size=tally.n_regions, low=0.0) for column in state["rows"])
-        found, size = state.get("distance"), tally.n_regions
-        distance = None if found is None else read_numbers(found, "distance", size=size, low=0.0, high=1.0)
-        return cls(limits, largest, True, kept, read_group_facts(state["groups"]), (rows, positives), distance)
-
-
-def read_group_facts(state: Any) -> GroupFacts:
-    """What a state says of weighted groups."""
-    check_state(state, [entry.name for entry in fields(GroupFacts) if entry.name != "fixed"])
-    n_groups, aside, size = (Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size"))
-    effect, most = (Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight"))
-    fixed = Flag().check("fixed", state.get("fixed", False))
-    return GroupFacts(n_groups, aside, size, Choice(TARGETS).check("target", state["target"]), effect, most, fixed)
-
-
-def saved_limits(state: Mapping[str, Any], tally: Tally, bound: float | None) -> WeightedLimits | None:
-    """The limits of weighted rows in a state; None for rows without weights."""
-    if tally.weights is None:
-        return None
-    check_state(state, ("weighted",))
-    return WeightedLimits.from_dict(state["weighted"], tally, bound)
 
 
 def weights_of(rows: MemoryRows) -> FloatArray:
@@ -173,3 +80,27 @@ def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
     scaled = weights * (weights.sum() / np.square(weights).sum())
     times = np.floor(scaled * (1.0 + 1e-12) + as_generator(random_state).random(len(rows))).astype(np.int64)
     return replace(rows, weights=None, repeats=times).without_empty()
+
+
+def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> tuple[GroupSums, FloatArray]:
+    """Sums of the weights of groups in regions, and the weight by which each row counts."""
+    if rows.groups is None:
+        raise InvalidValueError("groups", "be given", got="None")
+    groups, regions = (rows.groups.codes, rows.groups.keys), partition.membership(rows.prepared)
+    return GroupSums.of_rows(regions, weights_of(rows), rows.codes, groups, partition.n_regions, design)
+
+
+def rows_by_weight(binned: Binned, design: GroupDesign, alpha: float) -> tuple[MemoryRows, FloatArray]:
+    """Rows repeated as their groups count them, and limits on their Kolmogorov distance from the population.
+
+    The largest weight is 2^20 rows. What rounding moves is part of the distance.
+    """
+    rows, regions = binned.rows.collect(), binned.partition.n_regions
+    sums, own = weighted_sums(rows, binned.partition, design)
+    times = np.rint(own * (2.0**20 / own.max(initial=1e-300)))
+    place = binned.partition.membership(rows.prepared)
+    used = (place >= 0) & (own > 0.0)
+    totals = [np.maximum(np.bincount(place[used], values[used], regions), 1e-300)[place] for values in (times, own)]
+    moved = np.bincount(place[used], np.abs(times / totals[0] - own / totals[1])[used] / 2.0, regions)
+    distance = np.minimum(picked_distance(sums, design, alpha) + moved, 1.0)
+    return replace(rows, weights=None, groups=None, repeats=times.astype(np.int64)).without_empty(), distance

@@ -12,45 +12,33 @@ What `fit_binned` does, after the regions are cut and the rows are counted:
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._input import as_scores
 from calibrant._labels import Classes
-from calibrant._params import Choice, Instance, check_state, thread_count
+from calibrant._params import Choice, Instance, check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._anchoring import anchored, bent
 from calibrant.calibrators._beforehand import Beforehand, look_knots
-from calibrant.calibrators._bins import EXACT, Binned, FitParameters, automatic_bins
+from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._fitted_curve import CurveProof, FittedCurve
 from calibrant.calibrators._grid import Grid
-from calibrant.calibrators._groups import (
-    cut_rows,
-    rows_by_weight,
-    said_of_groups,
-    said_of_weights,
-    saved_design,
-    weighted_limits,
-)
+from calibrant.calibrators._parameters import EXACT, automatic_bins
 from calibrant.calibrators._pieces import Pieces, simplified, with_jumps
-from calibrant.calibrators._weighted import WeightedLimits, kept_rows, rounded_rows, saved_limits
+from calibrant.calibrators._weighted import kept_rows, rounded_rows, rows_by_weight
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.predicted_columns import FollowCurve
-from calibrant.calibrators.regions import RegionCalibrator, columns_to_predict
+from calibrant.calibrators.regions import BinnedCalibrator, columns_to_predict
 from calibrant.errors import InvalidValueError
-from calibrant.guarantee import Guarantee, check_tally
-from calibrant.guarantee.statement import Claim, Statement
-from calibrant.intervals import Interval, get_method
-from calibrant.intervals.group_sums import GroupDesign
-from calibrant.mass import mass_limits
-from calibrant.partition import Partition
-from calibrant.partition.bins import Bins
-from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.facts import RowFacts
+from calibrant.guarantee import Claim
+from calibrant.intervals import Interval
+from calibrant.partition import Bins
+from calibrant.rows import RowFacts, ScoredData, read_rows
 from calibrant.tally import Tally
 
 _USUAL_LEVEL = 0.9  # the curve is shifted as at this level, so that it does not depend on `confidence_level`
@@ -66,7 +54,7 @@ class _CurveParameter:
 
 
 @dataclass(eq=False, repr=False)
-class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
+class AnchoredCalibrator(BinnedCalibrator, _CurveParameter):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -174,60 +162,17 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     ('beta', 0.051)
     """
 
-    def fit(
-        self,
-        scores: ArrayLike | ScoredData,
-        y: ArrayLike | None = None,
-        *,
-        segments: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        importance_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Cut the regions, count the rows, fit the curve, and anchor it where the data refute it.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
-            segments, see `calibrant.scored`.
-        y : array-like of shape (n,)
-            Their labels, of two classes.
-        segments : array-like of shape (n,), optional
-            A group per row: every group gets regions of its own, within one error budget, and a curve of its own if
-            it has 500 rows or more.
-        sample_weight : array-like of shape (n,), optional
-            Whole numbers: how many identical rows each row stands for.
-        importance_weight : array-like of shape (n,), optional
-            As in `BinningCalibrator.fit`; set `weight_bound` too.
-        groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
-            about rows of new groups. Rows of a group may depend on each other in any way.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
+    def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:
         if self.partition is not None and self.partition.has_segments:
             raise InvalidValueError("partition", "be bins of one score, without segments", got=repr(self.partition))
-        data = read_rows(
-            scores,
-            y,
-            classes=self.classes,
-            pos_label=self.pos_label,
-            segments=segments,
-            sample_weight=sample_weight,
-            importance_weight=importance_weight,
-            groups=groups,
-            threads=thread_count(self.n_jobs),
-        )
-        return self.fit_binned(*cut_rows(data, self))
+        # rows are counted over other regions, too, so that none is fixed beforehand
+        named: dict[str, Any] = {"classes": self.classes, "pos_label": self.pos_label, **beside}
+        return read_rows(scores, y, threads=self._threads, **named)
 
-    def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> Self:
-        """Fit the curve to rows whose regions are cut and counted already; `design` says how groups count."""
-        partition, tally, classes, reach, rows, facts, data, drawn = binned
-        regions, proof = partition.as_bins(), self._proof(binned, design, self.confidence_level)
+    def fit_binned(self, binned: Binned) -> None:
+        """Fit the curve to rows whose regions are cut and counted already."""
+        partition, tally, classes, reach, rows, facts, data, drawn, design = binned
+        regions, proof = partition.as_bins(), CurveProof.of(binned, self)
         data, rows = data.without_groups(), rows.without_groups()
         to_fit, seen, sizes = tally, rows, _sizes(regions, tally)
         if proof.weighted is not None:
@@ -256,7 +201,7 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
             if self._is_increasing():
                 near = limits
                 if self.confidence_level != _USUAL_LEVEL:
-                    near = self._proof(binned, design, _USUAL_LEVEL).rates(guess.shares)
+                    near = CurveProof.of(binned, self, _USUAL_LEVEL).rates(guess.shares)
                 curve = bent(curve, curve.averages(grid, regions), regions, to_fit, near)
             grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
             moved = anchored(curve, curve.averages(grid, regions), regions, limits)
@@ -268,19 +213,6 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         n_anchored = np.unique(curve.regions(regions)[shifted]).size
         self._set_curve(FittedCurve(name, moved, *averages, n_anchored, parts), proof, limits, classes, facts)
         self.score_range_seen_ = reach.seen
-        self._warn_if_weak()
-        return self
-
-    def _proof(self, binned: Binned, design: GroupDesign | None, confidence_level: float) -> CurveProof:
-        proof = CurveProof(binned.partition, binned.tally, self.interval, confidence_level, design)
-        if binned.tally.weights is None:
-            return proof
-        if design is not None:
-            weighted = weighted_limits(binned, design, self.weight_bound, proof.for_rates)
-        else:
-            rows = binned.whole.collect()
-            weighted = WeightedLimits.of(rows, binned, self.weight_bound, self.random_state, proof.for_rates)
-        return replace(proof, design=None, weighted=weighted)
 
     def _fit_curves(self, whole: Grid, grid: Grid, regions: Bins) -> tuple[str, Pieces]:
         """The curve of each segment; one with few rows has that of all rows. `whole` has rows that only cut, too."""
@@ -310,27 +242,11 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
         self, fitted: FittedCurve, proof: CurveProof, limits: Interval, classes: Classes, facts: RowFacts
     ) -> None:
         """Derive the guarantee from a curve that was fitted or loaded."""
-        partition, tally, method = proof.partition, proof.tally, get_method(self.interval)
-        margin, errors = proof.errors(fitted, limits)
-        said = Statement.about(partition, theorem=method.theorem, **self._asked())
-        if proof.design is not None:
-            said = said_of_groups(said, tally, proof.design, self)
-        elif proof.weighted is not None:
-            said = said_of_weights(said, proof.weighted, self)
-        guarantee = Guarantee.from_limits(
-            partition,
-            tally,
-            limits,
-            confidence_level=self.confidence_level,
-            method=method.name if proof.is_plain else "betting",
-            value=fitted.average,
-            positive_label=classes.positive,
-            statement=replace(said, claim=Claim.AVERAGE),
-        )
-        mass = mass_limits(partition, tally, proof.for_mass) if proof.is_plain else None
-        guarantee = replace(guarantee, mass_limits=mass, margin=margin, errors=errors)
-        self._set_fitted(partition, tally, guarantee, classes, facts)
-        self.weighted_limits_, self.group_design_, self._fitted_curve = proof.weighted, proof.design, fitted
+        partition, (margin, errors) = proof.partition, proof.errors(fitted, limits)
+        guarantee = proof.guarantee(self, limits, fitted.average, classes.positive).with_facts(claim=Claim.AVERAGE)
+        guarantee = replace(guarantee, margin=margin, errors=errors)
+        self._set_fitted(partition, proof.tally, guarantee, classes, facts)
+        self.proof_, self._fitted_curve = proof, fitted
         self.curve_, self.n_anchored_, self.pieces_ = fitted.name, fitted.n_anchored, fitted.curve
         offsets = np.column_stack([errors.lower, errors.upper])
         self._lines = self.pieces_.table
@@ -385,13 +301,10 @@ class AnchoredCalibrator(FitParameters, _CurveParameter, RegionCalibrator):
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "curve"))
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        check_tally(partition, tally)
-        fitted = FittedCurve.read(state["curve"], partition.as_bins())
-        weighted, design = saved_limits(state, tally, self.weight_bound), saved_design(state, tally)
+        proof = CurveProof.read(state, self)
+        fitted, weighted = FittedCurve.read(state["curve"], proof.partition.as_bins()), proof.weighted
         if weighted is not None and weighted.kept is None and weighted.distance is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
-        proof = CurveProof(partition, tally, self.interval, self.confidence_level, design, weighted)
         limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
         self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
 

@@ -22,8 +22,8 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.kernels.device import in_own_library, predicts_in_own_library
-from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.reach import CountBeyond, Limits, Reach, familiar_limits, rows_beyond
+from calibrant.rows import Reach, ScoredData, read_rows
+from calibrant.rows.reach import CountBeyond, Limits, familiar_limits, rows_beyond
 
 _SCHEMA = "calibrant.calibrator/1"
 _NOT_SAVED = ("classes", "n_jobs", "partition", "random_state", "ratio")

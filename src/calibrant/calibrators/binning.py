@@ -6,26 +6,23 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from calibrant._labels import Classes, name_classes
-from calibrant._params import check_state, error_budget
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import Binned, FitParameters, RegionParameters
-from calibrant.calibrators._groups import cut_rows, said_of_groups, said_of_weights, saved_design, weighted_limits
-from calibrant.calibrators._weighted import WeightedLimits, saved_limits
-from calibrant.calibrators.regions import RegionCalibrator
+from calibrant.calibrators._bins import Binned
+from calibrant.calibrators._parameters import RegionParameters
+from calibrant.calibrators._proof import Proof
+from calibrant.calibrators.regions import BinnedCalibrator
 from calibrant.errors import CalibrantError, InvalidValueError
-from calibrant.guarantee import Guarantee, Statement, check_tally
+from calibrant.guarantee import check_tally
 from calibrant.guarantee.values import region_values
-from calibrant.intervals.group_sums import GroupDesign, GroupSums
-from calibrant.intervals.groups import group_limits
+from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import Partition
-from calibrant.rows import ScoredData
+from calibrant.rows import RowFacts, ScoredData
 from calibrant.rows.device import rows_on_gpu
-from calibrant.rows.facts import RowFacts
 from calibrant.tally import Tally
 
 
 @dataclass(eq=False, repr=False)
-class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
+class BinningCalibrator(BinnedCalibrator, RegionParameters):
     """Turn scores into probabilities, intervals and sets that come with a proof, by histogram binning.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -137,64 +134,16 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
     0.042
     """
 
-    def fit(
-        self,
-        scores: ArrayLike | ScoredData,
-        y: ArrayLike | None = None,
-        *,
-        segments: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        importance_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Cut the bins, count the labels, and derive the guarantee.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
-            segments, see `calibrant.scored`.
-        y : array-like of shape (n,)
-            Their labels, of two classes.
-        segments : array-like of shape (n,), optional
-            A group per row: every group gets bins of its own, within one error budget.
-        sample_weight : array-like of shape (n,), optional
-            Whole numbers: how many identical rows each row stands for.
-        importance_weight : array-like of shape (n,), optional
-            Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
-            about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
-        groups : array-like of shape (n,), optional
-            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
-            about rows of new groups. Rows of a group may depend on each other in any way.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
-        plain = groups is None and all(extra is None for extra in beside.values())
+    def _fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
+        plain = all(extra is None for extra in beside.values())
         if plain and (on_device := rows_on_gpu(scores, y)) is not None:
             with suppress(CalibrantError):  # what is wrong with the rows is found again, and reported, on the host
                 return self._fit_rows(on_device.with_classes(self.classes, self.pos_label))
-        return self._fit_rows(self._read(scores, y, groups=groups, **beside))
+        return super()._fit(scores, y, **beside)
 
-    def _fit_rows(self, data: ScoredData) -> Self:
-        self.fit_binned(*cut_rows(data, self))
-        self._warn_if_weak()
-        return self
-
-    def fit_binned(self, binned: Binned, design: GroupDesign | None = None) -> None:
-        """Derive the guarantee from rows whose regions are cut and counted already; `design` says how groups count."""
-        weighted = None
-        if binned.tally.weights is not None:
-            alpha = error_budget(self.confidence_level)
-            if design is None:
-                whole = binned.whole.collect()
-                weighted = WeightedLimits.of(whole, binned, self.weight_bound, self.random_state, alpha)
-            else:
-                weighted, design = weighted_limits(binned, design, self.weight_bound, alpha), None
-        self._conclude(binned.partition, binned.tally, binned.classes, binned.facts, weighted, design)
+    def fit_binned(self, binned: Binned) -> None:
+        """Derive the guarantee from rows whose regions are cut and counted already."""
+        self._conclude(Proof.of(binned, self), binned.classes, binned.facts)
         self.score_range_seen_ = binned.reach.seen
 
     @classmethod
@@ -219,40 +168,17 @@ class BinningCalibrator(FitParameters, RegionParameters, RegionCalibrator):
                 rule = "be given with a tally of groups, because the counted groups do not bound the size of new ones"
                 raise InvalidValueError("max_group_size", rule, got="None")
             design = GroupDesign(calibrator.max_group_size or 1, calibrator.group_target)
-        calibrator._conclude(partition, tally, name_classes(classes, calibrator.pos_label), design=design)
+        proof = Proof(partition, tally, calibrator.interval, calibrator.confidence_level, design)
+        calibrator._conclude(proof, name_classes(classes, calibrator.pos_label))
         return calibrator
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
-        check_state(state, ("partition", "tally"))
-        partition, tally = Partition.from_dict(state["partition"]), Tally.from_dict(state["tally"])
-        weighted = saved_limits(state, tally, self.weight_bound)
-        design = saved_design(state, tally)
-        self._conclude(partition, tally, classes, RowFacts.from_dict(state), weighted, design)
+        self._conclude(Proof.read(state, self), classes, RowFacts.from_dict(state))
 
-    def _conclude(
-        self,
-        partition: Partition,
-        tally: Tally,
-        classes: Classes,
-        facts: RowFacts | None = None,
-        weighted: WeightedLimits | None = None,
-        design: GroupDesign | None = None,
-    ) -> None:
+    def _conclude(self, proof: Proof, classes: Classes, facts: RowFacts | None = None) -> None:
         """Derive the guarantee, and set everything that was learned at once."""
-        level, label, value = self.confidence_level, classes.positive, self.value
-        said = Statement.about(partition, **self._asked())
-        if design is not None:
-            limits = group_limits(tally, design, error_budget(level))
-            values = region_values(value, partition, tally, limits, GroupSums.of(tally, design).telling)
-            said = said_of_groups(said, tally, design, self)
-            guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
-        elif weighted is not None:
-            limits, said = weighted.limits, said_of_weights(said, weighted, self)
-            values = region_values(value, partition, tally, limits, weighted.rows)
-            guarantee = Guarantee.from_limits(partition, tally, limits, level, "betting", said, values, label)
-        else:
-            asked = {"confidence_level": level, "value": value, "positive_label": label, **self._asked()}
-            guarantee = Guarantee.from_tally(partition, tally, interval=self.interval, **asked)
-        self.weighted_limits_, self.group_design_ = weighted, design
-        self._set_fitted(partition, tally, guarantee, classes, facts)
+        partition, tally, limits = proof.partition, proof.tally, proof.rates()
+        value = region_values(self.value, partition, tally, limits, proof.telling)
+        self.proof_ = proof
+        self._set_fitted(partition, tally, proof.guarantee(self, limits, value, classes.positive), classes, facts)

@@ -5,7 +5,7 @@ from typing import Self
 
 from calibrant._text import PlainText, Setting, Text, in_python, render, words
 from calibrant.guarantee import NoGuarantee
-from calibrant.rows.facts import RowFacts
+from calibrant.rows import RowFacts
 
 BINNED_INSTEAD = words(
     (

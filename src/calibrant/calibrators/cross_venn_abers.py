@@ -17,8 +17,7 @@ from calibrant.calibrators.claims import WeakerGuarantee
 from calibrant.calibrators.venn_abers import Loss, VennAbersCalibrator, merged
 from calibrant.errors import InvalidValueError
 from calibrant.partition.segments import segment_kinds
-from calibrant.rows import ScoredData
-from calibrant.rows.reader import check_no_weights
+from calibrant.rows import ScoredData, check_no_weights
 
 _MOST_FOLDS = 1000  # of a saved calibrator
 _KNOWN = WeakerGuarantee(

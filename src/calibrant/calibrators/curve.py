@@ -18,9 +18,7 @@ from calibrant.calibrators._weighted import checked_bound, has_weights, weights_
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
-from calibrant.rows import ScoredData
-from calibrant.rows.facts import RowFacts
-from calibrant.rows.reach import Reach
+from calibrant.rows import Reach, RowFacts, ScoredData
 
 SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 """Probabilities are kept this far from 0 and 1 before a logarithm is taken."""

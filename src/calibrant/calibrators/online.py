@@ -14,16 +14,15 @@ from calibrant._lock import Locked
 from calibrant._params import OPEN_UNIT, Integer, Threads
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import Value
+from calibrant.calibrators._parameters import Value
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.stream import Stream, StreamParameters
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population, Statement
 from calibrant.partition import Partition, ScorePartition
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData, check_no_weights, check_nothing_beside, one_row_each, read_rows
 from calibrant.rows.base import settle
 from calibrant.rows.facts import ONE_OF_EACH
-from calibrant.rows.reader import check_no_weights, check_nothing_beside, one_row_each
 from calibrant.tally import Tally
 
 _DEFAULT_CLASSES = (0, 1)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from calibrant._optional import pa
 from calibrant._typing import BoolArray, FloatArray
 from calibrant.errors import CalibrantError
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins
+from calibrant.rows import Columns
 from calibrant.rows.added_columns import AddColumns
-from calibrant.rows.batch import Coded, Columns
+from calibrant.rows.batch import Coded
 from calibrant.rows.counts import segment_numbers
 
 

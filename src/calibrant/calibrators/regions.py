@@ -1,8 +1,10 @@
 """Calibrators that predict from a finite partition: one value, one interval and one set per region."""
 
 import sys
+from abc import abstractmethod
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +14,17 @@ from calibrant._labels import Classes
 from calibrant._numbers import upper
 from calibrant._params import thread_count
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
-from calibrant.calibrators._weighted import WeightedLimits
+from calibrant.calibrators._bins import Binned
+from calibrant.calibrators._groups import cut_rows
+from calibrant.calibrators._parameters import FitParameters
+from calibrant.calibrators._proof import Proof
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
-from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import Partition, ScorePartition
-from calibrant.rows import ScoredData
+from calibrant.rows import Columns, RowFacts, ScoredData
 from calibrant.rows.added_columns import LookUp
-from calibrant.rows.batch import Columns
 from calibrant.rows.device import entries_of
-from calibrant.rows.facts import RowFacts
 from calibrant.rows.reach import familiar_limits
 from calibrant.tally import Tally
 from calibrant.tripod import region_sets
@@ -46,12 +48,13 @@ def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
 class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     """A calibrator that predicts one value, one interval and one set per region of a partition."""
 
+    bins_of_score = True
+    """Whether the regions are bins of the score itself."""
+
     n_jobs: int | None
     _facts: RowFacts = RowFacts()
-    weighted_limits_: WeightedLimits | None = None
-    """What limits by weights rest on; None without weights."""
-    group_design_: GroupDesign | None = None
-    """How whole groups were counted; None without groups."""
+    proof_: Proof | None = None
+    """What the counted rows prove of rates; None for calibrators that derive it in another way."""
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
@@ -148,10 +151,64 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
 
     def _state(self) -> dict[str, Any]:
-        weighted = {} if self.weighted_limits_ is None else {"weighted": self.weighted_limits_.to_dict()}
-        groups = {} if self.group_design_ is None else {"groups": self.group_design_.to_dict()}
         regions = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
-        return {**regions, **weighted, **groups, **self._facts.to_dict()}
+        return {**(regions if self.proof_ is None else self.proof_.state()), **self._facts.to_dict()}
+
+
+@dataclass(eq=False, repr=False)
+class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True):
+    """A calibrator whose regions are bins, cut in `fit`, of rows that may have segments, weights and groups."""
+
+    def fit(
+        self,
+        scores: ArrayLike | ScoredData,
+        y: ArrayLike | None = None,
+        *,
+        segments: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Cut the regions, count the labels, and derive the guarantee.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
+            Scores of rows the model was not trained on; or files, a frame or a cluster that hold scores, labels and
+            segments, see `calibrant.scored`.
+        y : array-like of shape (n,)
+            Their labels, of two classes.
+        segments : array-like of shape (n,), optional
+            A group per row: every group gets regions of its own, within one error budget. If a curve is fitted, a group
+            of 500 rows or more has a curve of its own.
+        sample_weight : array-like of shape (n,), optional
+            Whole numbers: how many identical rows each row stands for.
+        importance_weight : array-like of shape (n,), optional
+            Numbers >= 0, such as one over the probability with which a row was sampled: what is guaranteed is then
+            about the weighted population. Set `weight_bound` too. Rows of scored data are brought into memory.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, such as those of one customer: whole numbers, dates or text. The promise is then
+            about rows of new groups. Rows of a group may depend on each other in any way.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        beside = {"segments": segments, "sample_weight": sample_weight, "importance_weight": importance_weight}
+        return self._fit(scores, y, groups=groups, **beside)
+
+    def _fit(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> Self:
+        return self._fit_rows(self._read(scores, y, **beside))
+
+    def _fit_rows(self, data: ScoredData) -> Self:
+        self.fit_binned(cut_rows(data, self))
+        self._warn_if_weak()
+        return self
+
+    @abstractmethod
+    def fit_binned(self, binned: Binned) -> None:
+        """Derive the guarantee from rows whose regions are cut and counted already."""
 
 
 def columns_to_predict(fitted: RegionCalibrator, data: ScoredData) -> Columns:
@@ -166,7 +223,6 @@ def columns_to_predict(fitted: RegionCalibrator, data: ScoredData) -> Columns:
 
 def score_bins(fitted: object) -> ScorePartition | None:
     """The bins of the score itself; None for a calibrator that has none, or has them within segments."""
-    if not hasattr(fitted, "partition_") or hasattr(fitted, "base_"):
+    if not isinstance(fitted, RegionCalibrator) or not fitted.bins_of_score:
         return None
-    bins: ScorePartition | None = fitted.partition_.bins_by_segment.get(None)
-    return bins
+    return fitted.partition_.bins_by_segment.get(None)

@@ -14,7 +14,7 @@ from calibrant._numbers import counted
 from calibrant._params import FRACTION_OR_COUNT, Instance, Optional, check_state
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike
-from calibrant.calibrators._bins import BinParameters, Bins, Value, WeightAndGroupParameters
+from calibrant.calibrators._parameters import BinParameters, Bins, Value, WeightAndGroupParameters
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
@@ -23,10 +23,8 @@ from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.kernels.device import in_own_library
 from calibrant.partition import Partition
-from calibrant.rows import ScoredData
+from calibrant.rows import Reach, RowFacts, ScoredData
 from calibrant.rows.device import entries_of
-from calibrant.rows.facts import RowFacts
-from calibrant.rows.reach import Reach
 
 _ASSUMED = "the base map was fitted on a random part of the rows, which counts in no bin"
 
@@ -104,6 +102,8 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
     (True, 0.042)
     """
 
+    bins_of_score = False
+
     base: Annotated[
         ScoreCalibrator | None, Optional(Instance(ScoreCalibrator, "a calibrator of scores, such as PlattCalibrator()"))
     ] = None
@@ -173,7 +173,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
 
     def _set_parts(self, base: ScoreCalibrator, binned: BinningCalibrator, classes: Classes, facts: RowFacts) -> None:
         guarantee = replace(binned.guarantee_, positive_label=classes.positive).with_facts(assumed=(_ASSUMED,))
-        self.base_, self.weighted_limits_, self.group_design_ = base, binned.weighted_limits_, binned.group_design_
+        self.base_, self.proof_ = base, binned.proof_
         self._set_fitted(binned.partition_, binned.tally_, guarantee, classes, facts)
 
     @in_own_library

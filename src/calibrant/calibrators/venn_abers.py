@@ -17,8 +17,7 @@ from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
 from calibrant.kernels.pooling import multiprobabilities
-from calibrant.rows import ScoredData
-from calibrant.rows.reader import check_no_weights, one_row_each
+from calibrant.rows import ScoredData, check_no_weights, one_row_each
 
 Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
 _MANY_SCORES = 100_000

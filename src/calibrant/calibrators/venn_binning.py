@@ -10,13 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._labels import Classes
 from calibrant._params import check_state
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import BinParameters, ScoreRange
+from calibrant.calibrators._parameters import BinParameters, ScoreRange
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.venn_abers import Loss, merged
-from calibrant.partition.bins import Bins
-from calibrant.rows import ScoredData
-from calibrant.rows.reader import check_no_weights, one_row_each
+from calibrant.partition import Bins
+from calibrant.rows import ScoredData, check_no_weights, one_row_each
 from calibrant.tally import Tally
 
 _VENN = (

@@ -38,7 +38,7 @@ from calibrant.classifier.task import Task, binary_labels, taken, without_weight
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.guarantee.statement import UNGROUPED
-from calibrant.rows.groups import Groups
+from calibrant.rows import Groups
 
 _CROSS_FITTED: Text = (
     "the scores come from models fitted on parts of the data, not from the model that predicts; use ",

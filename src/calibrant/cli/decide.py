@@ -56,7 +56,7 @@ def command(**options: Any) -> None:
         check_target(options)
     model = read_model(options["model"])
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
-    if not isinstance(guarantee, Guarantee) or hasattr(calibrator, "base_"):
+    if not isinstance(guarantee, Guarantee) or not calibrator.bins_of_score:
         got, advice = type(calibrator).__name__, "fit with --method anchored or binning"
         raise RefusedError("the model", "have proved rates for bins of the score", got=got, advice=advice)
     action, _ = weighed(guarantee.value, guarantee.lower, guarantee.upper, *costs)

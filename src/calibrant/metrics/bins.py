@@ -14,9 +14,7 @@ from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.partition.scores import equal_mass, middle_ranks
-from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.memory import MemoryRows
-from calibrant.rows.reader import check_nothing_beside
+from calibrant.rows import MemoryRows, ScoredData, check_nothing_beside, read_rows
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20

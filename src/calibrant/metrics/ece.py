@@ -13,8 +13,7 @@ from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.metrics.bins import BinSums, binned, read_forecasts, sweep_binned
 from calibrant.metrics.estimate import Estimate
-from calibrant.rows import ScoredData
-from calibrant.rows.memory import MemoryRows
+from calibrant.rows import MemoryRows, ScoredData
 
 NORMS = ("l1", "l2", "max")
 _SWEEP = "sweep"

@@ -189,7 +189,8 @@ def reliability_table(
 
 def _rates(calibrator: BinningCalibrator) -> FloatArray:
     """The share of positives, as the limits count rows: by weight, and as much of a group as counts."""
-    tally, design, weighted = calibrator.tally_, calibrator.group_design_, calibrator.weighted_limits_
+    proof = calibrator.proof_
+    tally, design, weighted = proof.tally, proof.design, proof.weighted
     if design is not None:
         return GroupSums.of(tally, design).rates
     if weighted is not None and weighted.rows is not None:
@@ -205,8 +206,8 @@ def _row_weights(
 ) -> FloatArray | None:
     """By how much each row counts in its bin, as the limits count it; None if all rows count alike."""
     weights = None if importance_weight is None else as_weights(importance_weight, region.size)
-    weighted = calibrator.weighted_limits_
-    known = calibrator.group_design_ if weighted is None else weighted.groups
+    weighted = calibrator.proof_.weighted
+    known = calibrator.proof_.design if weighted is None else weighted.groups
     if groups is None or known is None:
         return weights
     most = known.max_size if known.max_weight is None else known.max_weight

@@ -14,9 +14,8 @@ from calibrant.errors import InvalidTypeError
 from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import betting_mean, weighted_means
 from calibrant.intervals.shift.base import WEIGHT_BOUND
-from calibrant.rows.draw import Draw, position_keys
-from calibrant.rows.groups import Groups
-from calibrant.rows.memory import MemoryRows
+from calibrant.rows import Draw, Groups, MemoryRows
+from calibrant.rows.draw import position_keys
 
 _LIMITED = Optional(Integer(1))
 

@@ -22,9 +22,8 @@ from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.kernels.device import predicts_in_own_library
 from calibrant.monotone.runs import BandSteps, Refutation
-from calibrant.rows import ScoredData, read_rows
-from calibrant.rows.facts import ONE_OF_EACH, RowFacts
-from calibrant.rows.reader import one_row_each
+from calibrant.rows import RowFacts, ScoredData, one_row_each, read_rows
+from calibrant.rows.facts import ONE_OF_EACH
 
 _KEPT = "These are the rows that were kept, each with probability weight / bound, of"
 _SCHEMA = "calibrant.monotone/1"

@@ -17,7 +17,7 @@ from calibrant._params import Choice, ConfidenceLevel, check_state
 from calibrant._state import check_schema, read_labels
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators._bins import Bins, Method, Value, WeightAndGroupParameters
+from calibrant.calibrators._parameters import Bins, Method, Value, WeightAndGroupParameters
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError

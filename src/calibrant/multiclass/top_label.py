@@ -11,8 +11,8 @@ from calibrant._labels import CODED
 from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._bins import Binned, FitParameters, automatic_bins
 from calibrant.calibrators._groups import cut_rows
+from calibrant.calibrators._parameters import FitParameters, automatic_bins
 from calibrant.calibrators.anchored import automatic_regions
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
@@ -138,7 +138,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
         rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
         seen = np.bincount(top, minlength=len(names)) > 0
         predicted, number = np.flatnonzero(seen), np.cumsum(seen) - 1
-        cut, design = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self))
+        cut = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self))
+        design = cut.design
         if design is None:
             rows = rows.without_groups()
         else:
@@ -153,9 +154,9 @@ class TopLabelCalibrator(ColumnsCalibrator):
         if design is not None and design.target == "rows" and tally.groups is not None:
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
-        binned = Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn)
         fitted = self._calibrator(self.confidence_level)
-        fitted.fit_binned(binned, design)
+        parts = {"partition": whole, "tally": tally, "classes": known, "reach": reach, "rows": counted, "whole": every}
+        fitted.fit_binned(cut._replace(**parts, design=design))
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from calibrant._params import check_state
+from calibrant import kernels
+from calibrant._input import as_numbers, as_scores
+from calibrant._params import Integer, ScoreRange, check_bins, check_state
+from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from calibrant.partition.function import FunctionPartition
     from calibrant.partition.scores import ScorePartition
     from calibrant.partition.segments import SegmentedPartition
+
+_MOST_REGIONS = 10**7  # of a function
 
 
 def check_partition(partition: Any) -> None:
@@ -153,7 +158,13 @@ class Partition(ABC):
         """
         from calibrant.partition.scores import ScorePartition
 
-        return ScorePartition.fixed_width(n_bins, score_range)
+        n_bins = check_bins(n_bins)
+        low, high = ScoreRange().check("score_range", score_range)
+        edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
+        if (np.diff(edges, prepend=low, append=high) <= 0).any():
+            rule = ("be small enough that every bin holds a number, over ", Setting("score_range", (low, high)))
+            raise InvalidValueError("n_bins", rule, got=str(n_bins))
+        return ScorePartition(edges, (low, high))
 
     @staticmethod
     def from_edges(edges: ArrayLike, score_range: tuple[float, float] | None = None) -> "ScorePartition":
@@ -167,7 +178,16 @@ class Partition(ABC):
         """
         from calibrant.partition.scores import ScorePartition
 
-        return ScorePartition.from_edges(edges, score_range)
+        inner = as_numbers(edges, "edges")
+        if (inner[1:] <= inner[:-1]).any():
+            raise InvalidValueError("edges", "be strictly increasing", got=shown(inner.tolist()))
+        if score_range is None:
+            return ScorePartition(inner)
+        low, high = ScoreRange().check("score_range", score_range)
+        if inner.size and not (low < inner[0] and inner[-1] <= high):
+            got = shown(inner.tolist())
+            raise InvalidValueError("edges", ("lie inside ", Setting("score_range", (low, high))), got=got)
+        return ScorePartition(inner, (low, high))
 
     @staticmethod
     def uniform_mass(scores: ArrayLike, n_bins: int) -> "ScorePartition":
@@ -183,9 +203,13 @@ class Partition(ABC):
         >>> Partition.uniform_mass([0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5], 2).describe()
         ('(-inf, 0.4)', '(0.4, inf)')
         """
-        from calibrant.partition.scores import ScorePartition
+        from calibrant.partition.scores import ScorePartition, edge_ranks
 
-        return ScorePartition.uniform_mass(scores, n_bins)
+        prepared = as_scores(scores)
+        ranks = edge_ranks(prepared.size, Integer(1).check("n_bins", n_bins))
+        cells = ScorePartition.atoms(kernels.order_statistics(prepared, ranks))
+        no_labels = np.zeros(prepared.size, dtype=np.uint8)
+        return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
 
     @staticmethod
     def atoms(values: ArrayLike) -> "ScorePartition":
@@ -196,7 +220,7 @@ class Partition(ABC):
         """
         from calibrant.partition.scores import ScorePartition
 
-        return ScorePartition.atoms(values)
+        return ScorePartition(np.unique(as_numbers(values, "values") + 0.0), atoms=True)
 
     @staticmethod
     def from_function(function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> "FunctionPartition":
@@ -218,14 +242,36 @@ class Partition(ABC):
         """
         from calibrant.partition.function import FunctionPartition
 
-        return FunctionPartition.from_function(function, regions)
+        if not callable(function):
+            raise InvalidTypeError("function", "be callable", got=type(function).__name__)
+        if isinstance(regions, int | np.integer):
+            count = Integer(1).check("regions", regions)
+            if count > _MOST_REGIONS:
+                raise InvalidValueError("regions", f"be at most {_MOST_REGIONS}", got=str(count))
+            values: tuple[Hashable, ...] = tuple(range(count))
+        elif isinstance(regions, Iterable) and not isinstance(regions, str | bytes):
+            values = tuple(regions)
+        else:
+            raise InvalidTypeError("regions", "be an int or the values the function may return", got=shown(regions))
+        if not all(isinstance(value, Hashable) for value in values):
+            raise InvalidTypeError("regions", "be hashable values", got=shown(values))
+        if not values or len(set(values)) != len(values):
+            raise InvalidValueError("regions", "be distinct values, at least one", got=shown(values))
+        return FunctionPartition(function, values)
 
     @staticmethod
     def from_tree(tree: Any) -> "FunctionPartition":
         """The leaves of a fitted scikit-learn decision tree, grown on other rows than those that will be tallied."""
         from calibrant.partition.function import FunctionPartition
 
-        return FunctionPartition.from_tree(tree)
+        structure = getattr(tree, "tree_", None)
+        if structure is None or not hasattr(tree, "apply"):
+            raise InvalidTypeError("tree", "be a fitted scikit-learn decision tree", got=type(tree).__name__)
+        leaves = np.flatnonzero(structure.children_left == -1)
+        content = hashlib.sha256()
+        for name in ("children_left", "children_right", "feature", "threshold"):
+            content.update(np.ascontiguousarray(getattr(structure, name)).tobytes())
+        return FunctionPartition(tree.apply, tuple(leaves.tolist()), "leaf", content.hexdigest())
 
     @staticmethod
     def by_segment(

@@ -1,19 +1,16 @@
 """Regions named by any function of the inputs: a tree's leaves, a rule, a cluster."""
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
 from calibrant._input import as_array, shown
-from calibrant._params import Integer
 from calibrant._typing import ArrayLike, IndexArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.base import Partition
-
-_MOST_REGIONS = 10**7
 
 
 class FunctionPartition(Partition):
@@ -30,38 +27,6 @@ class FunctionPartition(Partition):
         self.values = values
         self._noun = noun
         self._content = content
-
-    @classmethod
-    def from_function(cls, function: Callable[[Any], ArrayLike], regions: int | Iterable[Hashable]) -> Self:
-        """See `Partition.from_function`."""
-        if not callable(function):
-            raise InvalidTypeError("function", "be callable", got=type(function).__name__)
-        if isinstance(regions, int | np.integer):
-            count = Integer(1).check("regions", regions)
-            if count > _MOST_REGIONS:
-                raise InvalidValueError("regions", f"be at most {_MOST_REGIONS}", got=str(count))
-            values: tuple[Hashable, ...] = tuple(range(count))
-        elif isinstance(regions, Iterable) and not isinstance(regions, str | bytes):
-            values = tuple(regions)
-        else:
-            raise InvalidTypeError("regions", "be an int or the values the function may return", got=shown(regions))
-        if not all(isinstance(value, Hashable) for value in values):
-            raise InvalidTypeError("regions", "be hashable values", got=shown(values))
-        if not values or len(set(values)) != len(values):
-            raise InvalidValueError("regions", "be distinct values, at least one", got=shown(values))
-        return cls(function, values)
-
-    @classmethod
-    def from_tree(cls, tree: Any) -> Self:
-        """See `Partition.from_tree`."""
-        structure = getattr(tree, "tree_", None)
-        if structure is None or not hasattr(tree, "apply"):
-            raise InvalidTypeError("tree", "be a fitted scikit-learn decision tree", got=type(tree).__name__)
-        leaves = np.flatnonzero(structure.children_left == -1)
-        content = hashlib.sha256()
-        for name in ("children_left", "children_right", "feature", "threshold"):
-            content.update(np.ascontiguousarray(getattr(structure, name)).tobytes())
-        return cls(tree.apply, tuple(leaves.tolist()), "leaf", content.hexdigest())
 
     @property
     def n_regions(self) -> int:

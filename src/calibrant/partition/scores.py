@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._input import as_array, as_numbers, as_scores, check_in_range, shown
-from calibrant._params import Integer, Number, ScoreRange, check_bins, check_state
+from calibrant._params import Integer, Number, check_state
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -162,45 +162,6 @@ class ScorePartition(Bins):
         ranks = [None if ranks is None else ranks.tobytes() for ranks in (self.first_rank, self.last_rank)]
         sample = (*ranks, self.n_rows, self.absorbing, self.aside)
         return (self.edges.tobytes(), self.low, self.high, *sample, self.atoms_only)
-
-    @classmethod
-    def fixed_width(cls, n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> Self:
-        """See `Partition.fixed_width`."""
-        n_bins = check_bins(n_bins)
-        low, high = ScoreRange().check("score_range", score_range)
-        edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
-        if (np.diff(edges, prepend=low, append=high) <= 0).any():
-            rule = ("be small enough that every bin holds a number, over ", Setting("score_range", (low, high)))
-            raise InvalidValueError("n_bins", rule, got=str(n_bins))
-        return cls(edges, (low, high))
-
-    @classmethod
-    def from_edges(cls, edges: ArrayLike, score_range: tuple[float, float] | None = None) -> Self:
-        """See `Partition.from_edges`."""
-        inner = as_numbers(edges, "edges")
-        if (inner[1:] <= inner[:-1]).any():
-            raise InvalidValueError("edges", "be strictly increasing", got=shown(inner.tolist()))
-        if score_range is None:
-            return cls(inner)
-        low, high = ScoreRange().check("score_range", score_range)
-        if inner.size and not (low < inner[0] and inner[-1] <= high):
-            got = shown(inner.tolist())
-            raise InvalidValueError("edges", ("lie inside ", Setting("score_range", (low, high))), got=got)
-        return cls(inner, (low, high))
-
-    @classmethod
-    def atoms(cls, values: ArrayLike) -> Self:
-        """See `Partition.atoms`."""
-        return cls(np.unique(as_numbers(values, "values") + 0.0), atoms=True)
-
-    @classmethod
-    def uniform_mass(cls, scores: ArrayLike, n_bins: int) -> Self:
-        """See `Partition.uniform_mass`."""
-        prepared = as_scores(scores)
-        ranks = edge_ranks(prepared.size, Integer(1).check("n_bins", n_bins))
-        cells = cls.atoms(kernels.order_statistics(prepared, ranks))
-        no_labels = np.zeros(prepared.size, dtype=np.uint8)
-        return cells.cut_by_cells(kernels.count(prepared, no_labels, cells.cuts)[0])
 
     @classmethod
     def at(cls, values: FloatArray, aside: int = 0) -> Self:

@@ -10,10 +10,18 @@ from calibrant.errors import InvalidTypeError
 from calibrant.kernels.device import is_device_array
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns, missing_column
+from calibrant.rows.draw import Draw, seed_of
+from calibrant.rows.facts import RowFacts
+from calibrant.rows.groups import Groups
+from calibrant.rows.memory import MemoryRows
 from calibrant.rows.progress import Progress
-from calibrant.rows.reader import read_rows
+from calibrant.rows.reach import Reach
+from calibrant.rows.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
 
-__all__ = ["ScoredData", "read_rows", "scored"]
+__all__ = [
+    "Columns", "Draw", "Groups", "MemoryRows", "Reach", "RowFacts", "ScoredData", "check_no_weights",
+    "check_nothing_beside", "one_row_each", "read_rows", "scored", "seed_of",
+]  # fmt: skip
 
 _ENGINES = {
     ("_duckdb", "DuckDBPyRelation"): ("duckdb", "DuckDBData"),

@@ -12,7 +12,7 @@ from calibrant._optional import pa
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins
 from calibrant.rows.batch import Coded, Columns, read_batch
 from calibrant.rows.counts import segment_numbers
 from calibrant.rows.faults import Place

@@ -25,8 +25,7 @@ from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
 from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import GroupCounts
-from calibrant.partition import Partition, ScorePartition
-from calibrant.partition.bins import OTHER
+from calibrant.partition import OTHER, Partition, ScorePartition
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, Result, Work, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
@@ -163,9 +162,9 @@ class ScoredData(ABC):
             setattr(other, name, value)
         return other
 
-    def pooled(self, kept: frozenset[Hashable]) -> "ScoredData":
-        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`."""
-        return self.with_columns(replace(self.columns, kept=kept))
+    def pooled(self, kept: frozenset[Hashable] | None) -> "ScoredData":
+        """Return the same rows, with all segments that are not in `kept` as one, `OTHER`; None keeps all."""
+        return self if kept is None else self.with_columns(replace(self.columns, kept=kept))
 
     def known_rows(self) -> int | None:
         """Return the number of rows, skipped ones included, if it is known without reading them, else None."""

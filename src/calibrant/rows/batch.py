@@ -16,7 +16,7 @@ from calibrant._optional import pa
 from calibrant._text import did_you_mean
 from calibrant._typing import CodeArray, FloatArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.partition.bins import OTHER
+from calibrant.partition import OTHER
 from calibrant.rows.draw import Draw, id_keys, position_keys
 from calibrant.rows.faults import Fault, Faults, Place
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._typing import IndexArray, IntArray
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins
 from calibrant.rows.batch import BatchRows, Coded, Columns, Work, missing_column, read_batch
 from calibrant.rows.draw import Draw
 from calibrant.rows.faults import Fault, Faults, Place

@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
-from calibrant._optional import needed
+from calibrant._optional import needed, pa, pandas
+from calibrant.errors import InvalidTypeError
 from calibrant.group_counts import GroupCounts
 from calibrant.rows.added_columns import AddColumns
+from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Result, Work
+from calibrant.rows.faults import Place
 from calibrant.rows.group_rows import CountGroups
 from calibrant.rows.progress import watched
-from calibrant.rows.worker_code import package_zip, tell_missing
+from calibrant.rows.worker_code import by_value, package_zip, tell_missing
 
 _MOST_GROUPS = 64  # of partitions, whose results come to this process: small traffic, yet a bar that moves
 
@@ -49,12 +52,12 @@ class DaskData(ScoredData):
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added to each partition when it is computed."""
-        pa = needed("pyarrow", "arrow", "columns are added")
+        needed("pyarrow", "arrow", "columns are added")
         added.schema(pa.schema([(str(name), pa.null()) for name in self._source.columns]))  # none is there already
         client = _client(self._source)
         if client is not None:
             _equip(client)
-        function, job = _adding(), pickle.dumps(added)
+        function, job = by_value(__name__, "_with_columns"), pickle.dumps(added)
         meta = _needed("dask.dataframe.dispatch").make_meta(self._source)
         return self._source.map_partitions(function, job, meta=function(meta, job))
 
@@ -71,26 +74,22 @@ def _client(frame: Any) -> Any:
 
 def _leaves(frame: Any, job: bytes) -> list[Any]:
     """The result of each partition, with its number of rows, still to be computed."""
-    delayed = _needed("dask").delayed
-    fold, shared = delayed(_tasks()[0]), delayed(job)
+    fold, shared = _task("_folded"), _needed("dask").delayed(job)
     return [fold(shared, part, number) for number, part in enumerate(frame.to_delayed())]
 
 
 def _tables(frame: Any, job: bytes) -> list[Any]:
     """Tables of the groups of each bucket, still to be computed from the results of all partitions."""
-    delayed = _needed("dask").delayed
     leaves = _leaves(frame, job)
     buckets = min(len(leaves), _MOST_GROUPS)
-    _, add, split, table = _tasks()
-    add, split, table = delayed(add), delayed(split, nout=buckets), delayed(table)
+    add, split, table = _task("_added"), _task("_split", nout=buckets), _task("_table")
     parts = [split(leaf, buckets) for leaf in leaves]
     return [table(add([part[bucket] for part in parts])) for bucket in range(buckets)]
 
 
 def _sums(frame: Any, job: bytes) -> list[Any]:
     """Sums of groups of partitions, each with its number of rows, still to be computed."""
-    add = _needed("dask").delayed(_tasks()[1])
-    leaves = _leaves(frame, job)
+    add, leaves = _task("_added"), _leaves(frame, job)
     width = -(-len(leaves) // _MOST_GROUPS)
     return [add(leaves[start : start + width]) for start in range(0, len(leaves), width)]
 
@@ -149,65 +148,51 @@ def _equip(client: Any) -> None:
     _equipped.add(client)
 
 
-# The scheduler reads what is sent to workers, and need not have our package either. So tasks are functions within
-# functions, which travel by value, and what they do comes as bytes.
+# What runs on the workers.
 
 
-def _tasks() -> tuple[Callable[..., Any], ...]:
-    def fold(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
-        import pickle
-
-        import pyarrow as pa
-
-        from calibrant.rows.arrow import BATCH_ROWS
-        from calibrant.rows.dask import _batch
-        from calibrant.rows.faults import Place
-
-        work = pickle.loads(job)
-        total = work.nothing()
-        batch = _batch(pa, frame, number)
-        for start in range(0, len(frame), BATCH_ROWS):
-            total = total + work(batch.slice(start, BATCH_ROWS), Place(number, start, before=None))
-        return len(frame), total
-
-    def add(parts: list[tuple[int, Any]]) -> tuple[int, Any]:
-        rows, total = parts[0]
-        for more_rows, more in parts[1:]:
-            rows, total = rows + more_rows, total + more
-        return rows, total
-
-    def split(counted: tuple[int, Any], buckets: int) -> list[tuple[int, Any]]:
-        rows, groups = counted
-        return [(0 if bucket else rows, part) for bucket, part in enumerate(groups.split(buckets))]
-
-    def table(counted: tuple[int, Any]) -> tuple[int, Any]:
-        return counted[0], counted[1].table()
-
-    return fold, add, split, table
+def _task(name: str, **settings: Any) -> Any:
+    """A task that calls a function of this module; the scheduler, which reads it, need not have our package."""
+    return _needed("dask").delayed(by_value(__name__, name), **settings)
 
 
-def _adding() -> Callable[..., Any]:
-    def add_columns(frame: Any, job: bytes) -> Any:
-        import pickle
-
-        import pandas as pd
-        import pyarrow as pa
-
-        from calibrant.rows.dask import _batch
-
-        added = pickle.loads(job)
-        batch = added(_batch(pa, frame[list(dict.fromkeys(added.columns.named.values()))], None))
-        kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-        columns = pa.Table.from_batches([batch]).select(list(added.names)).to_pandas(types_mapper=kinds.get)
-        return frame.assign(**{name: columns[name].array for name in added.names})
-
-    return add_columns
+def _folded(job: bytes, frame: Any, number: int) -> tuple[int, Any]:
+    """The number of rows of a partition, and what the work gives for them."""
+    work = pickle.loads(job)
+    total = work.nothing()
+    batch = _batch(frame, number)
+    for start in range(0, len(frame), BATCH_ROWS):
+        total = total + work(batch.slice(start, BATCH_ROWS), Place(number, start, before=None))
+    return len(frame), total
 
 
-def _batch(pa: Any, frame: Any, number: int | None) -> Any:
+def _added(parts: list[tuple[int, Any]]) -> tuple[int, Any]:
+    rows, total = parts[0]
+    for more_rows, more in parts[1:]:
+        rows, total = rows + more_rows, total + more
+    return rows, total
+
+
+def _split(counted: tuple[int, Any], buckets: int) -> list[tuple[int, Any]]:
+    rows, groups = counted
+    return [(0 if bucket else rows, part) for bucket, part in enumerate(groups.split(buckets))]
+
+
+def _table(counted: tuple[int, Any]) -> tuple[int, Any]:
+    return counted[0], counted[1].table()
+
+
+def _with_columns(frame: Any, job: bytes) -> Any:
+    """A partition with the columns added."""
+    pd, added = pandas(), pickle.loads(job)
+    batch = added(_batch(frame[list(dict.fromkeys(added.columns.named.values()))], None))
+    kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    columns = pa.Table.from_batches([batch]).select(list(added.names)).to_pandas(types_mapper=kinds.get)
+    return frame.assign(**{name: columns[name].array for name in added.names})
+
+
+def _batch(frame: Any, number: int | None) -> Any:
     """A pandas frame as a record batch; entries of several kinds in one column are refused by its name."""
-    from calibrant.errors import InvalidTypeError
-
     try:
         return pa.RecordBatch.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

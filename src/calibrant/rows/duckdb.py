@@ -8,7 +8,7 @@ from calibrant._sql.dialects import DIALECTS
 from calibrant._sql.search import bin_of, by_segment, one_line
 from calibrant._typing import FloatArray
 from calibrant.errors import InvalidTypeError
-from calibrant.partition.bins import OTHER
+from calibrant.partition import OTHER
 from calibrant.rows.added_columns import AddColumns, LookUp, empty_batch
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData

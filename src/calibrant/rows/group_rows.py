@@ -14,7 +14,7 @@ import numpy as np
 from calibrant._typing import IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts, block_of
-from calibrant.partition.bins import Bins
+from calibrant.partition import Bins
 from calibrant.rows.batch import Columns, Work, read_batch
 from calibrant.rows.counts import segment_numbers
 from calibrant.rows.draw import Draw, Keys, mixed

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._input import as_column, is_missing, missing_entry
+from calibrant._input import as_column, at_row, is_missing, missing_entry
 from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.draw import Draw, mixed, value_keys
@@ -104,7 +104,7 @@ def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         whole = values.astype(np.int64) if np.abs(values).max(initial=0.0) <= 2**53 else values
         if (whole != values).any() or whole is values:
             row = int(np.argmax(values != np.floor(values)))
-            raise InvalidTypeError("groups", _KINDS, got=f"{values[row]!r} at row index {row:,}")
+            raise InvalidTypeError("groups", _KINDS, got=at_row(repr(values[row]), row))
         return _distinct(whole)
     if kind == "M":
         _check_missing(np.isnat(values), values)
@@ -144,7 +144,7 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         codes = np.fromiter((met.setdefault(value, len(met)) for value in listed), np.intp, len(listed))
     except TypeError:
         row = next(row for row, value in enumerate(listed) if getattr(value, "__hash__", None) is None)
-        raise InvalidTypeError("groups", _KINDS, got=f"{type(listed[row]).__name__} at row index {row:,}") from None
+        raise InvalidTypeError("groups", _KINDS, got=at_row(type(listed[row]).__name__, row)) from None
     missing = [number for value, number in met.items() if is_missing(value)]
     if missing:
         _check_missing(np.isin(codes, missing), values)
@@ -156,7 +156,7 @@ def _objects(values: NDArray[Any]) -> tuple[NDArray[Any], IndexArray]:
         strange = kinds.get("", list(kinds.values())[-1])
         row = listed.index(strange)
         advice = "turn them into text" if "" in kinds else "give all of them one type"
-        raise InvalidTypeError("groups", _KINDS, got=f"{several}, first at row index {row:,}", advice=advice)
+        raise InvalidTypeError("groups", _KINDS, got=at_row(f"{several}, first", row), advice=advice)
     distinct: list[Any] = list(met)
     if "date" in kinds:
         return np.array([_instant(value) for value in distinct], dtype="datetime64[us]"), codes

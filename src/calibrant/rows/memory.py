@@ -142,9 +142,9 @@ class MemoryRows(ScoredData):
             raise InvalidValueError("segments", f"have one entry per score, {len(self)}", got=got)
         return replace(self, segment=segment, segment_names=tuple(names))
 
-    def pooled(self, kept: frozenset[Hashable]) -> Self:
-        """The same rows, with all segments that are not kept as one, `OTHER`."""
-        if self.segment is None:
+    def pooled(self, kept: frozenset[Hashable] | None) -> Self:
+        """The same rows, with all segments that are not kept as one, `OTHER`; None keeps all."""
+        if self.segment is None or kept is None:
             return self
         found = Coded(self.segment_names, self.segment).pooled(kept)
         return replace(self, segment=found.number.astype(np.intp, copy=False), segment_names=found.names)

@@ -14,23 +14,24 @@ from uuid import uuid4
 
 import numpy as np
 
-from calibrant._optional import needed
+from calibrant._optional import needed, pa
 from calibrant._sql.grid import SPARK, array, fast_bin_of
 from calibrant._sql.search import by_segment, one_line
+from calibrant.errors import CalibrantError
 from calibrant.group_counts import GroupCounts
-from calibrant.partition import Partition
-from calibrant.partition.bins import OTHER
+from calibrant.partition import OTHER, Partition
 from calibrant.rows.added_columns import AddColumns, LookUp
 from calibrant.rows.arrow import BATCH_ROWS
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Result, Work
 from calibrant.rows.counts import Counted, KindSums
 from calibrant.rows.draw import Draw
+from calibrant.rows.faults import Place
 from calibrant.rows.group_rows import CountGroups
 from calibrant.rows.progress import watched
 from calibrant.rows.ranks import CountBits
 from calibrant.rows.reach import Reach
-from calibrant.rows.worker_code import package_zip, tell_missing
+from calibrant.rows.worker_code import by_value, package_zip, tell_missing
 
 _EXACT_SCORES = {"double", "float", "int", "smallint", "tinyint"}  # that a cast to double keeps as they are
 _TYPES = {"boolean": bool, "string": str} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int)
@@ -57,20 +58,21 @@ class SparkData(ScoredData):
         """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
         parts = self._outcomes(work)
         if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
-            parts = parts.repartition(8).mapInArrow(_adding(), _OUTCOME)
+            parts = parts.repartition(8).mapInArrow(_there("_added", False), _OUTCOME)
         return sum(self._results(parts), work.nothing())
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together by Spark's own shuffle: all rows of a group go to one task."""
         buckets = int(self._source.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-        parts = self._outcomes(work, buckets).repartition(buckets, "bucket").mapInArrow(_adding(tables=True), _OUTCOME)
+        parts = self._outcomes(work, buckets).repartition(buckets, "bucket")
+        parts = parts.mapInArrow(_there("_added", True), _OUTCOME)
         tables = list(self._results(parts))
         return sum(tables[1:], tables[0]) if tables else work.nothing().table()
 
     def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
         """The frame of what `work` gives for each partition; with buckets, a row for each of them."""
         _equip(self._source.sparkSession)  # before the function is made, which takes note of what it can import
-        job = _folding(pickle.dumps(work), BATCH_ROWS, buckets)
+        job = _there("_folded", pickle.dumps(work), buckets)
         return self._source.select(*map(quoted, work.columns.to_read)).mapInArrow(job, _OUTCOME)
 
     def _results(self, parts: Any) -> Iterator[Any]:
@@ -144,7 +146,7 @@ class SparkData(ScoredData):
 
     def apply(self, added: AddColumns) -> Any:
         """The frame with the columns added when it is computed: a look-up by Spark itself, all else by the kernel."""
-        pa = needed("pyarrow", "arrow", "columns are added")
+        needed("pyarrow", "arrow", "columns are added")
         added.schema(pa.schema([(name, pa.null()) for name in self._source.columns]))  # none is there already
         if self._native and isinstance(added, LookUp) and added.columns.score == self.columns.score:
             region = self._region(added.partition, counting=False)
@@ -156,7 +158,7 @@ class SparkData(ScoredData):
         )
         _equip(self._source.sparkSession)
         schema = type(kinds)([*self._source.schema.fields, *kinds.fields])
-        return self._source.mapInArrow(_applying(pickle.dumps(added)), schema)
+        return self._source.mapInArrow(_there("_applied", pickle.dumps(added)), schema)
 
 
 def _collected(frame: Any) -> list[Any]:
@@ -205,84 +207,63 @@ def _equip(session: Any) -> None:
     _equipped.add(name)
 
 
-# Functions within functions travel by value; our package is first asked for where it has been sent to.
+# What runs on the workers.
 
 _OUTCOME = "bucket int, rows bigint, failed boolean, outcome binary"
 
 
-def _folding(job: bytes, most: int, buckets: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def fold(batches: Iterator[Any]) -> Iterator[Any]:
-        import pickle
+def _there(name: str, *settings: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    return by_value(__name__, name, *settings)
 
-        import pyarrow as pa
-        import pyspark
 
-        from calibrant.errors import CalibrantError
-        from calibrant.rows.faults import Place
-        from calibrant.rows.spark import _outcome
+def _folded(batches: Iterator[Any], job: bytes, buckets: int) -> Iterator[Any]:
+    """What the work gives for a partition; with buckets, a row for each of them."""
+    number = needed("pyspark", "spark", "Spark frames are read").TaskContext.get().partitionId()
+    work = pickle.loads(job)
+    total, rows = work.nothing(), 0
+    try:
+        for batch in _large(batches):
+            total = total + work(batch, Place(number, rows, before=None))
+            rows += batch.num_rows
+    except CalibrantError as error:  # the same in every attempt: it is reported, not tried again
+        yield _outcome(rows, error)
+        return
+    for bucket, part in enumerate(total.split(buckets) if buckets else [total]):
+        if rows:
+            yield _outcome(0 if bucket else rows, part, bucket)
 
-        def large() -> Iterator[Any]:
-            """Batches joined, for Spark's are short."""
+
+def _large(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches joined, for Spark's are short."""
+    held, rows = [], 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= BATCH_ROWS:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
             held, rows = [], 0
-            for batch in batches:
-                held.append(batch)
-                rows += batch.num_rows
-                if rows >= most:
-                    yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-                    held, rows = [], 0
-            if rows:
-                yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+    if rows:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
-        context: Any = pyspark.TaskContext.get()
-        number = context.partitionId()
-        work = pickle.loads(job)
-        total, rows = work.nothing(), 0
-        try:
-            for batch in large():
-                total = total + work(batch, Place(number, rows, before=None))
-                rows += batch.num_rows
-        except CalibrantError as error:  # the same in every attempt: it is reported, not tried again
-            yield _outcome(pa, rows, error)
+
+def _added(batches: Iterator[Any], tables: bool) -> Iterator[Any]:
+    """The sum of outcomes, as a table of groups or as it is."""
+    total, rows = None, 0
+    for part in (part for batch in batches for part in batch.to_pylist()):
+        result = pickle.loads(part["outcome"])
+        if part["failed"]:
+            yield _outcome(rows, result)
             return
-        for bucket, part in enumerate(total.split(buckets) if buckets else [total]):
-            if rows:
-                yield _outcome(pa, 0 if bucket else rows, part, bucket)
-
-    return fold
+        total, rows = result if total is None else total + result, rows + part["rows"]
+    if total is not None:
+        yield _outcome(rows, total.table() if tables else total)
 
 
-def _adding(*, tables: bool = False) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def add(batches: Iterator[Any]) -> Iterator[Any]:
-        import pickle
-
-        import pyarrow as pa
-
-        from calibrant.rows.spark import _outcome
-
-        total, rows = None, 0
-        for batch in batches:
-            for part in batch.to_pylist():
-                result = pickle.loads(part["outcome"])
-                if part["failed"]:
-                    yield _outcome(pa, rows, result)
-                    return
-                total, rows = result if total is None else total + result, rows + part["rows"]
-        if total is not None:
-            yield _outcome(pa, rows, total.table() if tables else total)
-
-    return add
+def _applied(batches: Iterator[Any], job: bytes) -> Iterator[Any]:
+    return map(pickle.loads(job), batches)
 
 
-def _applying(job: bytes) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def apply(batches: Iterator[Any]) -> Iterator[Any]:
-        import pickle
-
-        yield from map(pickle.loads(job), batches)
-
-    return apply
-
-
-def _outcome(pa: Any, rows: int, result: Any, bucket: int = 0) -> Any:
+def _outcome(rows: int, result: Any, bucket: int = 0) -> Any:
     named = {"bucket": bucket, "rows": rows, "failed": isinstance(result, Exception), "outcome": pickle.dumps(result)}
     columns = {name: pa.array([value]) for name, value in named.items()}
     columns["bucket"] = columns["bucket"].cast(pa.int32())

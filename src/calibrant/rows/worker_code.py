@@ -1,4 +1,4 @@
-"""Our own code, sent to workers that do not have it: a zip of the package, with one name for one content."""
+"""Our own code, sent to workers that do not have it: a zip of the package, and functions that call what is in it."""
 
 import atexit
 import hashlib
@@ -6,8 +6,10 @@ import re
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same source always gives the same bytes
 
@@ -25,6 +27,22 @@ def package_zip() -> Path:
         for name, text in sources.items():
             packed.writestr(zipfile.ZipInfo(name, _LONG_AGO), text, zipfile.ZIP_DEFLATED)
     return path
+
+
+def by_value(module: str, name: str, *settings: Any) -> Callable[..., Any]:
+    """A function that calls one of ours, by its name, with further arguments at the end.
+
+    A function within a function travels by value. So whoever passes it on, such as a scheduler, needs none of our code,
+    and the worker that calls it takes the code from where it has been sent to.
+    """
+
+    def call(*given: Any) -> Any:
+        from importlib import import_module
+
+        return getattr(import_module(module), name)(*given, *settings)
+
+    call.__name__ = name  # which a dashboard shows
+    return call
 
 
 def tell_missing(error: Exception, where: str) -> None:

@@ -12,8 +12,10 @@ from calibrant._labels import Classes, name_classes
 from calibrant._params import Choice, Having, Number, Optional, error_budget
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, FeatureRows, FloatArray
-from calibrant.calibrators._bins import Binned, RegionParameters, cut_and_count
-from calibrant.calibrators._weighted import UNBOUNDED, at_most, checked_bound, shuffled, weights_of
+from calibrant.calibrators._bins import Binned, cut_and_count
+from calibrant.calibrators._parameters import RegionParameters
+from calibrant.calibrators._proof import UNBOUNDED
+from calibrant.calibrators._weighted import at_most, checked_bound, shuffled, weights_of
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, ImportanceWeights, Population, Statement, check_tally
@@ -23,10 +25,7 @@ from calibrant.intervals.shift.base import WEIGHT_BOUND, WEIGHT_FLOOR, weight_su
 from calibrant.intervals.shift.oracle import as_relative_mass, known_mass_rates
 from calibrant.partition import Partition, ScorePartition
 from calibrant.ratios import DensityRatio
-from calibrant.rows import ScoredData
-from calibrant.rows.facts import RowFacts
-from calibrant.rows.memory import MemoryRows
-from calibrant.rows.reader import check_nothing_beside, one_row_each
+from calibrant.rows import MemoryRows, RowFacts, ScoredData, check_nothing_beside, one_row_each
 from calibrant.shift.weights import Features, ShiftResult, Weights, counted_mass, estimated_weights
 from calibrant.tally import Tally
 

@@ -9,17 +9,15 @@ from calibrant._labels import Classes
 from calibrant._params import OPEN_UNIT, Number, Optional, Pair, check_state, error_budget
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, CodeArray
-from calibrant.calibrators._bins import RegionParameters, cut_and_count
+from calibrant.calibrators._bins import cut_and_count
+from calibrant.calibrators._parameters import RegionParameters
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, Population, Statement
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
 from calibrant.partition import Partition
-from calibrant.rows import ScoredData
-from calibrant.rows.draw import seed_of
-from calibrant.rows.facts import RowFacts
-from calibrant.rows.reader import check_no_weights, one_row_each
+from calibrant.rows import RowFacts, ScoredData, check_no_weights, one_row_each, seed_of
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
 
