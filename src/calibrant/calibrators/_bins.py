@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from calibrant._labels import Classes
 from calibrant._numbers import counted
 from calibrant.calibrators._parameters import CutParameters
-from calibrant.calibrators._segments import Segments, chosen_segments, segment_draw
+from calibrant.calibrators._segments import ChosenSegments, chosen_segments, segment_draw
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.group_sums import GroupDesign
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
@@ -85,7 +85,7 @@ class _Cutting:
     settings: CutParameters
     weighted: bool
     seed: int
-    segments: Segments
+    segments: ChosenSegments
 
     def _bins(self, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
         """Bins of each segment; of segments that were chosen, no more than rows."""

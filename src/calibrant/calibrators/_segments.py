@@ -15,7 +15,7 @@ _DRAWN_ROWS = 16  # expected from the smallest segment that is kept, in a draw t
 _MOST_DRAWN = 1 << 20  # rows, to choose segments
 
 
-class Segments(NamedTuple):
+class ChosenSegments(NamedTuple):
     """The segments that are kept, None for all; how many rows of each were drawn to choose them; and the others."""
 
     kept: frozenset[Hashable] | None = None
@@ -23,33 +23,33 @@ class Segments(NamedTuple):
     pooled: tuple[Any, ...] = ()
 
 
-def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> Segments:
+def chosen_segments(data: ScoredData, settings: CutParameters, seed: int, can_draw: bool) -> ChosenSegments:
     """Choose the segments that have regions of their own: those given, or those with enough rows in a random draw.
 
     The draw is from all rows, of any segment. Given the drawn rows, the others are independent draws and the choice is
     fixed. That would not be true of a choice by the counts of all rows.
     """
     if data.columns.segment is None:
-        return Segments()
+        return ChosenSegments()
     if settings.keep_segments is not None:
         kept, sizes = frozenset(settings.keep_segments), data.sizes()
         refused = [name for name in kept if name not in sizes or name == OTHER.value]
         if refused:
             rule = f"name segments of the data, none of them {OTHER.value!r}"
             raise InvalidValueError("keep_segments", rule, got=shown(refused[0]))
-        return Segments(kept, {}, tuple(name for name in sizes if name not in kept))
+        return ChosenSegments(kept, {}, tuple(name for name in sizes if name not in kept))
     looks = settings.split == "auto" and settings.strategy == "quantile" and can_draw
     fixed = data.columns.group is not None or (isinstance(data, MemoryRows) and data.repeats is not None)
     if settings.min_rows is None or (settings.min_rows == "auto" and (fixed or not looks)):
-        return Segments()
+        return ChosenSegments()
     parts = data.split_by(segment_draw(data, settings, seed))
     n_rows, drawn = sum(parts.sizes.values()), {name: len(scores) for name, scores in parts.drawn.items()}
     kept = kept_segments(drawn, _fewest(settings, n_rows) * sum(drawn.values()) / max(n_rows, 1))
     pooled = tuple(name for name in parts.sizes if name not in kept)
     if not pooled:
-        return Segments(kept, drawn, ())
+        return ChosenSegments(kept, drawn, ())
     others = sum(drawn[name] for name in pooled)
-    return Segments(kept, {**{name: drawn[name] for name in kept}, OTHER: others}, pooled)
+    return ChosenSegments(kept, {**{name: drawn[name] for name in kept}, OTHER: others}, pooled)
 
 
 def fewest_rows(n_rows: int, n_bins: int | str) -> int:
