@@ -21,6 +21,7 @@ import torch
 from timing import render
 
 from calibrant.kernels import device
+from calibrant.kernels.libraries import to_host
 
 try:
     import cupy
@@ -82,7 +83,7 @@ def check() -> int:
             rows, positives = device.count(s[view], y[view], cuts)
             same(rows, np.bincount(cells[view], minlength=size), f"rows: {words} {view}")
             same(positives, np.bincount(cells[view][labels[view] == 1], minlength=size), f"positives: {words} {view}")
-            same(device.to_host(device.look_up(s[view], cuts, table)), table[cells[view]], f"look-up: {words} {view}")
+            same(to_host(device.look_up(s[view], cuts, table)), table[cells[view]], f"look-up: {words} {view}")
         ranks = generator.integers(1, scores.shape[0] + 1, 150)
         same(device.order_statistics(s, ranks), np.sort(scores.astype(np.float64))[ranks - 1], f"ranks: {words}")
         same(device.extremes(s), (scores.min(), scores.max()), f"extremes: {words}")

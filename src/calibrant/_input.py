@@ -14,7 +14,7 @@ from calibrant._text import Setting, Text, words
 from calibrant._text import shown as shown
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.device import to_host
+from calibrant.kernels.libraries import to_host
 
 EXACT_INTEGERS = 2**53
 LARGEST_WEIGHT = 1e140  # 10^15 squares of it still add up to a finite double

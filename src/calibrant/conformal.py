@@ -20,7 +20,7 @@ from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.device import predicts_in_own_library
+from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.rows import RowFacts, ScoredData, check_no_weights, one_row_each, read_rows
 from calibrant.rows.facts import ONE_OF_EACH
 

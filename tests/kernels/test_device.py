@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant import kernels
-from calibrant.kernels import device
+from calibrant.kernels import device, libraries
 from calibrant.rows.draw import Draw, position_keys
 
 torch = pytest.importorskip("torch")
@@ -76,10 +76,10 @@ def test_counts_and_values_equal_those_of_numpy_arrays(maker: str, data: st.Data
     np.testing.assert_array_equal(positives, expected_positives)
     for table in (np.cos(np.arange(cuts.shape[0] + 1.0)), np.arange(2.0 * cuts.shape[0] + 2).reshape(-1, 2)):
         result = device.look_up(to(scores), cuts, table)
-        assert device.is_device_array(result) == (maker == "torch")
-        np.testing.assert_array_equal(device.to_host(result), kernels.look_up(scores, cuts, table))
+        assert libraries.is_device_array(result) == (maker == "torch")
+        np.testing.assert_array_equal(libraries.to_host(result), kernels.look_up(scores, cuts, table))
     sets = np.arange(cuts.shape[0] + 1) % 2 == 0
-    held = device.to_host(device.look_up(to(scores), cuts, sets))
+    held = libraries.to_host(device.look_up(to(scores), cuts, sets))
     np.testing.assert_array_equal(held, sets[kernels.assign(scores, cuts)])
 
 
@@ -116,7 +116,7 @@ def test_order_statistics_of_many_rows(to: Any, shape: str) -> None:
 @pytest.mark.parametrize("cut", [0.0, -0.0])
 def test_zeros_of_both_signs_are_equal(to: Any, kind: Any, cut: float) -> None:
     scores, cuts = np.array([-0.0, 0.0, -1.0], kind), np.array([-0.5, cut, 0.5])
-    assert device.to_host(device.look_up(to(scores), cuts, np.arange(4))).tolist() == [2, 2, 0]
+    assert libraries.to_host(device.look_up(to(scores), cuts, np.arange(4))).tolist() == [2, 2, 0]
 
 
 @pytest.mark.parametrize("bad_score", [np.nan, np.inf, -np.inf])
@@ -145,7 +145,7 @@ def test_rows_are_drawn_as_everywhere(to: Any, limit: int, monkeypatch: pytest.M
     monkeypatch.setattr(device, "CHUNK_ROWS", 700)
     draw = Draw(7, limit)
     want = np.flatnonzero(draw.chosen(position_keys(0, 2_000)))
-    assert device.to_host(device.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist() == want.tolist()
+    assert libraries.to_host(device.drawn(to(np.zeros(2_000)), draw.key, limit)).tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("step", [2, 3])
@@ -171,30 +171,30 @@ def test_no_rows(to: Any) -> None:
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "int64", "uint8", "bool"])
 def test_arrays_go_to_the_host_and_back(kind: str) -> None:
     tensor = torch.tensor([0, 1, 1]).to(getattr(torch, kind))
-    host = device.to_host(tensor)
+    host = libraries.to_host(tensor)
     assert host.tolist() == [0, 1, 1]
     assert host.dtype == kind
-    back = device.like(host, tensor)
+    back = libraries.like(host, tensor)
     assert back.dtype == tensor.dtype
     assert torch.equal(back, tensor)
 
 
 def test_what_numpy_has_no_type_for_comes_to_the_host_too() -> None:
-    assert device.to_host(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [0.5, 0.25]
-    assert device.to_host(torch.tensor([0.5, 0.25], requires_grad=True)).tolist() == [0.5, 0.25]
+    assert libraries.to_host(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [0.5, 0.25]
+    assert libraries.to_host(torch.tensor([0.5, 0.25], requires_grad=True)).tolist() == [0.5, 0.25]
 
 
 def test_results_that_torch_cannot_hold_or_share_come_back() -> None:
     text = np.array(["no", "yes"])
-    assert device.like(text, torch.zeros(1)) is text
+    assert libraries.like(text, torch.zeros(1)) is text
     frozen = np.array([[1.0, 2.0], [3.0, 4.0]])
     frozen.flags.writeable = False
-    assert device.like(frozen[:, ::-1], torch.zeros(1)).tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert libraries.like(frozen[:, ::-1], torch.zeros(1)).tolist() == [[2.0, 1.0], [4.0, 3.0]]
 
 
 def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     brought: list[int] = []
-    to_host = device.to_host
+    to_host = libraries.to_host
     monkeypatch.setattr(device, "to_host", lambda array: brought.append(len(array)) or to_host(array))
     monkeypatch.setattr(torch.Tensor, "__array__", lambda *_: pytest.fail("copied to the host"))
     monkeypatch.setattr(torch.Tensor, "tolist", lambda *_: pytest.fail("copied to the host"))
@@ -211,11 +211,11 @@ def test_no_large_array_comes_to_the_host(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_which_arrays_live_on_a_device() -> None:
-    assert device.is_device_array(torch.zeros(1))
-    assert device.is_device_array(torch.nn.Parameter(torch.zeros(1)))
-    assert not device.is_device_array(np.zeros(1))
-    assert not device.on_gpu(torch.zeros(1))
-    assert not device.on_gpu(np.zeros(1))
+    assert libraries.is_device_array(torch.zeros(1))
+    assert libraries.is_device_array(torch.nn.Parameter(torch.zeros(1)))
+    assert not libraries.is_device_array(np.zeros(1))
+    assert not libraries.on_gpu(torch.zeros(1))
+    assert not libraries.on_gpu(np.zeros(1))
 
 
 def test_importing_loads_no_library() -> None:

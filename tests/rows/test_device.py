@@ -26,7 +26,7 @@ from calibrant import (
     audit,
     scored,
 )
-from calibrant.kernels import device
+from calibrant.kernels import device, libraries
 from calibrant.rows.device import DeviceData
 
 ROWS = 5_000
@@ -43,7 +43,7 @@ NEW = np.linspace(0, 1, 101)
 @pytest.fixture(params=["cpu", "gpu"], autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "gpu":
-        monkeypatch.setattr(device, "on_gpu", device.is_device_array)
+        monkeypatch.setattr(device, "on_gpu", libraries.is_device_array)
     return request.param
 
 
@@ -58,7 +58,7 @@ def assert_same_predictions(calibrator, scores, near) -> None:
     for method in methods:
         got, want = getattr(calibrator, method)(scores), getattr(calibrator, method)(near)
         assert isinstance(got, torch.Tensor), method
-        assert device.dtype(got) == str(want.dtype), method
+        assert libraries.dtype(got) == str(want.dtype), method
         np.testing.assert_array_equal(got.numpy(), want, err_msg=method)
 
 
@@ -123,11 +123,11 @@ def test_what_numpy_arrays_may_be_tensors_may_be(form: str, calibrator) -> None:
     from sklearn.base import clone
 
     scores, y = FORMS[form]()
-    near = clone(calibrator).fit(device.to_host(scores), device.to_host(y))
+    near = clone(calibrator).fit(libraries.to_host(scores), libraries.to_host(y))
     far = clone(calibrator).fit(scores, y)
     assert far.to_dict() == near.to_dict()
-    if device.is_device_array(scores):
-        assert_same_predictions(far, scores, device.to_host(scores))
+    if libraries.is_device_array(scores):
+        assert_same_predictions(far, scores, libraries.to_host(scores))
 
 
 def test_weights_and_segments_beside_tensors() -> None:

@@ -21,7 +21,7 @@ from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
-from calibrant.kernels.device import in_own_library, predicts_in_own_library
+from calibrant.kernels.libraries import in_own_library, predicts_in_own_library
 from calibrant.rows import Reach, ScoredData, read_rows
 from calibrant.rows.reach import CountBeyond, Limits, familiar_limits, rows_beyond
 

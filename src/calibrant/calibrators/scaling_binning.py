@@ -21,7 +21,7 @@ from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.kernels.device import in_own_library
+from calibrant.kernels.libraries import in_own_library
 from calibrant.partition import Partition
 from calibrant.rows import Reach, RowFacts, ScoredData
 from calibrant.rows.device import entries_of

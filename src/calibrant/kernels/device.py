@@ -1,15 +1,12 @@
-"""Arrays of torch and CuPy: how to recognise them, how to copy them, and the work that is done where they are.
+"""The work that is done on the GPU that holds the scores.
 
-Every function of calibrant takes such arrays. Most of the work is done on the host: `to_host` copies the arrays there,
-and `like` copies a result back to their library and device. The few operations here run on the GPU that holds the
-scores. They are written once, against what torch, CuPy and numpy have in common, and equal `calibrant.kernels` bit for
-bit. They work on `CHUNK_ROWS` rows at a time, so their temporary memory does not grow with the rows.
+It is written once, against what torch, CuPy and numpy have in common, and equals `calibrant.kernels` bit for bit. It
+takes `CHUNK_ROWS` rows at a time, so its temporary memory does not grow with the rows. How arrays are recognised and
+copied is in `calibrant.kernels.libraries`.
 
 There is no kernel of our own in CUDA C++. With 10^9 float32 scores on an H200, 100 given bins are fitted in 72 ms, 100
 quantile bins in 480 ms, or 1.5 s after a look for ties, and the default, 1,000 bins, in 3.6 s
 (``benchmarks/device_fit.py``).
-
-Neither library is imported here: whoever holds an array has loaded its library already.
 
 Notes
 -----
@@ -19,40 +16,17 @@ normal one as zero; whole numbers have no such exception.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import wraps
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._typing import FloatArray, IntArray
+from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, to_host
 
-__all__ = [
-    "count",
-    "drawn",
-    "dtype",
-    "every",
-    "extremes",
-    "first",
-    "in_own_library",
-    "is_device_array",
-    "like",
-    "look_up",
-    "on_gpu",
-    "order_statistics",
-    "predicts_in_own_library",
-    "same_place",
-    "to_host",
-]
-
-DeviceArray: TypeAlias = Any
-"""A torch tensor or a CuPy array."""
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-Estimator = TypeVar("Estimator", bound=type)
+__all__ = ["count", "drawn", "every", "extremes", "first", "look_up", "order_statistics"]
 
 CHUNK_ROWS = 1 << 24  # rows at a time: about 50 bytes of temporary memory each, 800 MB in all
 
@@ -60,165 +34,14 @@ _DIGIT = 16
 _BASE = 1 << _DIGIT
 
 
-def _library_name(array: object) -> str:
-    names = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
-    return next((name for name in ("torch", "cupy") if name in names), "numpy")
-
-
-def _library(array: DeviceArray) -> Any:
-    return sys.modules[_library_name(array)]
-
-
-def is_device_array(array: object) -> bool:
-    """Whether this is a torch tensor or a CuPy array, on any device.
-
-    Parameters
-    ----------
-    array : object
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> is_device_array([0.5])
-    False
-    """
-    return _library_name(array) != "numpy"
-
-
-def on_gpu(array: object) -> bool:
-    """Whether this array is in the memory of a GPU, where `count`, `look_up` and `order_statistics` pay.
-
-    Parameters
-    ----------
-    array : object
-
-    Returns
-    -------
-    bool
-    """
-    return is_device_array(array) and bool(getattr(array, "is_cuda", True))
-
-
-def to_host(array: DeviceArray) -> NDArray[Any]:
-    """Copy to a numpy array; a tensor on the CPU shares its memory. numpy has no bfloat16, so that becomes float32.
-
-    Parameters
-    ----------
-    array : torch tensor, CuPy or numpy array
-        A tensor may require grad.
-
-    Returns
-    -------
-    numpy array
-
-    Examples
-    --------
-    >>> import torch
-    >>> to_host(torch.tensor([0.5, 0.25], requires_grad=True))
-    array([0.5 , 0.25], dtype=float32)
-    """
-    name = _library_name(array)
-    if name == "numpy":
-        return np.asarray(array)
-    if name == "cupy":
-        return np.asarray(array.get())
-    tensor = array.detach().cpu()
-    return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
-
-
-def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
-    """Copy numbers to the library and device of `array`; other entries, such as text, stay a numpy array.
-
-    Parameters
-    ----------
-    values : numpy array
-    array : torch tensor, CuPy or numpy array
-
-    Returns
-    -------
-    array
-        With the dtype of the values; float32 for doubles on a device of Apple, which has no float64.
-
-    Examples
-    --------
-    >>> import torch
-    >>> like(np.array([0.25, 0.75]), torch.zeros(1))
-    tensor([0.2500, 0.7500], dtype=torch.float64)
-    """
-    name = _library_name(array)
-    if name == "numpy" or values.dtype.kind not in "biuf":
-        return values
-    if name == "cupy":
-        with array.device:
-            return _library(array).asarray(values)
-    if array.device.type == "mps" and values.dtype == np.float64:
-        values = values.astype(np.float32)
-    return _library(array).from_numpy(np.require(values, requirements=("C", "W"))).to(array.device)
-
-
-def in_own_library(method: Method) -> Method:
-    """Let a method that takes scores, and works with numpy, take and return arrays of torch and CuPy too.
-
-    This is the one place where predictions are copied to the host and back.
-
-    Parameters
-    ----------
-    method : callable
-        Its first argument after self is `scores`.
-
-    Returns
-    -------
-    callable
-    """
-
-    @wraps(method)
-    def wrapped(self: Any, scores: Any, *args: Any, **named: Any) -> Any:
-        if not is_device_array(scores):
-            return method(self, scores, *args, **named)
-        return like(method(self, to_host(scores), *args, **named), scores)
-
-    return cast(Method, wrapped)
-
-
-def predicts_in_own_library(estimator: Estimator) -> Estimator:
-    """Class decorator: `in_own_library` for every method that the class defines and whose name begins with "predict".
-
-    Parameters
-    ----------
-    estimator : class
-
-    Returns
-    -------
-    class
-        The same one.
-    """
-    for name, method in list(vars(estimator).items()):
-        if name.startswith("predict"):
-            setattr(estimator, name, in_own_library(method))
-    return estimator
-
-
 def _device(array: DeviceArray) -> AbstractContextManager[Any]:
     """CuPy works on its current device, so make that the one of the array; torch follows the array itself."""
-    return array.device if _library_name(array) == "cupy" else nullcontext()
+    return array.device if library_name(array) == "cupy" else nullcontext()
 
 
 def _parts(rows: int) -> Iterator[slice]:
     for start in range(0, rows, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, rows))
-
-
-def dtype(array: DeviceArray) -> str:
-    """Name of the dtype, as numpy spells it."""
-    return str(array.dtype).removeprefix("torch.")
-
-
-def same_place(one: DeviceArray, other: DeviceArray) -> bool:
-    """Whether two arrays are of one library and on one device."""
-    return _library_name(one) == _library_name(other) and bool(one.device == other.device)
 
 
 def every(test: Callable[[DeviceArray], DeviceArray], array: DeviceArray) -> bool:
@@ -235,14 +58,14 @@ def extremes(array: DeviceArray) -> tuple[Any, Any]:
 
 def first(mask: DeviceArray) -> int:
     """Return the index of the first True; there must be one."""
-    library = _library(mask)
+    library = library_of(mask)
     with _device(mask):
         return int(library.asarray(mask, dtype=library.uint8).argmax())
 
 
 def _ordered(scores: DeviceArray) -> DeviceArray:
     """Whole numbers in the order of the scores, 0 for zeros of both signs; NaN comes last or first."""
-    library = _library(scores)
+    library = library_of(scores)
     whole, width = (library.int64, 64) if dtype(scores) == "float64" else (library.int32, 32)
     bits = scores.view(whole)
     bits = bits ^ ((bits >> (width - 1)) & ((1 << (width - 1)) - 1))
@@ -260,7 +83,7 @@ def _ordered_cuts(cuts: FloatArray, scores: DeviceArray) -> DeviceArray:
 
 
 def _cells(scores: DeviceArray, edges: DeviceArray) -> DeviceArray:
-    return _library(scores).searchsorted(edges, _ordered(scores), side="right")
+    return library_of(scores).searchsorted(edges, _ordered(scores), side="right")
 
 
 def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[IntArray, IntArray]:
@@ -285,7 +108,7 @@ def count(scores: DeviceArray, codes: DeviceArray, cuts: FloatArray) -> tuple[In
     >>> count(torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0, 0, 1]), np.array([0.5]))
     (array([1, 2]), array([0, 1]))
     """
-    library, size = _library(scores), cuts.shape[0] + 1
+    library, size = library_of(scores), cuts.shape[0] + 1
     with _device(scores):
         edges = _ordered_cuts(cuts, scores)
         total = like(np.zeros(2 * size, np.int64), scores)
@@ -322,7 +145,7 @@ def look_up(scores: DeviceArray, cuts: FloatArray, table: NDArray[Any]) -> Devic
     with _device(scores):
         edges, entries = _ordered_cuts(cuts, scores), like(table, scores)
         shape = (scores.shape[0], *table.shape[1:])
-        make = getattr(entries, "new_empty", None) or (lambda shape: _library(entries).empty(shape, entries.dtype))
+        make = getattr(entries, "new_empty", None) or (lambda shape: library_of(entries).empty(shape, entries.dtype))
         out = make(shape)
         for part in _parts(scores.shape[0]):
             out[part] = entries[_cells(scores[part], edges)]
@@ -405,7 +228,7 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
     >>> drawn(torch.zeros(8), 0, 1 << 63)
     tensor([3, 4, 5, 7])
     """
-    library, rows = _library(scores), scores.shape[0]
+    library, rows = library_of(scores), scores.shape[0]
     with _device(scores):
         places = like(np.arange(min(rows, CHUNK_ROWS)), scores)
         found = [places[:0]]
@@ -432,7 +255,7 @@ def _signed(bits: int) -> int:
 
 def _count_digits(scores: DeviceArray, tables: list[DeviceArray], width: int, slots: int) -> IntArray:
     """For each slot, how often each digit comes next."""
-    library = _library(scores)
+    library = library_of(scores)
     with _device(scores):
         total = like(np.zeros(slots * _BASE, np.int64), scores)
         for part in _parts(scores.shape[0]):

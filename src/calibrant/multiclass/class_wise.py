@@ -15,7 +15,7 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Claim, Guarantee
-from calibrant.kernels.device import predicts_in_own_library
+from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 
 

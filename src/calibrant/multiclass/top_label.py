@@ -17,7 +17,7 @@ from calibrant.calibrators.anchored import automatic_regions
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
-from calibrant.kernels.device import predicts_in_own_library
+from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import read_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from calibrant._optional import needed
 from calibrant._params import thread_count
 from calibrant.errors import InvalidTypeError
-from calibrant.kernels.device import is_device_array
+from calibrant.kernels.libraries import is_device_array
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns, missing_column
 from calibrant.rows.draw import Draw, seed_of

@@ -16,7 +16,7 @@ from calibrant import kernels
 from calibrant._optional import pa
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
-from calibrant.kernels import device
+from calibrant.kernels import device, libraries
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData
@@ -54,7 +54,7 @@ class DeviceData(ScoredData):
         """Batches, copied to the host one after the other."""
         for start in range(0, self._rows, _BATCH_ROWS):
             arrays = {name: self._source[name][start : start + _BATCH_ROWS] for name in names}
-            batch = {name: pa.array(device.to_host(array)) for name, array in arrays.items()}
+            batch = {name: pa.array(libraries.to_host(array)) for name, array in arrays.items()}
             yield pa.RecordBatch.from_pydict(batch), Place(0, start)
 
     def _on_gpu(self) -> bool:
@@ -64,8 +64,8 @@ class DeviceData(ScoredData):
             self.columns.segment is None
             and self.columns.pending is None
             and self._rows > 0
-            and device.on_gpu(scores)
-            and device.dtype(scores) in _SCORES
+            and libraries.on_gpu(scores)
+            and libraries.dtype(scores) in _SCORES
             and all(map(math.isfinite, device.extremes(scores)))
         )
 
@@ -82,8 +82,8 @@ class DeviceData(ScoredData):
         if not self._draws_on_gpu():
             return super().sample(draw)
         index = self._drawn(draw)
-        scores = device.to_host(self._source[self.columns.score][index])
-        rows = BatchRows(scores, keys=device.to_host(index).astype(np.uint64))
+        scores = libraries.to_host(self._source[self.columns.score][index])
+        rows = BatchRows(scores, keys=libraries.to_host(index).astype(np.uint64))
         return Taken(self._rows, ((Place(0, 0), rows),), Sizes({None: self._rows}))
 
     def hash_limit(self, seed: int, rows: int) -> int:
@@ -112,10 +112,10 @@ class DeviceData(ScoredData):
         if self.columns.label is None or not self._on_gpu():
             return None
         scores, labels = self._source[self.columns.score], self._source[self.columns.label]
-        if not device.same_place(scores, labels) or device.dtype(labels) not in _LABELS:
+        if not libraries.same_place(scores, labels) or libraries.dtype(labels) not in _LABELS:
             return None
         low, high = device.extremes(labels)
-        whole = not device.dtype(labels).startswith("float")
+        whole = not libraries.dtype(labels).startswith("float")
         if low != high and ((whole and high - low == 1) or device.every(lambda y: (y == low) | (y == high), labels)):
             return low, high
         return None
@@ -137,7 +137,7 @@ class DeviceData(ScoredData):
             index = self._drawn(draw)
             drawn_rows, drawn_hits = device.count(scores[index], codes[index], bins.count_cuts)
             rows, hits = rows - drawn_rows, hits - drawn_hits
-            seal = Seal.of(device.to_host(scores[index]), device.to_host(index).astype(np.uint64))
+            seal = Seal.of(libraries.to_host(scores[index]), libraries.to_host(index).astype(np.uint64))
         counts, positives, uncounted = bins.gather(rows, hits)
         left_out = int(hits[bins.count_regions < 0].sum())
         negative = KindSums(counts - positives, uncounted - left_out, first=Place(0, device.first(~codes)))
@@ -154,13 +154,13 @@ class DeviceData(ScoredData):
             columns = [batch.column(name).to_numpy(zero_copy_only=False) for batch in batches]
             values = np.concatenate(columns) if columns else np.empty(0)
             if values.dtype.kind == "f":
-                found[name] = device.like(values, scores)
+                found[name] = libraries.like(values, scores)
         return {**self._source, **found}
 
 
 def rows_on_gpu(scores: Any, y: Any) -> DeviceData | None:
     """Return scores and labels that can be counted on their GPU; None if they have to be read on the host."""
-    if not (device.on_gpu(scores) and device.on_gpu(y)):
+    if not (libraries.on_gpu(scores) and libraries.on_gpu(y)):
         return None
     scores, y = _flat(scores), _flat(y)
     if scores.ndim != 1 or scores.shape != y.shape:
@@ -186,7 +186,7 @@ def entries_of(
     """
     bins = partition.bins_by_segment.get(None)
     if segments is None and bins is not None:
-        flat = _flat(scores) if device.on_gpu(scores) else np.empty((0, 0))
+        flat = _flat(scores) if libraries.on_gpu(scores) else np.empty((0, 0))
         if flat.ndim == 1 and DeviceData({"": flat}, Columns(""))._on_gpu() and _inside(flat, bins):
             if familiar != (-math.inf, math.inf):
                 check(np.array(device.extremes(flat)))
@@ -198,8 +198,8 @@ def entries_of(
     prepared = partition.prepare(scores, segments, positive_column=positive_column)
     check(prepared)
     if table.dtype == np.bool_:
-        return device.like(table[partition.regions_of(prepared, threads=threads)], scores)
-    return device.like(partition.look_up(prepared, table, threads=threads), scores)
+        return libraries.like(table[partition.regions_of(prepared, threads=threads)], scores)
+    return libraries.like(partition.look_up(prepared, table, threads=threads), scores)
 
 
 def _inside(scores: Any, partition: ScorePartition) -> bool:

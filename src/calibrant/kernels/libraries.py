@@ -1,0 +1,175 @@
+"""Arrays of torch and CuPy: how to recognise them, and how to copy them to the host and back.
+
+Every function of calibrant takes such arrays. Most of the work is done on the host: `to_host` copies the arrays there,
+and `like` copies a result back to their library and device. Neither library is imported here: whoever holds an array
+has loaded its library already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+DeviceArray: TypeAlias = Any
+"""A torch tensor or a CuPy array."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Estimator = TypeVar("Estimator", bound=type)
+
+
+def library_name(array: object) -> str:
+    """torch, cupy or numpy; numpy for anything else, too."""
+    names = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
+    return next((name for name in ("torch", "cupy") if name in names), "numpy")
+
+
+def library_of(array: DeviceArray) -> Any:
+    """The library that the array is of."""
+    return sys.modules[library_name(array)]
+
+
+def is_device_array(array: object) -> bool:
+    """Whether this is a torch tensor or a CuPy array, on any device.
+
+    Parameters
+    ----------
+    array : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_device_array([0.5])
+    False
+    """
+    return library_name(array) != "numpy"
+
+
+def on_gpu(array: object) -> bool:
+    """Whether this array is in the memory of a GPU, where `count`, `look_up` and `order_statistics` pay.
+
+    Parameters
+    ----------
+    array : object
+
+    Returns
+    -------
+    bool
+    """
+    return is_device_array(array) and bool(getattr(array, "is_cuda", True))
+
+
+def to_host(array: DeviceArray) -> NDArray[Any]:
+    """Copy to a numpy array; a tensor on the CPU shares its memory. numpy has no bfloat16, so that becomes float32.
+
+    Parameters
+    ----------
+    array : torch tensor, CuPy or numpy array
+        A tensor may require grad.
+
+    Returns
+    -------
+    numpy array
+
+    Examples
+    --------
+    >>> import torch
+    >>> to_host(torch.tensor([0.5, 0.25], requires_grad=True))
+    array([0.5 , 0.25], dtype=float32)
+    """
+    name = library_name(array)
+    if name == "numpy":
+        return np.asarray(array)
+    if name == "cupy":
+        return np.asarray(array.get())
+    tensor = array.detach().cpu()
+    return np.asarray((tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy())
+
+
+def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
+    """Copy numbers to the library and device of `array`; other entries, such as text, stay a numpy array.
+
+    Parameters
+    ----------
+    values : numpy array
+    array : torch tensor, CuPy or numpy array
+
+    Returns
+    -------
+    array
+        With the dtype of the values; float32 for doubles on a device of Apple, which has no float64.
+
+    Examples
+    --------
+    >>> import torch
+    >>> like(np.array([0.25, 0.75]), torch.zeros(1))
+    tensor([0.2500, 0.7500], dtype=torch.float64)
+    """
+    name = library_name(array)
+    if name == "numpy" or values.dtype.kind not in "biuf":
+        return values
+    if name == "cupy":
+        with array.device:
+            return library_of(array).asarray(values)
+    if array.device.type == "mps" and values.dtype == np.float64:
+        values = values.astype(np.float32)
+    return library_of(array).from_numpy(np.require(values, requirements=("C", "W"))).to(array.device)
+
+
+def in_ownlibrary_of(method: Method) -> Method:
+    """Let a method that takes scores, and works with numpy, take and return arrays of torch and CuPy too.
+
+    This is the one place where predictions are copied to the host and back.
+
+    Parameters
+    ----------
+    method : callable
+        Its first argument after self is `scores`.
+
+    Returns
+    -------
+    callable
+    """
+
+    @wraps(method)
+    def wrapped(self: Any, scores: Any, *args: Any, **named: Any) -> Any:
+        if not is_device_array(scores):
+            return method(self, scores, *args, **named)
+        return like(method(self, to_host(scores), *args, **named), scores)
+
+    return cast(Method, wrapped)
+
+
+def predicts_in_ownlibrary_of(estimator: Estimator) -> Estimator:
+    """Class decorator: `in_own_library` for every method that the class defines and whose name begins with "predict".
+
+    Parameters
+    ----------
+    estimator : class
+
+    Returns
+    -------
+    class
+        The same one.
+    """
+    for name, method in list(vars(estimator).items()):
+        if name.startswith("predict"):
+            setattr(estimator, name, in_ownlibrary_of(method))
+    return estimator
+
+
+def dtype(array: DeviceArray) -> str:
+    """Name of the dtype, as numpy spells it."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def same_place(one: DeviceArray, other: DeviceArray) -> bool:
+    """Whether two arrays are of one library and on one device."""
+    return library_name(one) == library_name(other) and bool(one.device == other.device)
