@@ -40,7 +40,7 @@ def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
     while frame is not None and frame.f_locals.get("self", frame.f_locals.get("fitted")) is fitted:
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals.get("__name__"))
-    if module.partition(".")[0] != "calibrant" or module == "calibrant.classifier":
+    if module.partition(".")[0] != "calibrant" or module.startswith("calibrant.classifier"):
         said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {upper(guarantee.stated.epsilon)}"
         warn_caller(said, WeakGuaranteeWarning)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -30,21 +30,14 @@ from calibrant._params import (
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IndexArray, Predictor, ScoreMap, Splitter
 from calibrant.calibrators.anchored import AnchoredCalibrator
-from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
-from calibrant.classifier.folds import Fold, held_out, parts
+from calibrant.classifier.fitting import Fitting
+from calibrant.classifier.folds import parts
 from calibrant.classifier.responses import RESPONSE_METHODS, response_of
-from calibrant.classifier.task import Task, binary_labels, taken, without_weightless
+from calibrant.classifier.task import Task, binary_labels, without_weightless
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
-from calibrant.guarantee.statement import UNGROUPED
 from calibrant.rows import Groups
-
-_CROSS_FITTED: Text = (
-    "the scores come from models fitted on parts of the data, not from the model that predicts; use ",
-    Setting("cv", None),
-    " for a guarantee that is proved",
-)
 
 
 def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
@@ -204,12 +197,11 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
             raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=last)
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
-        if self._merges_folds():
-            estimator, calibrator = self._fit_folds(task)
-        else:
-            estimator, calibrator = self._fit_pair(task, X_target)
+        folds = [] if self._is_frozen() else parts(task, self.cv, self.calibration_size)
+        fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, folds)
+        fitted = fitting.folds_merged() if self._merges_folds() else fitting.pair(X_target, self._fit_arguments())
         validate_data(self, task.X, skip_check_array=True)
-        self.estimator_, self.calibrator_, self.classes_ = estimator, calibrator, task.classes
+        self.estimator_, self.calibrator_, self.classes_ = *fitted, task.classes
         return self
 
     def _check_parameters(self) -> None:
@@ -293,72 +285,6 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         to_calibrator = {name: value for name, value in params.items() if name in names}
         return {name: value for name, value in params.items() if name not in names}, to_calibrator
 
-    def _fit_pair(self, task: Task, X_target: FeatureRows | None) -> tuple[Any, Any]:
-        """One model and one calibrator."""
-        training, rows = None, task.everything
-        folds = [] if self._is_frozen() else self._folds(task)
-        if len(folds) == 1:
-            training, rows = folds[0]
-            estimator, scores = self._fit_and_score(task, training, rows)
-        elif folds:
-            rows, scores = self._out_of_fold_scores(task, folds)
-            estimator = self._fit_estimator(task, task.everything)
-        else:
-            estimator, scores = self.estimator, self._scores(self.estimator, task.X, task.classes)
-        params, wanted = {}, set() if X_target is None else self._fit_arguments()
-        if "X_target" in wanted:
-            # weights learned from rows that are not calibrated on do not depend on those that are
-            source = None if training is None else taken(task.X, training)
-            params = {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
-        if "target_scores" in wanted:
-            params["target_scores"] = self._scores(estimator, X_target, task.classes)
-        calibrator = self._fit_calibrator(task, rows, scores, **params)
-        crossed, ignored = len(folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
-        if (crossed or ignored) and isinstance(calibrator.guarantee_, Guarantee):
-            calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
-        return estimator, calibrator
-
-    def _fit_folds(self, task: Task) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
-        """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
-        models, calibrators = [], []
-        for training, rows in self._folds(task):
-            model, scores = self._fit_and_score(task, training, rows)
-            models.append(model)
-            calibrators.append(self._fit_calibrator(task, rows, scores))
-        return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
-
-    def _out_of_fold_scores(self, task: Task, folds: list[Fold]) -> tuple[IndexArray, FloatArray]:
-        """The rows that calibrate, in order, and their scores by models that were not trained on them."""
-        scores = np.concatenate([self._fit_and_score(task, *fold)[1] for fold in folds])
-        rows = np.concatenate([rows for _, rows in folds])
-        order = np.argsort(rows)
-        return rows[order], scores[order]
-
-    def _fit_and_score(self, task: Task, training: IndexArray, rows: IndexArray) -> tuple[Any, FloatArray]:
-        """A model fitted on some rows, and its scores of others."""
-        model = self._fit_estimator(task, training)
-        return model, self._scores(model, taken(task.X, rows), task.classes)
-
-    def _fit_estimator(self, task: Task, rows: IndexArray) -> Any:
-        return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows))
-
-    def _fit_calibrator(self, task: Task, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
-        calibrator = clone(self._calibrator())
-        classes = tuple(task.classes.tolist())
-        if calibrator.pos_label not in (None, classes[1]):
-            rule = f"be None or {classes[1]!r}, the class of high scores"
-            other = calibrator.pos_label
-            advice = f"to make {other!r} the positive class, fit with the labels y == {other!r}"
-            raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
-        calibrator.set_params(classes=classes, pos_label=classes[1])
-        return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)
-
-    def _scores(self, estimator: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-        return response_of(estimator, X, classes, self.response_method)
-
-    def _folds(self, task: Task) -> list[Fold]:
-        return [held_out(task, self.calibration_size)] if self.cv is None else parts(task, self.cv)
-
     @property
     def guarantee_(self) -> Guarantee | NoGuarantee:
         """What is guaranteed of the calibrated probabilities."""
@@ -373,7 +299,11 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             options["segments"] = segments
-        return np.asarray(getattr(self.calibrator_, method)(self._scores(self.estimator_, X, self.classes_), **options))
+        return np.asarray(
+            getattr(self.calibrator_, method)(
+                response_of(self.estimator_, X, self.classes_, self.response_method), **options
+            )
+        )
 
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""

@@ -59,19 +59,17 @@ def _units(task: Task) -> tuple[int, str]:
     return (len(task.labels), "rows") if task.groups is None else (np.unique(task.groups).size, "groups")
 
 
-def is_count(cv: Any) -> bool:
-    """Whether `cv` is a number of parts."""
-    return isinstance(cv, int | np.integer)
-
-
-def parts(task: Task, cv: Any) -> list[Fold]:
-    """Rows to train on and rows to calibrate on; each row calibrates once at most."""
-    if is_count(cv) and task.groups is not None:
+def parts(task: Task, cv: Any, calibration_size: float) -> list[Fold]:
+    """Rows to train on and rows to calibrate on: a hold-out, or parts in which each row calibrates once at most."""
+    if cv is None:
+        return [held_out(task, calibration_size)]
+    is_count = isinstance(cv, int | np.integer)
+    if is_count and task.groups is not None:
         if cv > _units(task)[0]:
             rule = "be at most the number of groups"
             raise InvalidValueError("cv", rule, got=f"{cv} and {_units(task)[0]} groups")
         cv = folds_of(task.groups, int(task.generator.integers(2**63)), int(cv))
-    elif is_count(cv):
+    elif is_count:
         cv = KFold(int(cv), shuffle=True, random_state=int(task.generator.integers(2**31)))
     splitter = check_cv(cv, task.labels, classifier=True)
     found = splitter.split(task.X, task.labels, task.groups)

@@ -123,7 +123,7 @@ def like(values: NDArray[Any], array: DeviceArray) -> DeviceArray:
     return library_of(array).from_numpy(np.require(values, requirements=("C", "W"))).to(array.device)
 
 
-def in_ownlibrary_of(method: Method) -> Method:
+def in_own_library(method: Method) -> Method:
     """Let a method that takes scores, and works with numpy, take and return arrays of torch and CuPy too.
 
     This is the one place where predictions are copied to the host and back.
@@ -147,7 +147,7 @@ def in_ownlibrary_of(method: Method) -> Method:
     return cast(Method, wrapped)
 
 
-def predicts_in_ownlibrary_of(estimator: Estimator) -> Estimator:
+def predicts_in_own_library(estimator: Estimator) -> Estimator:
     """Class decorator: `in_own_library` for every method that the class defines and whose name begins with "predict".
 
     Parameters
@@ -161,7 +161,7 @@ def predicts_in_ownlibrary_of(estimator: Estimator) -> Estimator:
     """
     for name, method in list(vars(estimator).items()):
         if name.startswith("predict"):
-            setattr(estimator, name, in_ownlibrary_of(method))
+            setattr(estimator, name, in_own_library(method))
     return estimator
 
 

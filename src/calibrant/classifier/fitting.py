@@ -1,0 +1,109 @@
+"""Models and calibrators, fitted to parts of the rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from calibrant._text import Setting, Text, shown
+from calibrant._typing import FeatureRows, FloatArray, IndexArray
+from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
+from calibrant.classifier.folds import Fold
+from calibrant.classifier.responses import response_of
+from calibrant.classifier.task import Task, taken
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import Guarantee
+from calibrant.guarantee.statement import UNGROUPED
+
+_CROSS_FITTED: Text = (
+    "the scores come from models fitted on parts of the data, not from the model that predicts; use ",
+    Setting("cv", None),
+    " for a guarantee that is proved",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitting:
+    """What is fitted, and the rows it is fitted to.
+
+    Attributes
+    ----------
+    task : Task
+        The rows.
+    estimator, calibrator
+        The model and the calibrator, of which clones are fitted.
+    response_method : str
+        Where the scores of a model come from.
+    folds : list of Fold
+        Rows to train on and rows to calibrate on; empty for a frozen estimator.
+    """
+
+    task: Task
+    estimator: Any
+    calibrator: Any
+    response_method: str
+    folds: list[Fold]
+
+    def pair(self, X_target: FeatureRows | None, arguments: set[str]) -> tuple[Any, Any]:
+        """One model and one calibrator, whose `fit` takes these arguments."""
+        task, training, rows = self.task, None, self.task.everything
+        if len(self.folds) == 1:
+            training, rows = self.folds[0]
+            estimator, scores = self._fit_and_score(training, rows)
+        elif self.folds:
+            rows, scores = self._out_of_fold_scores()
+            estimator = self._model(task.everything)
+        else:
+            estimator, scores = self.estimator, self._scores(self.estimator, task.X)
+        params, wanted = {}, set() if X_target is None else arguments
+        if "X_target" in wanted:
+            # weights learned from rows that are not calibrated on do not depend on those that are
+            source = None if training is None else taken(task.X, training)
+            params = {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
+        if "target_scores" in wanted:
+            params["target_scores"] = self._scores(estimator, X_target)
+        calibrator = self._calibrated(rows, scores, **params)
+        crossed, ignored = len(self.folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
+        if (crossed or ignored) and isinstance(calibrator.guarantee_, Guarantee):
+            calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
+        return estimator, calibrator
+
+    def folds_merged(self) -> tuple[tuple[Any, ...], CrossVennAbersCalibrator]:
+        """A model and a calibrator per fold: each calibrator sees scores of its own model, on rows new to it."""
+        models, calibrators = [], []
+        for training, rows in self.folds:
+            model, scores = self._fit_and_score(training, rows)
+            models.append(model)
+            calibrators.append(self._calibrated(rows, scores))
+        return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
+
+    def _out_of_fold_scores(self) -> tuple[IndexArray, FloatArray]:
+        """The rows that calibrate, in order, and their scores by models that were not trained on them."""
+        scores = np.concatenate([self._fit_and_score(*fold)[1] for fold in self.folds])
+        rows = np.concatenate([rows for _, rows in self.folds])
+        order = np.argsort(rows)
+        return rows[order], scores[order]
+
+    def _fit_and_score(self, training: IndexArray, rows: IndexArray) -> tuple[Any, FloatArray]:
+        """A model fitted on some rows, and its scores of others."""
+        model = self._model(training)
+        return model, self._scores(model, taken(self.task.X, rows))
+
+    def _model(self, rows: IndexArray) -> Any:
+        task = self.task
+        return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows))
+
+    def _scores(self, model: Any, X: Any) -> FloatArray:
+        return response_of(model, X, self.task.classes, self.response_method)
+
+    def _calibrated(self, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
+        calibrator, task = clone(self.calibrator), self.task
+        classes = tuple(task.classes.tolist())
+        if calibrator.pos_label not in (None, classes[1]):
+            rule = f"be None or {classes[1]!r}, the class of high scores"
+            other = calibrator.pos_label
+            advice = f"to make {other!r} the positive class, fit with the labels y == {other!r}"
+            raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
+        calibrator.set_params(classes=classes, pos_label=classes[1])
+        return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)
