@@ -11,11 +11,9 @@ from scipy.special import expit, logit
 from calibrant._params import Choice
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
-from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.logistic import LogisticFit, fit_logistic
-from calibrant.guarantee import NoGuarantee
 
 PARAMETERS = ("abm", "ab", "am")
 
@@ -73,7 +71,6 @@ class BetaCalibrator(CurveCalibrator):
     """
 
     _learned: ClassVar[tuple[str, ...]] = ("a", "b", "c")
-    _claim: ClassVar[NoGuarantee] = INJECTIVE
 
     parameters: Annotated[str, Choice(PARAMETERS)] = "abm"
 

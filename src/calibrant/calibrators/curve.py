@@ -16,6 +16,7 @@ from calibrant._text import Text
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators._weighted import checked_bound, has_weights, weights_of
 from calibrant.calibrators.base import ScoreCalibrator
+from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.guarantee import NoGuarantee
 from calibrant.rows import Reach, RowFacts, ScoredData
@@ -28,14 +29,14 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
 class CurveCalibrator(ScoreCalibrator):
     """A calibrator whose state is a few numbers.
 
-    A subclass names what it learns (`_learned`, without the underscores of the attributes) and what is said in place of
-    a guarantee (`_claim`). It says how the state is learned (`_learn`), how a state is checked and set (`_set_curve`),
-    and what the curve is (`_curve`). `fit` goes through `_set_curve` too, so that fitted and saved calibrators obey the
-    same rules.
+    A subclass names what it learns (`_learned`, without the underscores of the attributes) and, unless it is strictly
+    increasing, what is said in place of a guarantee (`_claim`). It says how the state is learned (`_learn`), how a
+    state is checked and set (`_set_curve`), and what the curve is (`_curve`). `fit` goes through `_set_curve` too, so
+    that fitted and saved calibrators obey the same rules.
     """
 
     _learned: ClassVar[tuple[str, ...]]
-    _claim: ClassVar[NoGuarantee]
+    _claim: ClassVar[NoGuarantee] = INJECTIVE
 
     pos_label: Hashable = None
     classes: ArrayLike | None = None

@@ -9,11 +9,9 @@ from scipy.special import expit
 
 from calibrant._params import Flag
 from calibrant._typing import FloatArray
-from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, read_number
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.calibrators.logistic import fit_logistic
-from calibrant.guarantee import NoGuarantee
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -71,7 +69,6 @@ class PlattCalibrator(CurveCalibrator):
     """
 
     _learned: ClassVar[tuple[str, ...]] = ("slope", "intercept")
-    _claim: ClassVar[NoGuarantee] = INJECTIVE
 
     smoothing: Annotated[bool, Flag()] = True
 

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import pa
-from calibrant._typing import BoolArray, FloatArray
+from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import CalibrantError
-from calibrant.partition import Bins
 from calibrant.rows import Columns
-from calibrant.rows.added_columns import AddColumns
+from calibrant.rows.added_columns import AddColumns, AddFromCells
 from calibrant.rows.batch import Coded
-from calibrant.rows.counts import segment_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,16 +62,14 @@ class Predict(AddColumns):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FollowCurve(AddColumns):
+class FollowCurve(AddFromCells):
     """The value of a curve at each score, its limits, and the set of its region.
 
     Attributes
     ----------
-    columns : Columns
-        Where the score is found, and the segment if there are any.
-    cells : Bins
-        The pieces of the curve.
-    table : float array of shape (n_pieces, 5)
+    columns, partition
+        As in `AddFromCells`; the regions are the pieces of the curve.
+    pieces : float array of shape (n_pieces, 5)
         Of each piece where it begins, the value there, the slope, and what is added to the value for the limits.
     sets : tuple of str
         The set of each piece.
@@ -81,9 +77,7 @@ class FollowCurve(AddColumns):
         Prefix of the names of the columns.
     """
 
-    columns: Columns
-    cells: Bins
-    table: FloatArray
+    pieces: FloatArray
     sets: tuple[str, ...]
     prefix: str
 
@@ -92,17 +86,12 @@ class FollowCurve(AddColumns):
         """Names of the columns to add."""
         return tuple(self.prefix + name for name in ("calibrated", "lower", "upper", "set"))
 
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> BoolArray:
-        """Rows within the score range, of a known segment."""
-        return self.cells.inside(scores, segment_numbers(segments, self.cells))
-
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+    def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
         """What `predict`, `predict_interval` and `predict_set` give."""
-        piece = self.cells.regions_of(self.cells.prepared(scores, segment_numbers(segments, self.cells)))
-        start, value, slope, lower, upper = self.table[piece].T
+        start, value, slope, lower, upper = self.pieces[cells].T
         curve = value + slope * (scores.astype(np.float64) - start)
         limits = [np.clip(curve + offset, 0.0, 1.0) for offset in (lower, upper)]
-        return [curve, *limits, pa.array(self.sets, pa.string()).take(pa.array(piece))]
+        return [curve, *limits, pa.array(self.sets, pa.string()).take(pa.array(cells))]
 
 
 def _takes(calibrator: Any, score: float) -> bool:

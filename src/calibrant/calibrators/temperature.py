@@ -11,10 +11,8 @@ from scipy.special import expit, logit
 from calibrant._params import Choice
 from calibrant._text import Setting
 from calibrant._typing import FloatArray
-from calibrant.calibrators.claims import INJECTIVE
 from calibrant.calibrators.curve import CurveCalibrator, check_probabilities, inner, read_number
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.guarantee import NoGuarantee
 
 SCALES = ("probability", "logit")
 _LOWEST, _HIGHEST = np.exp(-10.0), np.exp(10.0)
@@ -72,7 +70,6 @@ class TemperatureCalibrator(CurveCalibrator):
     """
 
     _learned: ClassVar[tuple[str, ...]] = ("temperature",)
-    _claim: ClassVar[NoGuarantee] = INJECTIVE
 
     scale: Annotated[str, Choice(SCALES)] = "probability"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant._optional import pa
 from calibrant._text import Setting
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Bins
 from calibrant.rows.batch import Coded, Columns, read_batch
@@ -81,8 +81,8 @@ class AddColumns(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LookUp(AddColumns):
-    """Columns of a table with one row per region.
+class AddFromCells(AddColumns):
+    """Columns that depend on the region of a row.
 
     Attributes
     ----------
@@ -90,12 +90,29 @@ class LookUp(AddColumns):
         Where the score is found, and the segment if there are any.
     partition : Bins
         The regions.
-    table : mapping from name to a sequence with one entry per region
-        What is added.
     """
 
     columns: Columns
     partition: Bins
+
+    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
+        """Rows within the score range, of a known segment."""
+        return self.partition.inside(scores, segment_numbers(segments, self.partition))
+
+    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+        """What the columns hold in each row's region."""
+        prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
+        return self.of_cells(scores, self.partition.regions_of(prepared))
+
+    @abstractmethod
+    def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
+        """What the columns hold, for rows with these scores in these regions."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookUp(AddFromCells):
+    """Columns of a table with one row per region: from a name to a sequence with one entry per region."""
+
     table: dict[str, FloatArray | tuple[str, ...]]
 
     @property
@@ -103,15 +120,9 @@ class LookUp(AddColumns):
         """Names of the columns to add."""
         return tuple(self.table)
 
-    def usable(self, scores: NDArray[Any], segments: Coded | None) -> NDArray[np.bool_]:
-        """Rows within the score range, of a known segment."""
-        return self.partition.inside(scores, segment_numbers(segments, self.partition))
-
-    def values(self, scores: NDArray[Any], segments: Coded | None) -> Sequence[Any]:
+    def of_cells(self, scores: NDArray[Any], cells: IndexArray) -> Sequence[Any]:
         """The entries of each row's region."""
-        prepared = self.partition.prepared(scores, segment_numbers(segments, self.partition))
-        regions = self.partition.regions_of(prepared)
         return [
-            pa.array(column, pa.string()).take(pa.array(regions)) if isinstance(column, tuple) else column[regions]
+            pa.array(column, pa.string()).take(pa.array(cells)) if isinstance(column, tuple) else column[cells]
             for column in self.table.values()
         ]
