@@ -106,8 +106,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         "marginal" covers over all rows; a rare label may then be covered rarely. "label" covers within each label;
         then only the order of scores matters.
     center : float, default=0.5
-        For "marginal": the score at which both labels are equally odd, 0.5 for probabilities, 0 for logits. Coverage
-        holds for any center; a good one makes sets smaller.
+        For "marginal": the score at which both labels have the same nonconformity, 0.5 for probabilities, 0 for
+        logits. Coverage holds for any center; a good one makes sets smaller.
     randomized : bool, default=False
         Break ties at random. The coverage is then met exactly, but one score may get different sets: every row needs
         random numbers of its own. Pass `keys` when predicting, and a row gets the same set each time.
@@ -131,14 +131,14 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
 
     Notes
     -----
-    The oddness of a row is center - score for the positive label and score - center for the negative one. The p-value
-    of a label is (1 + number of calibration rows at least as odd) / (n + 1), among all rows or those of that label; the
-    set holds the labels whose p-value exceeds 1 - coverage. By exchangeability the rank of the future row's oddness is
-    uniform, ties counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1), the p-value
-    (number odder + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that is independent of the rows,
-    and averages over rows come out right only where different rows have different U. So U is either drawn anew for each
-    row, or a hash of the seed and the row's key. "Exactly" is over random seeds, as with ``random_state=None``: with
-    one fixed seed and few possible outcomes the numbers may come out uneven.
+    The nonconformity score of a row is center - score for the positive label and score - center for the negative one.
+    The p-value of a label is (1 + number of calibration rows whose score is at least that) / (n + 1), among all rows or
+    those of that label; the set holds the labels whose p-value exceeds 1 - coverage. By exchangeability the rank of the
+    future row is uniform, ties counting against it, so P(p-value <= a) <= a. With ties broken by U uniform on (0, 1),
+    the p-value (number above + U (1 + number tied)) / (n + 1) is exactly uniform. This needs a U that is independent of
+    the rows, and averages over rows come out right only where different rows have different U. So U is either drawn
+    anew for each row, or a hash of the seed and the row's key. "Exactly" is over random seeds, as with
+    ``random_state=None``: with one fixed seed and few possible outcomes the numbers may come out uneven.
 
     References
     ----------
@@ -171,7 +171,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     def fit(
         self, scores: ArrayLike | ScoredData, y: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
-        """Rank the oddness of the calibration rows.
+        """Rank the nonconformity scores of the calibration rows.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         check_no_weights(scores, None, "rows of different weights are not exchangeable")
         data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups)
         rows = one_row_each(data, self.random_state).collect()
-        per_code = [np.sort(self._odd(rows.scores[rows.codes == code], code)) for code in (0, 1)]
+        per_code = [np.sort(self._nonconformity(rows.scores[rows.codes == code], code)) for code in (0, 1)]
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
         self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
@@ -204,27 +204,27 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         # two copies that drew the same random numbers would give rows that both of them see the same ones
         return {**super().__getstate__(), "_generator": None}
 
-    def _odd(self, scores: NDArray[Any], code: int) -> FloatArray:
-        """How odd a score is for the label of this code; within one label only the order of scores matters."""
+    def _nonconformity(self, scores: NDArray[Any], code: int) -> FloatArray:
+        """The nonconformity score for the label of this code; within one label only the order of scores matters."""
         center = float(self.center) if self.conditional == "marginal" else 0.0
         with np.errstate(over="ignore"):
             off = scores.astype(np.float64) - center
         return -off if code else off
 
-    def _set_ranks(self, oddness: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
-        self._oddness = oddness
+    def _set_ranks(self, ranked: tuple[FloatArray, FloatArray], classes: Classes, facts: RowFacts) -> None:
+        self._ranked = ranked
         self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
-        sizes, both = (oddness[0].size, oddness[1].size), (classes.negative, classes.positive)
+        sizes, both = (ranked[0].size, ranked[1].size), (classes.negative, classes.positive)
         self.guarantee_ = ConformalGuarantee(self.conditional, sizes, both, bool(self.randomized), facts)
 
     def _ranks(self, scores: ArrayLike) -> list[tuple[IntArray, IntArray, int]]:
-        """For the negative and the positive label: rows odder, rows tied, and rows in all."""
+        """For the negative and the positive label: rows above, rows tied, and rows in all."""
         check_is_fitted(self)
         checked = as_scores(scores, positive_column=self.positive_index_)
         ranks = []
-        for code, known in enumerate(self._oddness):
-            odd = self._odd(checked, code)
-            first, last = (np.searchsorted(known, odd, side=side) for side in ("left", "right"))
+        for code, known in enumerate(self._ranked):
+            own = self._nonconformity(checked, code)
+            first, last = (np.searchsorted(known, own, side=side) for side in ("left", "right"))
             ranks.append((known.size - last, last - first, int(known.size)))
         return ranks
 
@@ -232,7 +232,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         return np.column_stack([negative, positive] if self.positive_index_ else [positive, negative])
 
     def _shares(self, rows: int, keys: ArrayLike | None) -> Sequence[FloatArray | float]:
-        """For the negative and the positive label, how much of the tied rows counts as odder; 1 without randomness."""
+        """For the negative and the positive label, how much of the tied rows counts as above; 1 without randomness."""
         if not self.randomized:
             if keys is not None:
                 raise InvalidValueError("keys", ("be None unless ", Setting("randomized", True)), got="keys")
@@ -263,8 +263,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         ranks = self._ranks(scores)
         shares = self._shares(ranks[0][0].size, keys)
         values = [
-            (odder + share * (1 + tied)) / (n_rows + 1)
-            for share, (odder, tied, n_rows) in zip(shares, ranks, strict=True)
+            (above + share * (1 + tied)) / (n_rows + 1)
+            for share, (above, tied, n_rows) in zip(shares, ranks, strict=True)
         ]
         return self._columns(*values)
 
@@ -272,7 +272,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         """Return which labels are in the set, shape (n, 2), boolean; the columns follow `classes_`.
 
         The label of a future row lies in its set with probability at least `coverage`. A set may be empty: the row is
-        odd for both labels. It counts as a miss, and the coverage still holds. `keys` as for `predict_p_value`.
+        unusual for both labels. It counts as a miss, and the coverage still holds. `keys` as for `predict_p_value`.
         """
         OPEN_UNIT.check("coverage", coverage)
         # as the decimal that was written: in doubles 1 - 0.9 is under 0.1, and 0.1 (n + 1) would miss a whole number
@@ -280,7 +280,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         if self.randomized:
             return np.asarray(self.predict_p_value(scores, keys=keys) > float(alpha))
         self._shares(0, keys)
-        kept = [1 + odder + tied > int(alpha * (n_rows + 1)) for odder, tied, n_rows in self._ranks(scores)]
+        kept = [1 + above + tied > int(alpha * (n_rows + 1)) for above, tied, n_rows in self._ranks(scores)]
         return self._columns(*kept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -293,7 +293,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             "randomized": bool(self.randomized),
             "classes": self.classes_.tolist(),
             "positive_index": self.positive_index_,
-            "oddness": [known.tolist() for known in self._oddness],
+            "oddness": [known.tolist() for known in self._ranked],
             **self.guarantee_.facts.to_dict(),
         }
 

@@ -61,9 +61,9 @@ def threshold(
     referred to a person, and both hold at once.
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target holds in the
-    population, in every segment at once. Assumed: rows are independent draws from one population, and their order means
-    nothing where some are drawn, scores are tied, or rows have weights; with groups, their names mean nothing. Nothing
-    is assumed about scores, ties or the shape of the rate.
+    population, in every segment at once. Assumed: rows are independent draws from one population. Where some are
+    drawn, scores are tied, or rows have weights, the order of the rows says nothing about scores and labels; with
+    groups, their names do not. Nothing is assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def threshold(
     confidence_level : float, default=0.9
         1 - alpha.
     segments : array-like of shape (n,), optional
-        The group of each row. Each gets its own threshold, and alpha is shared.
+        The segment of each row. Each gets its own threshold, and alpha is shared.
     importance_weight, weight_bound : array-like of shape (n,), float, optional
         How much each row counts, such as a survey weight, and a number that no weight can exceed, which is needed. Each
         row is kept with probability weight / bound, by `random_state`. What is proved is then about the weighted

@@ -39,7 +39,7 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         sqrt(n_bins / n); the cube root balances them.
     strategy : {"quantile", "uniform"}, default="quantile"
         "quantile" cuts bins of equal mass, takes any finite scores, and is open-ended. "uniform" cuts bins of equal
-        width over `score_range` and refuses scores outside it.
+        width over `score_range` and raises an error for scores outside it.
     confidence_level : float, default=0.9
         Confidence that all intervals hold at once.
     interval : str, default="clopper-pearson"

@@ -151,7 +151,7 @@ class Partition(ABC):
 
     @staticmethod
     def fixed_width(n_bins: int, score_range: tuple[float, float] = (0.0, 1.0)) -> "ScorePartition":
-        """Bins of equal width over `score_range`; scores outside are refused.
+        """Bins of equal width over `score_range`; scores outside raise an error.
 
         >>> Partition.fixed_width(4).describe()
         ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
@@ -279,7 +279,7 @@ class Partition(ABC):
     ) -> "SegmentedPartition":
         """Bins of the score within each segment: every segment has its own regions, all within one error budget.
 
-        `other` are the bins of all segments that have none of their own. Without it, such segments are refused.
+        `other` are the bins of all segments that have none of their own. Without it, such segments raise an error.
 
         >>> bins = Partition.by_segment({"north": Partition.fixed_width(2), "south": Partition.fixed_width(1)})
         >>> bins.describe()

@@ -31,7 +31,7 @@ class ScorePartition(Bins):
     edges : array of shape (m,)
         Strictly increasing inner edges.
     score_range : (float, float)
-        Scores outside it are refused; (-inf, inf) takes any.
+        Scores outside it raise an error; (-inf, inf) takes any.
     first_rank, last_rank : int arrays of shape (m,), optional
         For edges that are order statistics of the tallied sample: which ranks each edge value occupies in it. A value
         of several ranks is a region of its own, an atom; a value of one rank counts in no region.

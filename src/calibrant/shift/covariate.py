@@ -52,7 +52,7 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     population* lies in the bin's interval. With estimated weights: the same in the limit of many rows
     only; `guarantee_` says so. Assumed: labels given inputs are distributed alike in both populations, the weights are
     the density ratio of the target over the calibration population, and none exceeds `weight_bound`. A multiple of the
-    ratio does as well, except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
+    ratio is enough, except for ``interval="oracle"``, ``value="known-mass"`` and ``value="counted-mass"``.
 
     Parameters
     ----------
