@@ -13,7 +13,7 @@ from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import statement as said
 from calibrant.guarantee.absorbed import region_limits
-from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Edges, Statement
+from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Claim, Edges, Statement
 from calibrant.guarantee.values import region_values
 from calibrant.intervals import Interval, get_method
 from calibrant.mass import MassLimits, budgets, mass_limits
@@ -195,6 +195,11 @@ class Guarantee:
     def is_proved(self) -> bool:
         """Whether the guarantee follows from the stated assumptions alone."""
         return not self.statement.caveats
+
+    @property
+    def predictions_vary(self) -> bool:
+        """Whether predictions vary within a region, so that what is said is about their average."""
+        return self.statement.claim is Claim.AVERAGE
 
     @property
     def design_effect(self) -> float | None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant._audit import Audit
 from calibrant._file import write_file
+from calibrant._numbers import counted, lower, nearest, percent, upper
 from calibrant._optional import needed
 from calibrant._params import Choice, Number
 from calibrant._text import sentence
@@ -28,6 +29,7 @@ from calibrant.tally import Tally
 from calibrant.views.report.content import Guaranteed, Inputs, MostShown, collect
 from calibrant.views.report.pages import Page
 from calibrant.views.report.scales import Thresholds
+from calibrant.views.report.wording import FINDINGS, name_of
 from calibrant.views.style import SCALES
 
 if TYPE_CHECKING:
@@ -218,7 +220,7 @@ def _check(inputs: Inputs) -> None:
 
 def render_page(page: Page, warnings: Sequence[str] = ()) -> str:
     """Return a short report as the text of one HTML page, which loads nothing from other places."""
-    head = {"title": page.title, "eyebrow": page.eyebrow, "numbers": page.numbers}
+    head = {"title": page.title, "eyebrow": page.eyebrow}
     return _rendered("page.html.jinja", page=page, warnings=[sentence(text) for text in warnings], **head)
 
 
@@ -239,6 +241,16 @@ def _environment(jinja2: Any) -> "Environment":
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters |= {
+        "at_least": lower,
+        "at_most": upper,
+        "nearest": nearest,
+        "percent": percent,
+        "counted": counted,
+        "sentence": sentence,
+        "name": name_of,
+    }
+    environment.globals |= {"findings": FINDINGS, "name_of": name_of}
     return environment
 
 

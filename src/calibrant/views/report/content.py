@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calibrant._audit import Audit, Bounds
-from calibrant._numbers import counted, lower, percent, rows, upper
+from calibrant._audit import Audit
+from calibrant._numbers import counted
 from calibrant._text import sentence
 from calibrant._typing import FloatArray, IndexArray
 from calibrant._validation import Validation
@@ -17,9 +17,8 @@ from calibrant.tally import Tally
 from calibrant.views.report import wording
 from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, rows_at
 from calibrant.views.report.histogram import MOST_BARS
-from calibrant.views.report.pages import KeyNumber
 from calibrant.views.report.scales import Thresholds
-from calibrant.views.report.segments import Shown, finest, segments_section
+from calibrant.views.report.segments import finest, segments_section
 
 _MOST_FACTS = 60
 _LONGEST_FACT = 400
@@ -67,23 +66,31 @@ class Inputs:
 
 
 def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
-    """Return everything the template names."""
+    """Return everything the template names: results, figures, and which regions and segments are shown."""
     audit, guarantee, after = inputs.audit, inputs.guarantee, inputs.audit_after
+    regions = finest(audit.table, audit.table.blocks[0])
+    shown = _largest(audit.table.error, regions, sizes.table_rows)
+    parts: dict[str, Any] = {}
+    if isinstance(guarantee, Guarantee):
+        every = np.arange(guarantee.counts.size)
+        parts["after_rows"] = promise_texts(guarantee, _largest(guarantee.radius, every, sizes.table_rows))
+        parts["after_total"] = every.size
     return {
         "title": wording.name_of(inputs.title or _DEFAULT_TITLE, 160),
         "eyebrow": _DEFAULT_TITLE if inputs.title else None,
         "warnings": [sentence(text) for text in inputs.warnings],
-        "headline": wording.headline(audit),
-        "strongest": None if audit.worst is None else sentence(audit.worst.sentence(audit.noun)),
-        "promise": wording.promise(guarantee),
-        "numbers": _numbers(audit, guarantee),
+        "audit": audit,
+        "audit_after": after,
+        "guarantee": guarantee,
+        "calibrator": wording.name_of(" ".join(repr(inputs.calibrator).split()), _LONGEST_FACT),
+        "fingerprint": getattr(getattr(inputs.calibrator, "partition_", None), "fingerprint", None),
+        "validation": inputs.validation,
+        "period": inputs.period,
         "before": _before_figure(inputs, sizes.marks),
         "after": _after_figure(guarantee, after, sizes.marks, inputs.scale),
-        "before_table": _audit_table(audit, sizes.table_rows),
-        "after_table": _promise_table(guarantee, sizes.table_rows) if isinstance(guarantee, Guarantee) else None,
-        "confidence": percent(audit.confidence_level),
-        "promise_confidence": percent(guarantee.confidence_level) if isinstance(guarantee, Guarantee) else "",
-        "at_single_scores": None if audit.at_single_scores is None else sentence(audit.at_single_scores),
+        "before_rows": audit_texts(rows_at(audit.table, shown)),
+        "before_total": regions.size,
+        **parts,
         "segments": segments_section(
             audit,
             most_rows=sizes.segments,
@@ -93,11 +100,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
             scale=inputs.scale,
             thresholds=inputs.thresholds,
         ),
-        "validation": None if inputs.validation is None else _validation_texts(inputs.validation, sizes.segments),
-        "proved": wording.proved(audit, guarantee, after),
-        "assumed": wording.assumed(audit, guarantee),
-        "unknowable": wording.unknowable(audit),
-        "computed": _computed(inputs),
+        "most_segments": sizes.segments,
         "source": _facts(inputs.source or {}),
     }
 
@@ -111,40 +114,6 @@ def _promised(inputs: Inputs) -> FloatArray | None:
     if inputs.period is None or bins is None or not isinstance(guarantee, Guarantee):
         return None
     return np.column_stack([bins.bounds, guarantee.lower, guarantee.upper])
-
-
-def _numbers(audit: Audit, guarantee: Guarantee | NoGuarantee | None) -> list[KeyNumber]:
-    numbers = [
-        KeyNumber("Rows", f"{audit.n_rows:,}", "audited"),
-        KeyNumber("Confidence", percent(audit.confidence_level), "in all statements of the audit at once"),
-        *_bounds(audit, "somewhere", "on average", "at any score value seen"),
-    ]
-    if audit.within_segments is not None:
-        numbers += _bounds(
-            audit.within_segments,
-            f"within a {audit.noun}",
-            f"on average, within {audit.noun}s",
-            f"at any score seen in a {audit.noun}",
-        )
-    if isinstance(guarantee, Guarantee):
-        stated = guarantee.stated
-        confidence = f"{percent(guarantee.confidence_level)} confidence{'' if guarantee.is_proved else ', not proved'}"
-        where = f"after calibration{wording.share_of(stated)}, {confidence}"
-        numbers.append(KeyNumber("Within", upper(stated.epsilon), where, stated.epsilon))
-    elif guarantee is not None:
-        numbers.append(KeyNumber("Within", "no bound", "after calibration: no guarantee"))
-    return numbers
-
-
-def _bounds(bounds: Bounds, somewhere: str, on_average: str, at_most: str) -> list[KeyNumber]:
-    highest = bounds.upper_bound
-    return [
-        KeyNumber("Off by at least", lower(bounds.lower_bound), somewhere, bounds.lower_bound),
-        KeyNumber("Off by at least", lower(bounds.average_lower_bound), on_average, bounds.average_lower_bound),
-        KeyNumber("Off by at most", "no bound", "none exists for a continuous score")
-        if highest is None
-        else KeyNumber("Off by at most", upper(highest), at_most, highest),
-    ]
 
 
 def _before_figure(inputs: Inputs, most: int) -> Figure:
@@ -193,53 +162,6 @@ def _after_figure(
 def _largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:
     """Those of the places `at` with the largest values, in their order, if there are too many."""
     return at if at.size <= most else np.sort(at[np.argsort(-values[at], kind="stable")[:most]])
-
-
-def _audit_table(audit: Audit, most: int) -> Shown:
-    every = finest(audit.table, audit.table.blocks[0])
-    lines = []
-    for texts in audit_texts(rows_at(audit.table, _largest(audit.table.error, every, most))):
-        kind, verdict = wording.FINDINGS.get(texts["verdict"], wording.NO_FINDING)
-        lines.append({**texts, "kind": kind, "verdict": verdict, "error": "" if kind == "none" else texts["error"]})
-    return Shown(tuple(lines), int(every.size))
-
-
-def _promise_table(guarantee: Guarantee, most: int) -> Shown:
-    every = np.arange(guarantee.counts.size)
-    return Shown(tuple(promise_texts(guarantee, _largest(guarantee.radius, every, most))), int(every.size))
-
-
-def _validation_texts(validation: Validation, most: int) -> dict[str, Any]:
-    grades = None if validation.grades is None else validation.grades.table(wording.name_of)
-    return {
-        "sentence": validation.sentence(),
-        "confidence": percent(validation.confidence_level),
-        "measures": validation.table,
-        "grades": None if grades is None else grades._replace(rows=grades.rows[:most]),
-    }
-
-
-def _computed(inputs: Inputs) -> list[tuple[str, str]]:
-    audit, guarantee = inputs.audit, inputs.guarantee
-    unseen = "" if audit.unseen_mass is None else f" {wording.UNSEEN_METHOD}"
-    n_resolutions = int(audit.table.resolution.max()) + 1
-    budget = percent(round(1.0 - audit.confidence_level, 12))
-    regions = f"{audit.table.counts.size:,}, at up to {counted(n_resolutions, 'resolution')}, within one error budget"
-    facts = [("Audit", f"{wording.AUDIT_METHOD}{unseen}"), ("Regions", f"{regions} of {budget}")]
-    if guarantee is None:
-        return facts
-    facts.append(("Calibrator", wording.name_of(" ".join(repr(inputs.calibrator).split()), _LONGEST_FACT)))
-    if isinstance(guarantee, Guarantee):
-        counts = f"{rows(guarantee.n_rows)} in {counted(len(guarantee.regions), 'region')}"
-        facts += [
-            ("Interval", f"{guarantee.method}: {guarantee.theorem}"),
-            ("Calibration", f"{counts}, {percent(guarantee.confidence_level)} confidence"),
-        ]
-        facts += [("Remark", sentence(remark)) for remark in guarantee.remarks]
-    partition = getattr(inputs.calibrator, "partition_", None)
-    if partition is not None:
-        facts.append(("Fingerprint of the regions", str(partition.fingerprint)))
-    return facts
 
 
 def _facts(source: Mapping[str, Any]) -> list[tuple[str, str]]:

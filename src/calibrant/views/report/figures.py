@@ -28,7 +28,7 @@ from calibrant.views.report.scales import (
     limits_of,
     threshold_marks,
 )
-from calibrant.views.report.wording import FINDINGS, NO_FINDING, region_name
+from calibrant.views.report.wording import FINDINGS, region_name
 from calibrant.views.style import logit_ends
 
 _MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn
@@ -256,7 +256,7 @@ def promise_texts(guarantee: Guarantee, at: IndexArray) -> list[dict[str, str]]:
 def _audit_marks(table: AuditTable, at: IndexArray, x_axis: Axis, y_axis: Axis) -> tuple[Mark, ...]:
     part, marks = rows_at(table, at), []
     for row, data in enumerate(audit_texts(part)):
-        kind, _ = FINDINGS.get(data["verdict"], NO_FINDING)
+        kind, _ = FINDINGS[data["verdict"]]
         title = (
             f"{data['verdict']}: mean score {data['mean']}, observed rate {data['rate']}, band {data['lower']} to "
             f"{data['upper']}, {rows(int(part.counts[row]))}"

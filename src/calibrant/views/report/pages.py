@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,15 +18,6 @@ from calibrant.views.report.figures import Figure
 from calibrant.views.report.wording import name_of, region_name
 
 _MOST_CHARTS, _MOST_LINES = 12, 400
-
-
-class KeyNumber(NamedTuple):
-    """A number of the summary; as text, and exactly where it is a bound."""
-
-    name: str
-    value: str
-    note: str
-    exact: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +55,7 @@ class Page:
     label: str
     verdict: str
     detail: str
-    numbers: Sequence[KeyNumber]
+    numbers: Sequence[tuple[str, str, str]]
     sections: Sequence[Section]
     assumed: Sequence[str]
     facts: Sequence[tuple[str, str]]
@@ -86,13 +76,13 @@ def threshold_page(
     table = Table.of("Each target and its threshold", found.table(name_of, every=True))
     drawn = f"{found.n_drawn:,} chose what to test, not counted" if found.n_drawn else "all counted"
     numbers = [
-        KeyNumber("Confidence", percent(found.confidence_level), "in all targets at once"),
-        KeyNumber("Proved", f"{len(kept)} of {len(found.cuts)}", "targets"),
-        KeyNumber("Rows", f"{found.n_rows:,}", drawn),
+        ("Confidence", percent(found.confidence_level), "in all targets at once"),
+        ("Proved", f"{len(kept)} of {len(found.cuts)}", "targets"),
+        ("Rows", f"{found.n_rows:,}", drawn),
     ]
     selecting = [cut for cut in kept if len(found.cuts) == 1 or (cut.target == "precision" and cut.segment is None)]
     if len(selecting) == 1 and selecting[0].selected is not None:
-        numbers.append(KeyNumber("Selected", nearest(selecting[0].selected.value), "of the rows"))
+        numbers.append(("Selected", nearest(selecting[0].selected.value), "of the rows"))
     kind, label = ("right", "Proved") if len(kept) == len(found.cuts) else ("open", "Not proved")
     sections = [
         Section("Thresholds and what they select", charts, remark=_left_out(len(segments), len(charts), "segment")),
@@ -112,10 +102,10 @@ def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, st
     cost = nearest(found.cost) if known else "none"
     within = limits(found.cost_lower, found.cost_upper) if known else ""
     numbers = [
-        KeyNumber("Rows", f"{known:,}", "with a decision"),
-        *(KeyNumber(name.capitalize(), f"{count:,}", "rows") for name, count in actions.items()),
-        KeyNumber("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
-        KeyNumber("Expected cost", cost, f"per row ({within})"),
+        ("Rows", f"{known:,}", "with a decision"),
+        *((name.capitalize(), f"{count:,}", "rows") for name, count in actions.items()),
+        ("Break-even rate", nearest(found.break_even), "acting and not acting cost the same"),
+        ("Expected cost", cost, f"per row ({within})"),
     ]
     lines = regions_table(guarantee, found, counts, region_name)
     remark = "Nothing is proved for a single row. Regions of 'cannot tell' are decided by the middle of their interval."
@@ -158,9 +148,9 @@ def models_page(
     ]
     best = found.best is not None
     numbers = [
-        KeyNumber("Confidence", percent(found.confidence_level), "in all differences called proved"),
-        KeyNumber("Models", f"{len(found.models)}", "on the same rows"),
-        KeyNumber("Rows", f"{found.n_rows:,}", "compared"),
+        ("Confidence", percent(found.confidence_level), "in all differences called proved"),
+        ("Models", f"{len(found.models)}", "on the same rows"),
+        ("Rows", f"{found.n_rows:,}", "compared"),
     ]
     return Page("Which model is better?", "Comparison of models", "right" if best else "open",
                 "Proved" if best else "Open", sentence(found.verdict), "", numbers, sections,
