@@ -75,6 +75,11 @@ class Decisions:
         rows = np.ones(self.action.size, dtype=np.int64) if self.rows is None else self.rows
         return {name: int(rows[self.action == name].sum()) for name in (ACT, DO_NOT, UNKNOWN)}
 
+    @property
+    def said(self) -> str:
+        """How many rows have each action, in words."""
+        return ", ".join(f"{name}: {count:,}" for name, count in self.counts.items())
+
     def sentence(self) -> str:
         """What was decided, and what it costs."""
         found = self.counts

@@ -38,11 +38,3 @@ def shown_names(names: Sequence[str]) -> str:
 def today() -> str:
     """The date of a report."""
     return datetime.now(UTC).strftime("%Y-%m-%d (UTC)")
-
-
-def write_page(page: Any, path: str, overwrite: bool, warnings: Sequence[str] = ()) -> None:
-    """Write a short report, whole or not at all."""
-    from calibrant._file import write_file
-    from calibrant.views.report import render_page
-
-    write_file(render_page(page, warnings).encode(), path, overwrite=overwrite)

@@ -11,7 +11,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, remark, saved, table
-from calibrant.cli._report import check_report, facts_of, write_page
+from calibrant.cli._report import check_report, facts_of
 from calibrant.cli._signs import show_signs, signs_of, texts_of
 from calibrant.cli._words import in_options
 
@@ -90,13 +90,14 @@ def command(**options: Any) -> None:
     how = {"clip": options["clip"], "random_state": options["seed"]}
     found = compare_models(first.labels, scores, confidence_level=level, **how, **units, **labels)
     if output is not None:
+        from calibrant._file import write_file
         from calibrant.metrics.reliability import reliability_tables
         from calibrant.views.report.pages import models_page
 
         classes = {"classes": first.known.labels, "pos_label": first.known.positive}
         tables = reliability_tables(first.labels, scores, level, **units, **classes)
-        page = models_page(found, tables, level, about, options["scale"])
-        write_page(page, output, options["overwrite"], texts_of(signs))
+        page = models_page(found, tables, level, about, options["scale"], texts_of(signs))
+        write_file(page.encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         counts = {"rows": n_rows, "skipped_rows": facts.skipped, "rows_compared": found.n_rows, "seed": options["seed"],
                   "report": output, "signs_of_groups": signs}  # fmt: skip

@@ -12,7 +12,7 @@ from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
 from calibrant.cli._model import check_scale, read_model, role_of, text_types
 from calibrant.cli._output import note, paragraph, print_json, saved, say, shortened, table
-from calibrant.cli._report import facts_of, is_page, write_page
+from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._target import check_target, kind_of
 from calibrant.cli._words import in_options
 
@@ -72,9 +72,10 @@ def command(**options: Any) -> None:
     found = decided_by_region(guarantee, counts, *costs)
     known = int(counts.sum())
     if is_page(output):
+        from calibrant._file import write_file
         from calibrant.views.report.pages import decision_page
 
-        write_page(decision_page(guarantee, found, about), output, options["overwrite"])
+        write_file(decision_page(guarantee, found, about).encode(), output, overwrite=options["overwrite"])
     if options["as_json"]:
         names = ("region", "rows", "action", "lower", "upper")
         columns_of = guarantee.regions, counts, found.action, found.lower, found.upper
@@ -84,8 +85,7 @@ def command(**options: Any) -> None:
         told |= {"confidence_level": guarantee.confidence_level, "proved": guarantee.is_proved}
         print_json({"command": "decide", **told, "output": output, "model": model.fingerprint})
         return
-    said = ", ".join(f"{name}: {count:,}" for name, count in found.counts.items())
-    paragraph(f"Of {rows(known)}, {said}.", bold=True)
+    paragraph(f"Of {rows(known)}, {found.said}.", bold=True)
     if known:
         paragraph(
             f"The break-even rate is {nearest(found.break_even)}. The expected cost per row is {nearest(found.cost)} "

@@ -10,7 +10,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import labelled, sample_of
 from calibrant.cli._output import note, paragraph, print_json, saved, say, table, warn
-from calibrant.cli._report import facts_of, is_page, write_page
+from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._signs import on_first_rows, show_signs, signs_of, texts_of
 from calibrant.cli._target import check_target
 
@@ -110,6 +110,7 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings
     """The report, with curves from a random sample where there are very many rows."""
     import numpy as np
 
+    from calibrant._file import write_file
     from calibrant.views.report.pages import threshold_page
 
     n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_DRAWN})
@@ -124,7 +125,8 @@ def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings
 
     drawn = {} if draw is None else {"curves": f"from {rows(scores.size)}, drawn at random of {n_rows:,}"}
     about = facts_of(source, event=f"{options['label']} = {found.positive_label}", **drawn)
-    write_page(threshold_page(found, rows_of, about), options["output"], options["overwrite"], warnings)
+    page = threshold_page(found, rows_of, about, warnings)
+    write_file(page.encode(), options["output"], overwrite=options["overwrite"])
 
 
 def _show(found: Any, notes: tuple[str, ...]) -> None:

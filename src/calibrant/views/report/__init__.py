@@ -1,39 +1,25 @@
 """The report: one HTML file with what is proved about a score and its calibration, and what cannot be known."""
 
-import base64
-import hashlib
 import os
-import platform
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant._audit import Audit
 from calibrant._file import write_file
-from calibrant._numbers import counted, lower, nearest, percent, upper
-from calibrant._optional import needed
 from calibrant._params import Choice, Number
-from calibrant._text import sentence
 from calibrant._threshold import Threshold
 from calibrant._validation import Validation
-from calibrant._version import __version__
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 from calibrant.views.report.content import Guaranteed, Inputs, MostShown, collect
-from calibrant.views.report.pages import Page
+from calibrant.views.report.html import rendered_page
 from calibrant.views.report.scales import Thresholds
-from calibrant.views.report.wording import FINDINGS, name_of
 from calibrant.views.style import SCALES
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 __all__ = ["render_report", "write_report"]
 
@@ -114,11 +100,9 @@ def render_report(
         audit, calibrator, title, source, histogram, audit_after, validation, period, scale, thresholds, warnings
     )
     _check(inputs)
-    script = _asset("hover.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = ""
     for sizes in _SIZES:
-        page = _rendered("audit.html.jinja", script=script, script_hash=digest, **collect(inputs, sizes))
+        page = rendered_page("audit", **collect(inputs, sizes))
         if len(page.encode()) < _MOST_BYTES:
             break
     return page
@@ -216,43 +200,3 @@ def _check(inputs: Inputs) -> None:
     ):
         rule = f"be a Tally over Partition.fixed_width({histogram.n_regions})"
         raise InvalidValueError("histogram", rule, got="one over other regions")
-
-
-def render_page(page: Page, warnings: Sequence[str] = ()) -> str:
-    """Return a short report as the text of one HTML page, which loads nothing from other places."""
-    head = {"title": page.title, "eyebrow": page.eyebrow}
-    return _rendered("page.html.jinja", page=page, warnings=[sentence(text) for text in warnings], **head)
-
-
-def _rendered(name: str, **parts: Any) -> str:
-    """The text of a template, with the style of all reports and what made them."""
-    template = _environment(needed("jinja2", "report", "reports are made")).get_template(name)
-    versions = f"calibrant {__version__}, Python {platform.python_version()}, numpy {np.__version__}"
-    return template.render(style=_asset("style.css"), version=__version__, versions=versions, **parts)
-
-
-@cache
-def _environment(jinja2: Any) -> "Environment":
-    """Return the environment, which compiles each template once."""
-    environment: Environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {
-        "at_least": lower,
-        "at_most": upper,
-        "nearest": nearest,
-        "percent": percent,
-        "counted": counted,
-        "sentence": sentence,
-        "name": name_of,
-    }
-    environment.globals |= {"findings": FINDINGS, "name_of": name_of}
-    return environment
-
-
-def _asset(name: str) -> str:
-    return resources.files("calibrant.views.report").joinpath(name).read_text(encoding="utf-8")

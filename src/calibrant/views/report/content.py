@@ -8,7 +8,6 @@ import numpy as np
 
 from calibrant._audit import Audit
 from calibrant._numbers import counted
-from calibrant._text import sentence
 from calibrant._typing import FloatArray, IndexArray
 from calibrant._validation import Validation
 from calibrant.calibrators.regions import score_bins
@@ -78,7 +77,7 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
     return {
         "title": wording.name_of(inputs.title or _DEFAULT_TITLE, 160),
         "eyebrow": _DEFAULT_TITLE if inputs.title else None,
-        "warnings": [sentence(text) for text in inputs.warnings],
+        "warnings": inputs.warnings,
         "audit": audit,
         "audit_after": after,
         "guarantee": guarantee,

@@ -62,7 +62,7 @@ def segments_section(
     start = 0 if period is None else max(len(shown) - most_figures, 0)
     first = np.array([block.start for _, block in shown])
     ends = limits_of(np.concatenate([table.lower[first], table.upper[first], table.mean_score[first]]).tolist())
-    how = {"promised": promised, "scale": scale, "thresholds": thresholds}
+    how: dict[str, Any] = {"promised": promised, "scale": scale, "thresholds": thresholds}
     return SegmentsShown(
         rows=[(block.start, found.get(segment)) for segment, block in shown],
         total=len(groups),
