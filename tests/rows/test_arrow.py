@@ -98,7 +98,7 @@ BAD = {
         "label column 'y' must have no missing values; got 6 faulty rows, the first row index 0",
     ),
     "no score": (pa.nulls(6), pa.array(LABELS), "score column 'p' must have no missing values; got 6 faulty rows"),
-    "huge integers": (pa.array([2**60] * 6), pa.array(LABELS), "score column 'p' must be numbers that doubles can"),
+    "huge integers": (pa.array([2**60] * 6), pa.array(LABELS), "score column 'p' must be numbers that float64 can"),
 }
 
 

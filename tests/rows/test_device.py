@@ -26,7 +26,7 @@ from calibrant import (
     audit,
     scored,
 )
-from calibrant.kernels import device, libraries
+from calibrant.kernels import libraries
 from calibrant.rows.device import DeviceData
 
 ROWS = 5_000
@@ -43,7 +43,7 @@ NEW = np.linspace(0, 1, 101)
 @pytest.fixture(params=["cpu", "gpu"], autouse=True)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "gpu":
-        monkeypatch.setattr(device, "on_gpu", libraries.is_device_array)
+        monkeypatch.setattr(libraries, "on_gpu", libraries.is_device_array)
     return request.param
 
 

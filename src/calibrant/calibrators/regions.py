@@ -53,8 +53,8 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
 
     n_jobs: int | None
     _facts: RowFacts = RowFacts()
-    proof_: Proof | None = None
-    """What the counted rows prove of rates; None for calibrators that derive it in another way."""
+    proof_: Proof
+    """What the counted rows prove of rates, for calibrators that derive their guarantee from it."""
     partition_: Partition
     tally_: Tally
     guarantee_: Guarantee
@@ -151,8 +151,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         return tuple("{" + ", ".join(name for name, held in zip(names, row, strict=True) if held) + "}" for row in sets)
 
     def _state(self) -> dict[str, Any]:
-        regions = {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict()}
-        return {**(regions if self.proof_ is None else self.proof_.state()), **self._facts.to_dict()}
+        return {"partition": self.partition_.to_dict(), "tally": self.tally_.to_dict(), **self._facts.to_dict()}
 
 
 @dataclass(eq=False, repr=False)
@@ -205,6 +204,9 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
         self.fit_binned(cut_rows(data, self))
         self._warn_if_weak()
         return self
+
+    def _state(self) -> dict[str, Any]:
+        return {**self.proof_.state(), **self._facts.to_dict()}
 
     @abstractmethod
     def fit_binned(self, binned: Binned) -> None:

@@ -190,7 +190,7 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
         return ScoreCalibrator.apply(self, data, coverage=coverage, prefix=prefix)  # the regions are not of the score
 
     def _state(self) -> dict[str, Any]:
-        return {"base": self.base_.to_dict(), **super()._state()}
+        return {"base": self.base_.to_dict(), **self.proof_.state(), **self._facts.to_dict()}
 
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()

@@ -199,9 +199,11 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
         folds = [] if self._is_frozen() else parts(task, self.cv, self.calibration_size)
         fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, folds)
-        fitted = fitting.folds_merged() if self._merges_folds() else fitting.pair(X_target, self._fit_arguments())
+        fitted: tuple[Any, Any] = (
+            fitting.folds_merged() if self._merges_folds() else fitting.pair(X_target, self._fit_arguments())
+        )
         validate_data(self, task.X, skip_check_array=True)
-        self.estimator_, self.calibrator_, self.classes_ = *fitted, task.classes
+        self.classes_, (self.estimator_, self.calibrator_) = task.classes, fitted
         return self
 
     def _check_parameters(self) -> None:
@@ -289,7 +291,8 @@ class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, Meta
     def guarantee_(self) -> Guarantee | NoGuarantee:
         """What is guaranteed of the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
-        return self.calibrator_.guarantee_
+        guarantee: Guarantee | NoGuarantee = self.calibrator_.guarantee_
+        return guarantee
 
     def _calibrated(self, method: str, X: FeatureRows, segments: ArrayLike | None, **options: Any) -> NDArray[Any]:
         check_is_fitted(self)

@@ -11,6 +11,7 @@ from calibrant._labels import CODED
 from calibrant._params import check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
+from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._groups import cut_rows
 from calibrant.calibrators._parameters import FitParameters, automatic_bins
 from calibrant.calibrators.anchored import automatic_regions
@@ -155,8 +156,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
             tally = replace(tally, groups=tally.groups.without_sizes())
         every = rows.in_segments(names, top) if len(counted) < len(rows) else counted
         fitted = self._calibrator(self.confidence_level)
-        parts = {"partition": whole, "tally": tally, "classes": known, "reach": reach, "rows": counted, "whole": every}
-        fitted.fit_binned(cut._replace(**parts, design=design))
+        fitted.fit_binned(Binned(whole, tally, known, reach, counted, cut.facts, every, cut.drawn, design))
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)

@@ -160,7 +160,7 @@ def folds_of(keys: Keys, seed: int, n_folds: int) -> list[tuple[NDArray[np.intp]
     return [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_folds)]
 
 
-def repeated(keys: Keys) -> Keys:
+def repeated(keys: NDArray[Any]) -> NDArray[Any]:
     """Return the keys that occur more than once, without their first occurrence."""
     ordered = np.sort(keys)
     return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
