@@ -106,7 +106,7 @@ def order_part(real: RealSet, by: str, model: str, cache: Path) -> Iterator[Line
         scores = score(real, model, table, y, train, drop=(getattr(real, by),))
         fitted = AnchoredCalibrator().fit(scores[known], y[known])
         both = np.concatenate([known, later])
-        found = check_exchangeable(scores[both], y[both], time=moment[both])
+        found = check_exchangeable(y[both], scores[both], time=moment[both])
         monitor = DriftMonitor(fitted.partition_).update(scores[both], y[both])
         yield {
             "set": real.name,

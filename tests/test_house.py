@@ -1,11 +1,16 @@
 """Rules that hold in every file of the package: what may be imported, asked and said where."""
 
 import ast
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import calibrant
+from calibrant import calibrators, metrics
 
 ROOT = Path(__file__).parents[1]
 OUR_ERRORS = {"CalibrantError", "InvalidTypeError", "InvalidValueError"}
@@ -133,6 +138,37 @@ def test_no_two_modules_define_the_same_name(sources: dict[Path, list[ast.AST]])
         if len(packages := {package_of(path) for path in paths}) == 1 and packages <= {*SAME_INTERFACE}
     }
     assert doubles.keys() == known
+
+
+def public_calls() -> Iterator[tuple[str, inspect.Signature]]:
+    """Public functions, and the public methods of public classes that learn or draw."""
+    for module in (calibrant, calibrators, metrics):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if inspect.isfunction(found):
+                yield name, inspect.signature(found)
+            elif {"fit", "partial_fit", "update", "from_predictions"} & {*dir(found)}:
+                for part, method in inspect.getmembers(found, callable):
+                    if not part.startswith("_") and getattr(method, "__module__", "").startswith("calibrant"):
+                        yield f"{name}.{part}", inspect.signature(method)
+
+
+def test_estimators_take_scores_first_and_whatever_judges_takes_labels_first() -> None:
+    seen = 0
+    for name, signature in public_calls():
+        order = [part for part in signature.parameters if part in ("y", "scores")]
+        if len(order) == 2:
+            learns = name.rpartition(".")[2] in ("fit", "partial_fit", "update", "compare", "from_calibrator")
+            assert order == (["scores", "y"] if learns else ["y", "scores"]), name
+            seen += 1
+    assert seen > 20
+
+
+def test_no_parameter_of_the_public_functions_and_estimators_takes_anything() -> None:
+    for name, signature in public_calls():
+        for part in signature.parameters.values():
+            keywords = part.kind is inspect.Parameter.VAR_KEYWORD
+            assert part.name == "self" or keywords or part.annotation not in (Any, inspect.Parameter.empty), name
 
 
 @pytest.mark.parametrize("riddle", RIDDLES)

@@ -26,7 +26,7 @@ first = month == 1
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[first], late[first])
 rest = ~first
 
-found = check_exchangeable(model.predict_proba(X[rest])[:, 1], late[rest], time=month[rest])
+found = check_exchangeable(late[rest], model.predict_proba(X[rest])[:, 1], time=month[rest])
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for name in ("scores", "labels", "scores by class"):
     path = found[name].path

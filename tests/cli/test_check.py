@@ -40,7 +40,7 @@ def test_by_time_it_finds_what_moved_and_equals_the_library(drift: Path, calibra
     answer = calibrant("check", drift, *COLUMNS, "--time", "day", "--json").json
     table = pq.read_table(drift)
     expected = check_exchangeable(
-        table["p"].to_numpy(), table["y"].to_numpy(zero_copy_only=False), time=table["day"].to_numpy()
+        table["y"].to_numpy(zero_copy_only=False), table["p"].to_numpy(), time=table["day"].to_numpy()
     )
     assert answer["causes"] == list(expected.causes) == ["labels"]
     assert [test["log_evidence"] for test in answer["tests"]] == [test.log_evidence for test in expected.tests]

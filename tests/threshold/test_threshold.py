@@ -53,7 +53,7 @@ def test_scored_data_agree_with_arrays(target, segments):
     group = np.arange(4_000) % 2 if segments else None
     columns = {"p": scores, "y": y, **({"g": group} if segments else {})}
     data = scored(pa.table(columns), score="p", label="y", **({"segment": "g"} if segments else {}))
-    kept = threshold(scores=data, **{target: 0.8})
+    kept = threshold(data, **{target: 0.8})
     exact = threshold(y, scores, segments=group, **{target: 0.8})
     for one, other in zip(kept.cuts, exact.cuts, strict=True):
         assert one == other
@@ -66,7 +66,7 @@ def test_more_rows_than_are_sorted_are_counted_at_drawn_thresholds(target, monke
     data = scored(pa.table({"p": scores, "y": y}), score="p", label="y")
     exact = threshold(y, scores, **{target: 0.8})
     monkeypatch.setattr("calibrant._threshold._MOST_RANKED", 3_999)
-    drawn = threshold(scores=data, **{target: 0.8})
+    drawn = threshold(data, **{target: 0.8})
     assert (exact.n_drawn, exact.method, drawn.method) == (0, "ranks", "look")
     assert 500 < drawn.n_drawn < 700
     assert drawn.threshold == pytest.approx(exact.threshold, abs=0.05)
@@ -130,7 +130,7 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     assert Threshold.from_dict(json.loads(json.dumps(found.to_dict()))) == found
     table = pa.table({"p": scores, "y": y, "g": groups, "s": segments})
     data = scored(table, score="p", label="y", group="g", segment="s")
-    assert threshold(scores=data, precision=0.7, npv=0.7) == found
+    assert threshold(data, precision=0.7, npv=0.7) == found
     for wrong in ({"precision": 0.9, "method": "ranks"}, {"precision": 0.9, "start": 0.9}):
         with pytest.raises(InvalidTypeError, match="groups must go with method='look', without start"):
             threshold(y, scores, groups=groups, **wrong)

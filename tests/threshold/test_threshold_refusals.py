@@ -16,13 +16,13 @@ def test_weights_need_a_bound():
     table = {"p": rng.uniform(size=200), "y": rng.integers(0, 2, size=200), "w": np.ones(200)}
     data = scored(table, score="p", label="y", weight="w")
     with pytest.raises(InvalidTypeError, match="weight_bound must be given"):
-        threshold(scores=data, recall=0.9)
+        threshold(data, recall=0.9)
     with pytest.raises(InvalidTypeError, match="weight_bound must be None without"):
         threshold(table["y"], table["p"], recall=0.9, weight_bound=2.0)
-    found = threshold(scores=data, recall=0.9, weight_bound=1.0)  # a weight as large as the bound keeps every row
+    found = threshold(data, recall=0.9, weight_bound=1.0)  # a weight as large as the bound keeps every row
     assert found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
     assert "weighted population" in found.assumptions[1]
-    halved = threshold(scores=data, recall=0.9, weight_bound=2.0)
+    halved = threshold(data, recall=0.9, weight_bound=2.0)
     assert "the order of the rows says nothing about scores and labels" in halved.assumptions
     assert 60 < halved.n_rows < 140
     given = {"importance_weight": table["w"], "weight_bound": 2.0, "groups": np.arange(200) // 4, "max_group_size": 3}
@@ -91,7 +91,7 @@ def test_labels_needed_for_recall_count_the_drawn_rows_too():
     _, scores, y = next(draws(lambda s: s, 6_000, 1))
     for n, level in ((6_000, 0.999), (4_800, 0.999)):
         data = scored(pa.table({"p": scores[:n], "y": y[:n]}), score="p", label="y")
-        found = threshold(scores=data, recall=level, method="look")
+        found = threshold(data, recall=level, method="look")
         assert found.threshold is None
         if n == 6_000:  # enough positives, but no drawn score is low enough
             assert found.labels_needed is None

@@ -14,7 +14,7 @@ from calibrant._params import error_budget, generator_of
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
 from calibrant.partition.scores import equal_mass, middle_ranks
-from calibrant.rows import Groups, MemoryRows, ScoredData, read_rows, seed_of
+from calibrant.rows import Groups, MemoryRows, ScoredData, read_judged, seed_of
 from calibrant.rows.columns import column_of
 
 __all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
@@ -25,8 +25,8 @@ _BINS_PER_ROOT = 2.0  # bins of the score, times the cube root of the number of 
 
 
 def check_exchangeable(
-    scores: ArrayLike | ScoredData,
-    y: ArrayLike | None = None,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     time: ArrayLike | str | None = None,
     groups: ArrayLike | str | None = None,
@@ -44,10 +44,11 @@ def check_exchangeable(
 
     Parameters
     ----------
-    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`; or ScoredData
-        Scores, in the order in which the rows came unless `time` is given; or the result of `calibrant.scored`.
-    y : array-like of shape (n,)
-        Labels of two classes.
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes, in the order in which the rows came unless `time` is given; or the result of
+        `calibrant.scored`, which has scores too.
+    scores : array-like of shape (n,), (n, 1), or (n, 2) from `predict_proba`
+        Scores, in the same order.
     time : array-like of shape (n,), or str, default=None
         Numbers or dates by which the rows are ordered; text must be ISO 8601 dates such as "2024-01-31". Rows of the
         same time are taken in random order, so that their order within the file does not matter. For `ScoredData`, the
@@ -109,14 +110,14 @@ def check_exchangeable(
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.uniform(size=4_000)
     >>> alike = rng.uniform(size=4_000) < scores
-    >>> check_exchangeable(scores, alike).verdict
+    >>> check_exchangeable(alike, scores).verdict
     'no evidence against rows that are drawn alike'
     >>> moved = rng.uniform(size=4_000) < np.where(np.arange(4_000) < 2_000, scores, scores**2)
-    >>> check_exchangeable(scores, moved).verdict
+    >>> check_exchangeable(moved, scores).verdict
     'the rate at a given score has moved'
     """
     alpha = error_budget(confidence_level)
-    rows, times, together = _read(scores, y, time, groups, classes=classes, pos_label=pos_label)
+    rows, times, together = _read(y, scores, time, groups, classes=classes, pos_label=pos_label)
     rng = generator_of(random_state, np.asarray(rows.scores, dtype=np.float64), rows.codes)
     chosen = in_order(len(rows), times, rng)
     if together is not None:
@@ -148,19 +149,19 @@ def check_exchangeable(
 
 
 def _read(
-    scores: ArrayLike | ScoredData, y: ArrayLike | None, time: Any, groups: Any, **labels: Any
+    y: ArrayLike | ScoredData, scores: ArrayLike | None, time: Any, groups: Any, **labels: Any
 ) -> tuple[MemoryRows, NDArray[Any] | None, Groups | None]:
     """The rows, their times, and their groups."""
-    if isinstance(scores, ScoredData):
+    if isinstance(y, ScoredData):
         for name, value in (("time", time), ("groups", groups)):
             if value is not None and not isinstance(value, str):
                 raise InvalidTypeError(name, "name a column of the scored data", got=type(value).__name__)
-        if time is None and not scores.has_order:
+        if time is None and not y.has_order:
             rule = "name a column for data whose rows have no order"
             raise InvalidTypeError("time", rule, got="None")
         named = (("time", time), ("groups", groups))
-        time, groups = (None if name is None else column_of(scores, name, part) for part, name in named)
-    rows = read_rows(scores, y, **labels).collect()
+        time, groups = (None if name is None else column_of(y, name, part) for part, name in named)
+    rows = read_judged(y, scores, **labels).collect()
     times = None if time is None else read_times(time, len(rows))
     return rows, times, rows.groups if groups is None else Groups.of(groups, len(rows))
 

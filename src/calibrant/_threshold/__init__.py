@@ -24,7 +24,7 @@ from calibrant._typing import ArrayLike, Seed
 from calibrant.calibrators._weighted import kept_rows
 from calibrant.errors import InvalidTypeError
 from calibrant.metrics.units import Units
-from calibrant.rows import ScoredData, read_rows
+from calibrant.rows import ScoredData, read_judged
 
 __all__ = ["Cut", "Measured", "Ratio", "Threshold", "threshold"]
 
@@ -33,8 +33,8 @@ _MOST_RANKED = 10**6  # rows: with more of them a look is as good, and needs no 
 
 
 def threshold(
-    y: ArrayLike | None = None,
-    scores: ArrayLike | ScoredData | None = None,
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None = None,
     *,
     precision: float | None = None,
     recall: float | None = None,
@@ -67,10 +67,10 @@ def threshold(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        Labels of two classes. None with scored data.
-    scores : array-like of shape (n,), (n, 1), (n, 2), or ScoredData
-        Scores: the higher, the more likely is the positive class. Or data of any size, see `calibrant.scored`.
+    y : array-like of shape (n,), or ScoredData
+        Labels of two classes. Or data of any size, which have scores too, see `calibrant.scored`.
+    scores : array-like of shape (n,), (n, 1) or (n, 2)
+        Scores: the higher, the more likely is the positive class.
     precision, recall, npv, specificity : float, optional
         The target: one of them, or precision and npv together.
     confidence_level : float, default=0.9
@@ -157,11 +157,9 @@ def threshold(
         if len(targets) > 1 or method == "look" or not set(targets) <= {"precision", "npv"}:
             alone = ("go with one target, precision or npv, and without ", Setting("method", "look"))
             raise InvalidTypeError("start", alone, got=repr(start))
-    if scores is None:
-        raise InvalidTypeError("scores", "be scores, or scored(...) data", got="None")
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
     beside: dict[str, Any] = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
-    data = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
+    data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
     weighted = data.columns.weight is not None or weight_bound is not None
     if weighted:
         # these are draws from the weighted population, so everything below holds for it

@@ -72,7 +72,7 @@ def command(**options: Any) -> int:
         check_target(options)
     with labelled(options, "segment", "id", "group", "weight") as (source, data, labels):
         found = threshold(
-            scores=data,
+            data,
             **{name: options[name] for name in _TARGETS},
             confidence_level=options["confidence"],
             method=options["method"],

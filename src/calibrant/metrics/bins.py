@@ -11,10 +11,9 @@ from calibrant._input import check_rows
 from calibrant._params import Choice, Optional, check_bins
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._weighted import checked_bound
-from calibrant.errors import InvalidTypeError
 from calibrant.intervals.shift.base import WEIGHT_BOUND
 from calibrant.partition.scores import equal_mass, middle_ranks
-from calibrant.rows import MemoryRows, ScoredData, check_nothing_beside, read_rows
+from calibrant.rows import MemoryRows, ScoredData, read_judged
 
 BINS = ("auto", "uniform", "quantile", "values")
 _ROWS_PER_VALUE = 20
@@ -30,14 +29,7 @@ def read_scored(
     **beside: Any,
 ) -> MemoryRows:
     """Read labels and scores of any scale into memory."""
-    if isinstance(y, ScoredData):
-        check_nothing_beside(scores=scores, **beside)
-        rows = y.with_classes(classes, pos_label).collect()
-    elif scores is None:
-        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
-    else:
-        rows = read_rows(scores, y, pos_label=pos_label, classes=classes, **beside).collect()
-    return rows
+    return read_judged(y, scores, pos_label=pos_label, classes=classes, **beside).collect()
 
 
 def read_forecasts(

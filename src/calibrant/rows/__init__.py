@@ -16,11 +16,11 @@ from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.progress import Progress
 from calibrant.rows.reach import Reach
-from calibrant.rows.reader import check_no_weights, check_nothing_beside, one_row_each, read_rows
+from calibrant.rows.reader import check_no_weights, check_nothing_beside, one_row_each, read_judged, read_rows
 
 __all__ = [
     "Columns", "Draw", "Groups", "MemoryRows", "Reach", "RowFacts", "ScoredData", "check_no_weights",
-    "check_nothing_beside", "one_row_each", "read_rows", "scored", "seed_of",
+    "check_nothing_beside", "one_row_each", "read_judged", "read_rows", "scored", "seed_of",
 ]  # fmt: skip
 
 _ENGINES = {

@@ -43,7 +43,7 @@ def read_rows(
     classes, pos_label
         Both classes, where they are given; and the positive one.
     segments : array-like of shape (n,), optional
-        The group of each row.
+        The segment of each row.
     sample_weight : array-like of shape (n,), optional
         Whole numbers: how many identical rows each row stands for.
     importance_weight : array-like of shape (n,), optional
@@ -85,6 +85,23 @@ def read_rows(
     check_same_length(checked, codes)
     rows = MemoryRows(checked, codes, known, repeats, weights, threads=threads, groups=together, reach=reach)
     return (rows if segments is None else rows.in_segments(*segment_kinds(segments))).without_empty()
+
+
+def read_judged(
+    y: ArrayLike | ScoredData,
+    scores: ArrayLike | None,
+    *,
+    classes: ArrayLike | None,
+    pos_label: Hashable,
+    **beside: ArrayLike | None,
+) -> ScoredData:
+    """Read labels and scores, in the order of metrics; `scored(...)` data take the place of the labels."""
+    if isinstance(y, ScoredData):
+        check_nothing_beside(scores=scores, **beside)
+        return y.with_classes(classes, pos_label)
+    if scores is None:
+        raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
+    return read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
 
 
 def check_nothing_beside(**given: object) -> None:
