@@ -9,9 +9,12 @@ from scipy import stats
 
 from calibrant import BinningCalibrator, Tally, plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.intervals import get_method
+from calibrant.intervals import METHODS, get_method
 from calibrant.intervals.empirical_bernstein import largest_bernstein
 from promises import assert_kept
+
+PLANNED = [name for name, method in METHODS.items() if method.largest_radius is not None]
+"""The methods that `plan` offers, the default first."""
 
 
 def farthest(lower: np.ndarray, upper: np.ndarray, k: np.ndarray, rows: int) -> np.ndarray:
@@ -40,7 +43,7 @@ def worst_radius(rows: int, n_bins: int, interval: str, alpha: float = 0.095) ->
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize("interval", PLANNED)
 @pytest.mark.parametrize("rows", [7, 60, 301])
 def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str) -> None:
     planned = plan(n=3 * (rows + 1) - 1, n_bins=3, interval=interval, split=None)
@@ -49,11 +52,7 @@ def test_worst_case_equals_the_search_over_every_count(rows: int, interval: str)
 
 
 @pytest.mark.parametrize(
-    "interval",
-    [
-        "clopper-pearson",
-        *(pytest.param(name, marks=pytest.mark.broad) for name in ("empirical-bernstein", "kl", "blaker")),
-    ],
+    "interval", [pytest.param(name, marks=pytest.mark.broad if name != PLANNED[0] else ()) for name in PLANNED]
 )
 @pytest.mark.parametrize(
     ("split", "n"),
@@ -72,7 +71,7 @@ def test_without_a_split_the_plan_is_the_worst_over_all_sizes_and_counts(n: int,
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("interval", ["clopper-pearson", "hoeffding", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize("interval", PLANNED)
 def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
     planned = plan(n=220, n_bins=1, interval=interval, split=60)
     assert 0 < planned.rows_per_bin < 100
@@ -83,7 +82,7 @@ def test_with_a_split_no_larger_bin_is_worse(interval: str) -> None:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "kl", "blaker"])
+@pytest.mark.parametrize("interval", PLANNED)
 @pytest.mark.parametrize("rows", [3_001, 12_000])
 def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, interval: str, monkeypatch) -> None:
     planned = plan(n=rows, n_bins=1, interval=interval)
@@ -93,7 +92,7 @@ def test_large_bins_are_planned_with_a_bound_that_is_hardly_larger(rows: int, in
 
 @pytest.mark.broad
 @pytest.mark.parametrize("base_rate", [0.03, 0.2, 0.97])
-@pytest.mark.parametrize("interval", ["clopper-pearson", "empirical-bernstein", "blaker"])
+@pytest.mark.parametrize("interval", PLANNED)
 @pytest.mark.parametrize("probability", [0.9, 0.99])
 def test_a_base_rate_is_planned_with_the_stated_probability(
     base_rate: float, interval: str, probability: float
