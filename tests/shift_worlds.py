@@ -48,3 +48,14 @@ def truth(bins: ScorePartition) -> tuple[np.ndarray, np.ndarray]:
 
 GRID_ERROR = 2e-3
 """How far `truth` may be from the integral: bins are cut along curves, through cells of a grid of 120 a side."""
+
+
+def data(seed=0, n=4000):
+    """Rows, scores and labels of the calibration population, and their weights."""
+    x, scores, y = draw(np.random.default_rng(seed), n)
+    return x, scores, y, weight(x)
+
+
+def target(seed=1, n=1000):
+    """Rows of the target population."""
+    return np.random.default_rng(seed).beta(2, 1, size=(n, 3))

@@ -22,7 +22,8 @@ DIST = ROOT / "dist"
 SUPPORTED = ("python3.11", "python3.12", "python3.13")
 QUICK = "not slow and not broad and not service"
 TESTS = [
-    *("tests/calibrators", "tests/intervals", "tests/partition", "tests/sequences", "tests/test_guarantee.py"),
+    *("tests/calibrators", "tests/intervals", "tests/partition", "tests/sequences"),
+    *("tests/test_guarantee.py", "tests/test_guarantee_sentence.py"),
     *("tests/test_tally.py", "tests/saving", "tests/test_metrics.py", "tests/test_classifier.py"),
     *("tests/test_import.py", "tests/test_labels.py"),
 ]

@@ -1,6 +1,5 @@
 """Each command answers in text and in JSON, with exit codes that scripts can use."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import AnchoredCalibrator, BinningCalibrator, audit, plan
+from calibrant import BinningCalibrator, audit, plan
 from calibrant.cli._app import _COMMANDS
 from calibrant.saving import load_model, save_model
 
@@ -47,171 +46,6 @@ def test_missing_columns_are_proposed(missing: tuple[str, ...], folder: Path, ca
     assert "'p' (numbers)" in answer.err
     assert "'region' (text)" in answer.err
     assert "perhaps --score p --label y?" in answer.err
-
-
-class TestFit:
-    @pytest.mark.broad
-    def test_equals_the_library(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
-        answer = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "-o", "model.json", "--json")
-        expected = AnchoredCalibrator(n_bins=8).fit(table["p"].to_numpy(), table["y"].to_numpy())
-        assert answer.code == 0
-        assert answer.json["guarantee"]["epsilon"] == expected.guarantee_.epsilon
-        assert answer.json["guarantee"]["sentence"] == expected.guarantee_.sentence()
-        assert [region["rows"] for region in answer.json["guarantee"]["regions"]] == expected.tally_.counts.tolist()
-        saved = load_model(folder / "model.json")
-        assert saved.calibrator.tally_ == expected.tally_
-        assert saved.columns == {"score": "p", "label": "y"}
-        assert saved.provenance["rows"] == table.num_rows
-        assert saved.provenance["files"] == ["scores.csv"]
-        assert str(folder) not in (folder / "model.json").read_text()
-
-    @pytest.mark.broad
-    def test_says_the_sentence_first(self, folder: Path, calibrant: Any) -> None:
-        answer = calibrant("fit", "scores.parquet", *COLUMNS, "--bins", "8")
-        assert answer.out.startswith("With 90% confidence")
-        assert "true rate lies in" in answer.out
-        assert "nothing was saved" in answer.err
-
-    @pytest.mark.broad
-    def test_limits_of_rare_events_say_something(self, folder: Path, calibrant: Any) -> None:
-        """With a million rows and twenty positives, a limit is tiny, and not 0."""
-        rare = pa.table({"p": np.linspace(0, 1, 1_000_000), "y": np.arange(1_000_000) % 50_000 == 0})
-        pq.write_table(rare, folder / "rare.parquet")
-        answer = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1")
-        assert answer.code == 0, answer.err
-        region = calibrant("fit", "rare.parquet", *COLUMNS, "--bins", "1", "--json").json["guarantee"]["regions"][0]
-        assert 1e-6 < region["lower"] < 2e-5 < region["upper"] < 1e-4
-        row = next(line for line in answer.out.splitlines() if line.startswith("(-inf"))
-        low, _, high, off = row.split()[-4:]
-        assert region["epsilon"] <= float(off) < 1e-3
-        assert 0 < float(low) <= region["lower"]
-        assert region["upper"] <= float(high) < 1e-4
-
-    @pytest.mark.broad
-    @pytest.mark.parametrize(
-        ("options", "segmented"),
-        [
-            (("--segment", "region", "--bins", "4"), True),
-            (("--split", "0.3", "--bins", "5"), False),
-            (("--split", "0.3", "--id", "id", "--seed", "4", "--bins", "5", "--segment", "region"), True),
-            (("--method", "uniform", "--bins", "6", "--interval", "blaker", "--value", "midpoint"), False),
-            (("--method", "uniform", "--range", "-1", "2", "--bins", "6"), False),
-            (("--weight", "w", "--weight-bound", "2", "--bins", "4"), False),
-            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--interval", "betting"), False),
-            (("--weight", "w", "--weight-bound", "2", "--bins", "4", "--split", "0.2"), False),
-            (("--method", "scaling-binning", "--bins", "5", "--confidence", "0.8"), False),
-        ],
-    )
-    def test_what_is_fitted_is_verified_in_any_format(
-        self, options: tuple[str, ...], segmented: bool, folder: Path, calibrant: Any
-    ) -> None:
-        fitted = calibrant("fit", "scores.csv", *COLUMNS, *options, "-o", "model.json", "--json")
-        assert fitted.code == 0, fitted.err
-        assert fitted.json["guarantee"]["proved"]
-        for file in ("scores.csv", "scores.parquet"):
-            answer = calibrant("verify", "model.json", file, "--json")
-            assert answer.code == 0, answer.out
-            assert answer.json["stands"]
-        out = calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet", "--json")
-        assert out.json["refused"] == 0
-        assert out.json["columns"] == ["calibrated", "lower", "upper", "set"]
-        calibrator, found = load_model(folder / "model.json").calibrator, pq.read_table(folder / "out.parquet")
-        segments = {"segments": found["region"].to_pylist()} if segmented else {}
-        scores = found["p"].to_numpy()
-        np.testing.assert_array_equal(found["calibrated"].to_numpy(), calibrator.predict(scores, **segments))
-        limits = calibrator.predict_interval(scores, **segments)
-        np.testing.assert_array_equal(np.column_stack([found["lower"], found["upper"]]), limits)
-        sets = calibrator.predict_set(scores, **segments)
-        assert [(("0" in text), ("1" in text)) for text in found["set"].to_pylist()] == list(map(tuple, sets.tolist()))
-
-    @pytest.mark.parametrize("method", ["platt", "temperature", "beta", "isotonic", "venn-abers"])
-    def test_methods_without_a_guarantee_say_so(
-        self, method: str, folder: Path, table: pa.Table, calibrant: Any
-    ) -> None:
-        answer = calibrant("fit", "scores.csv", *COLUMNS, "--method", method, "-o", "model.json", "--json")
-        assert answer.code == 0, answer.err
-        assert answer.json["guarantee"]["proved"] is False
-        assert answer.json["guarantee"]["epsilon"] is None
-        verified = calibrant("verify", "model.json", "scores.csv")
-        assert verified.code == 1
-        assert verified.out.startswith("There is no certificate to verify.")
-        assert calibrant("apply", "model.json", "scores.parquet", "-o", "out.parquet").code == 0
-        result = pq.read_table(folder / "out.parquet")
-        assert result.column_names == [*table.column_names, "calibrated"]
-        expected = load_model(folder / "model.json").calibrator.predict(table["p"].to_numpy())
-        np.testing.assert_array_equal(result["calibrated"].to_numpy(), expected)
-
-    @pytest.mark.broad
-    def test_a_required_epsilon_decides_the_exit_code(self, folder: Path, calibrant: Any) -> None:
-        assert calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.2").code == 0
-        refused = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.001")
-        assert refused.code == 1
-        assert "was not reached" in refused.out
-        nothing = ("--method", "platt", "--require-epsilon", "0.5", "--json")
-        answer = calibrant("fit", "scores.csv", *COLUMNS, *nothing)
-        assert answer.code == 1
-        assert answer.json["reached"] is False
-
-    def test_weights_without_a_bound_prove_nothing(self, folder: Path, calibrant: Any) -> None:
-        answer = calibrant(
-            "fit", "scores.csv", *COLUMNS, "--weight", "w", "--bins", "4", "--require-epsilon", "0.4", "-o", "m.json"
-        )
-        assert answer.code == 1
-        assert "Nothing is proved" in answer.out
-        assert calibrant("verify", "m.json", "scores.csv").code == 1
-
-    def test_text_labels_and_rare_classes(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
-        words = pa.array(["yes" if label else "no" for label in table["y"].to_pylist()])
-        pq.write_table(table.set_column(2, "y", words), folder / "words.parquet")
-        answer = calibrant("fit", "words.parquet", *COLUMNS, "--bins", "8", "--pos-label", "yes", "--json")
-        numbers = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json")
-        assert answer.json["guarantee"]["regions"] == numbers.json["guarantee"]["regions"]
-        pq.write_table(pa.table({"p": [0.1, 0.2, 0.3], "y": [0, 0, 0]}), folder / "one.parquet")
-        assert calibrant("fit", "one.parquet", *COLUMNS, "--bins", "1", "--classes", "0,1").code == 0
-
-    @pytest.mark.broad
-    def test_a_model_is_not_overwritten_unless_told(self, model: Path, calibrant: Any) -> None:
-        before = model.read_bytes()
-        answer = calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3")
-        assert answer.code == 2
-        assert "--overwrite" in answer.err
-        assert model.read_bytes() == before
-        assert calibrant("fit", "scores.csv", *COLUMNS, "-o", "model.json", "--bins", "3", "--overwrite").code == 0
-        assert model.read_bytes() != before
-
-    @pytest.mark.broad
-    @pytest.mark.parametrize("form", ["csv", "gz", "parquet", "jsonl", "arrow"])
-    def test_standard_input_in_every_format(self, form: str, folder: Path, table: pa.Table, calibrant: Any) -> None:
-        import gzip
-
-        import pyarrow.feather as feather
-
-        feather.write_feather(table, str(folder / "scores.arrow"))
-        lines = "".join(json.dumps(row) + "\n" for row in table.to_pylist())
-        content = {
-            "csv": (folder / "scores.csv").read_bytes(),
-            "gz": gzip.compress((folder / "scores.csv").read_bytes()),
-            "parquet": (folder / "scores.parquet").read_bytes(),
-            "jsonl": lines.encode(),
-            "arrow": (folder / "scores.arrow").read_bytes(),
-        }[form]
-        answer = calibrant("fit", "-", *COLUMNS, "--bins", "8", "--json", stdin=content)
-        assert answer.code == 0, answer.err
-        expected = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json").json
-        assert answer.json["guarantee"] == expected["guarantee"]
-        assert answer.json["fingerprint"] == expected["fingerprint"]
-
-    @pytest.mark.broad
-    def test_folders_globs_and_several_files(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
-        (folder / "days").mkdir()
-        for day in range(4):
-            pq.write_table(table.slice(1000 * day, 1000), folder / "days" / f"{day}.parquet")
-        whole = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "8", "--json").json
-        names = [f"days/{day}.parquet" for day in (3, 1, 0, 2)]
-        for data in (["days"], ["days/*.parquet"], names):
-            answer = calibrant("fit", *data, *COLUMNS, "--bins", "8", "--json").json
-            assert answer["guarantee"] == whole["guarantee"]
-            assert answer["fingerprint"] == whole["fingerprint"]
 
 
 class TestAudit:

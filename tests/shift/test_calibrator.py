@@ -1,8 +1,7 @@
-"""ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, refusals, and the classifier."""
+"""ShiftCalibrator: estimators against sums by hand, what is promised in words, saving, and the classifier."""
 
 import json
 import pickle
-import re
 from unittest import mock
 
 import numpy as np
@@ -12,26 +11,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import BinningCalibrator, CalibratedClassifier, Partition, PlattCalibrator, ShiftCalibrator, Tally
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.errors import InvalidTypeError
 from calibrant.intervals.shift import SHIFT_METHODS
 from calibrant.metrics import ece
-from calibrant.ratios import ULSIF, LargeShiftWarning, LogisticRatio
-from calibrator_checks import CHECKS
-from shift_worlds import BOUND, GRID_ERROR, draw, rate, score, truth, weight
+from calibrant.ratios import ULSIF, LogisticRatio
+from shift_worlds import BOUND, GRID_ERROR, data, draw, rate, score, target, truth, weight
 
 BINS = Partition.from_edges([-0.2, 0.0, 0.2, 0.4])
-
-
-def data(seed=0, n=4000):
-    x, scores, y = draw(np.random.default_rng(seed), n)
-    return x, scores, y, weight(x)
-
-
-def target(seed=1, n=1000):
-    return np.random.default_rng(seed).beta(2, 1, size=(n, 3))
-
-
-# Values
 
 
 def test_mean_is_the_weighted_rate_of_each_bin():
@@ -128,9 +114,6 @@ def test_estimated_weights_are_the_ratios_own():
     assert (other.guarantee_.value != calibrator.guarantee_.value).any()
 
 
-# Words
-
-
 @pytest.mark.broad
 def test_guarantee_says_what_is_assumed_of_the_weights():
     x, scores, y, w = data()
@@ -178,9 +161,6 @@ def test_sensitivity_widens_and_says_when_a_conclusion_falls():
             assert ((moved.lower[b] > 0.5) or (moved.upper[b] < 0.5)) == expected
 
 
-# Saving, merging, and the checks of every calibrator
-
-
 @pytest.mark.parametrize("name", SHIFT_METHODS)
 def test_json_round_trip_answers_the_same(name):
     _, scores, y, w = data()
@@ -219,61 +199,6 @@ def test_merged_tallies_equal_one_fit():
         ShiftCalibrator.from_tally(BINS, Tally.from_data(BINS, scores, y), weight_bound=BOUND)
 
 
-class Weighed(ShiftCalibrator):
-    """Every row has weight 1, so that the checks of all calibrators can be run on this one."""
-
-    def fit(self, scores, y, **options):
-        n_rows = len(y) if hasattr(y, "__len__") else 1
-        return super().fit(scores, y, **{**options, "importance_weight": np.ones(n_rows)})
-
-
-NOT_MEANT = {
-    "order_of_calibration_rows_does_not_matter": "bets are placed in an order; any order is valid",
-    "doubled_data_equals_weight_two": "takes no sample_weight",
-    "weights_equal_repeated_rows_and_zero_equals_removal": "takes no sample_weight",
-    "arrays_of_the_caller_are_unchanged": "takes no sample_weight; tested below",
-    "weights_are_refused_where_rows_are_drawn": "takes no sample_weight",
-    "from_tally_equals_fit": "bets need rows; tested above for methods that do not",
-    "region_without_rows_predicts_one_half_and_promises_nothing": "needs a tally with weights; tested below",
-    "fit_and_predict_agree_on_the_side_of_every_edge": "makes a tally without weights where rows are drawn",
-}
-CONFIGURATIONS = {
-    "betting": Weighed(n_bins=4, weight_bound=1.0),
-    "sums": Weighed(n_bins=4, interval="hoeffding", weight_bound=1.0),
-    "split": Weighed(n_bins=3, split=0.2, weight_bound=1.0),
-    "uniform": Weighed(n_bins=3, strategy="uniform", value="midpoint"),
-}
-PAIRS = [
-    pytest.param(check, calibrator, id=f"{check.name}-{name}")
-    for check in CHECKS
-    for name, calibrator in CONFIGURATIONS.items()
-    if check.name not in NOT_MEANT and check.applies_to(calibrator)
-]
-
-
-@pytest.mark.parametrize(("check", "calibrator"), PAIRS)
-def test_check(check, calibrator):
-    check.run(calibrator)
-
-
-def test_checks_left_out_are_checks():
-    assert NOT_MEANT.keys() <= {check.name for check in CHECKS}
-
-
-@pytest.mark.broad
-def test_arrays_of_the_caller_and_numpys_error_state_are_unchanged():
-    x, scores, y, w = data()
-    copies = [array.copy() for array in (x, scores, y, w)]
-    with np.errstate(all="raise"):
-        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).predict(scores)
-        ShiftCalibrator(n_bins=4, ratio=ULSIF()).fit(scores, y, X=x, X_target=target())
-    for array, before in zip((x, scores, y, w), copies, strict=True):
-        np.testing.assert_array_equal(array, before)
-
-
-# The right wide interval, or a refusal
-
-
 def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
     _, scores, y, w = data()
     w[BINS.assign(scores) == 2] = 0.0
@@ -286,96 +211,6 @@ def test_a_bin_without_weight_predicts_one_half_and_promises_nothing():
         np.testing.assert_array_equal(calibrator.predict_set([0.1]), [[True, True]])
         assert calibrator.guarantee_.radius[2] == 0.5
         assert "1 of 5 regions have no weight" in calibrator.guarantee_.remarks[0]
-
-
-@pytest.mark.parametrize(
-    ("weights", "words"),
-    [
-        (lambda w: np.where(np.arange(len(w)) == 7, -1.0, w), "importance_weight must be finite, >= 0"),
-        (lambda w: np.where(np.arange(len(w)) == 7, np.nan, w), "got nan at row index 7"),
-        (lambda w: np.where(np.arange(len(w)) == 7, np.inf, w), "got inf at row index 7"),
-        (
-            lambda w: np.where(np.arange(len(w)) == 7, 9.0, w),
-            "importance_weight must be at most weight_bound=8; got 9.0 at row index 7",
-        ),
-        (lambda w: 0 * w, "importance_weight must not be zero in every row"),
-        (lambda w: 1e-170 * w, "got none above 1e-100"),
-        (lambda w: w[:-1], "importance_weight must have one entry per score, 4000"),
-        (lambda w: w.astype(str), "importance_weight must be real numbers"),
-    ],
-)
-def test_bad_weights_are_refused(weights, words):
-    _, scores, y, w = data()
-    with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
-        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=weights(w))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "options", "words"),
-    [
-        ({}, {}, "importance_weight must be given; got None: set ratio=ULSIF()"),
-        ({"ratio": ULSIF()}, {}, "X must be given to estimate importance weights"),
-        ({"ratio": ULSIF()}, {"X": np.ones((4000, 2))}, "X_target must be given to estimate importance weights"),
-        (
-            {"ratio": ULSIF()},
-            {"X": np.ones((5, 2)), "X_target": np.ones((5, 2))},
-            "X must have one row per score, 4,000; got 5",
-        ),
-        (
-            {"ratio": ULSIF},
-            {"X": np.ones((4000, 2)), "X_target": np.ones((5, 2))},
-            "ratio must be a density ratio, such as ULSIF()",
-        ),
-        (
-            {},
-            {"importance_weight": np.ones(4000), "X_target": np.ones((5, 2))},
-            "X_target must be None if importance_weight",
-        ),
-        ({"weight_bound": 0.0}, {"importance_weight": np.ones(4000)}, "weight_bound must be a number > 0"),
-        ({"weight_floor": -1.0}, {"importance_weight": np.ones(4000)}, "weight_floor must be a number >= 0"),
-        (
-            {"weight_floor": 2.0},
-            {"importance_weight": np.ones(4000)},
-            "must be at least weight_floor=2; got 1.0 at row index 0",
-        ),
-        ({"weight_error": 1.0}, {"importance_weight": np.ones(4000)}, "weight_error must be a number in [0, 1)"),
-        ({"interval": "wilson"}, {"importance_weight": np.ones(4000)}, "interval must be one of 'betting'"),
-        (
-            {"interval": "oracle"},
-            {"importance_weight": np.ones(4000)},
-            "relative_mass must be given for interval='oracle'",
-        ),
-        ({"value": "median"}, {"importance_weight": np.ones(4000)}, "value must be one of 'mean'"),
-        (
-            {"value": "known-mass"},
-            {"importance_weight": np.ones(4000)},
-            "relative_mass must be given for value='known-mass'",
-        ),
-        ({"value": "counted-mass"}, {"importance_weight": np.ones(4000)}, "target_scores must be given"),
-        (
-            {"value": "counted-mass", "interval": "oracle"},  # a counted mass is not known: limits missed in 45 of 60
-            {"importance_weight": np.ones(4000), "target_scores": np.linspace(0.0, 1.0, 40)},
-            "relative_mass must be given for interval='oracle'",
-        ),
-    ],
-)
-def test_bad_arguments_are_refused(parameters, options, words):
-    _, scores, y, _ = data()
-    with pytest.raises((InvalidValueError, InvalidTypeError), match=re.escape(words)):
-        ShiftCalibrator(n_bins=4, **parameters).fit(scores, y, **options)
-
-
-@pytest.mark.broad
-def test_estimated_weights_above_the_bound_are_refused_and_a_hopeless_shift_is_said_aloud():
-    x, scores, y, _ = data()
-    with pytest.raises(InvalidValueError, match="the estimated importance weight must be at most weight_bound=1; got"):
-        ShiftCalibrator(n_bins=4, ratio=ULSIF(), weight_bound=1.0).fit(scores, y, X=x, X_target=target())
-    with pytest.warns(LargeShiftWarning, match="too large to correct"):  # noqa: SIM117
-        with pytest.raises(InvalidValueError, match="must not be zero in every row"):
-            ShiftCalibrator(ratio=ULSIF(bandwidth=0.1)).fit(scores, y, X=x, X_target=target() + 50.0)
-
-
-# With a classifier
 
 
 @pytest.mark.broad
