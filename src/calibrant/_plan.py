@@ -266,22 +266,34 @@ class _Question:
         if self.base_rate is not None:
             rarer = min(self.base_rate, 1.0 - self.base_rate)
             most = int(binom.ppf(1.0 - self._share, sizes.counted, rarer))
+        if not sizes.known:
+            return self._bound(sizes.smallest, most)
+        counts = {rows: min(most, rows // 2) for rows in sizes.known if rows}
+        best = self._first_tried(counts) if counts else 0.0
+        best = best if sizes.smallest else max(best, 0.5)  # of an empty bin
+        if best > target > 0.0:
+            return best
         bound = self._bound(sizes.smallest, most)
-        if bound <= target or not sizes.known:
+        if bound <= target:
             return bound
-        return max(self._largest_radius(rows, min(most, rows // 2), target) for rows in sizes.known)
+        for rows, largest in counts.items():
+            best = self._largest_radius(rows, largest, best)
+        return best
+
+    def _first_tried(self, counts: dict[int, int]) -> float:
+        """Largest radius over a few counts of positives, from none to as many as a bin of each size can have."""
+        some = {rows: np.unique(np.linspace(0, most, _FIRST_TRIED).astype(np.int64)) for rows, most in counts.items()}
+        sizes = np.repeat(list(some), [len(positives) for positives in some.values()])
+        return float(self._radii(np.concatenate(list(some.values())), sizes).max())
 
     def _bound(self, rows: int, most: int) -> float:
         """An upper bound for the radius of every bin with at least `rows` rows and at most `most` positives."""
         bound = get_method(self.interval).largest_radius
         return 1.0 if rows == 0 or bound is None else min(1.0, bound(rows, most, self._alpha, self.n_bins))
 
-    def _largest_radius(self, rows: int, most: int, target: float) -> float:
-        """Largest radius over all counts of positives up to `most`, or as many of the other class."""
-        if rows == 0:
-            return 0.5
-        best = float(self._radii(np.unique(np.linspace(0, most, _FIRST_TRIED).astype(np.int64)), rows).max())
-        if best > target > 0.0 or best >= self._bound(rows, most):
+    def _largest_radius(self, rows: int, most: int, best: float) -> float:
+        """Largest of `best` and the radii over all counts of positives up to `most`, or as many of the other class."""
+        if best >= self._bound(rows, most):
             return best
         ruled_out, left = -1, most  # smaller counts have smaller bounds
         while left - ruled_out > 1:
@@ -289,10 +301,11 @@ class _Question:
             ruled_out, left = (middle, left) if self._bound(rows, middle) <= best else (ruled_out, middle)
         if most - ruled_out > _MOST_TRIED:
             return self._bound(rows, most)
-        return max(best, float(self._radii(np.arange(left, most + 1), rows).max()))
+        positives = np.arange(left, most + 1)
+        return max(best, float(self._radii(positives, np.full(positives.size, rows)).max()))
 
-    def _radii(self, positives: IntArray, rows: int) -> FloatArray:
-        """Radius for each number of positives, at the level that each of `n_bins` bins has."""
+    def _radii(self, positives: IntArray, rows: IntArray) -> FloatArray:
+        """Radius for each number of positives among so many rows, at the level that each of `n_bins` bins has."""
         alpha, method = self._alpha, get_method(self.interval)
         # many regions at once, with an alpha that gives each the same level
         log_rest = math.log1p(-alpha)
@@ -301,9 +314,9 @@ class _Question:
         alpha = -math.expm1(log_rest * (size / self.n_bins)) if method.exact else alpha * (size / self.n_bins)
         radii = []
         for start in range(0, positives.size, size):
-            batch = np.resize(positives[start : start + size], size)
-            limits = method(Tally.from_counts(np.full(size, rows), batch), alpha)
-            values = np.array([batch / rows, (batch + 0.5) / (rows + 1)])  # of both values that are planned for
+            batch, n = (np.resize(values[start : start + size], size) for values in (positives, rows))
+            limits = method(Tally.from_counts(n, batch), alpha)
+            values = np.array([batch / n, (batch + 0.5) / (n + 1)])  # of both values that are planned for
             radii.append(np.maximum(limits.upper - values.min(axis=0), values.max(axis=0) - limits.lower))
         return np.minimum(np.concatenate(radii) * (1.0 + _ROUNDING), 1.0)
 
