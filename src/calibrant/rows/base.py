@@ -31,18 +31,17 @@ from calibrant.rows.batch import Columns, Result, Work, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
 from calibrant.rows.draw import Draw, check_ids, enough, seed_of
 from calibrant.rows.facts import RowFacts
-from calibrant.rows.faults import Place
+from calibrant.rows.faults import Faults, Place
 from calibrant.rows.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
 from calibrant.rows.groups import Groups
 from calibrant.rows.progress import Progress, watched
-from calibrant.rows.ranks import CountBits, MovedRowsError, everything, refine
+from calibrant.rows.ranks import BitCounts, CountBits, MovedRowsError, everything, refine
 from calibrant.rows.reach import Reach
 from calibrant.rows.sample import (
     COLLECT_LIMIT,
     CountSegments,
     FindSmallest,
     FindValues,
-    Seal,
     Sizes,
     Taken,
     TakeRows,
@@ -78,7 +77,7 @@ class ScoredData(ABC):
     _classes: ArrayLike | None = None
     _pos_label: Hashable = None
     _counts_groups = True
-    _left_out: tuple[Draw, Seal] | None = None  # rows that were drawn to cut bins
+    _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
         columns.check(self.names_in(source))
@@ -216,7 +215,7 @@ class ScoredData(ABC):
         return self._split(*self.sample(Draw(seed, limits=limits)).first(seed, most))
 
     def _split(self, taken: Taken, draw: Draw) -> Split:
-        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken.seal)))
+        return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken)))
 
     def sample(self, draw: Draw) -> Taken:
         """Return the drawn rows without labels, so that edges cannot depend on labels."""
@@ -269,10 +268,11 @@ class ScoredData(ABC):
         """Return the scores of these ranks in each segment, exactly, in two passes; more for billions of rows."""
         found: dict[Hashable, FloatArray] = {name: np.empty(0) for name, wanted in ranks.items() if not wanted.size}
         runs = {name: everything() for name in ranks if name not in found}
-        draw = None if self._left_out is None else self._left_out[0]
+        drawn = {} if self._left_out is None else self._left_out[1].scores()
         while runs:
-            seen = self.fold(CountBits(self.columns, runs, draw))
+            seen = self.fold(CountBits(self.columns, runs))
             seen.faults.check()
+            seen -= BitCounts.of(drawn.items(), runs, Faults())
             for name in list(runs):
                 here = {number: counts for (segment, number), counts in seen.counts.items() if segment == name}
                 shorter, values = refine(runs[name], here, ranks[name])
@@ -293,9 +293,10 @@ class ScoredData(ABC):
             bins = partition.as_bins()
             cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted)
             return cells.regrouped(bins.count_regions, bins), classes, reach
-        draw, seal = (None, None) if self._left_out is None else self._left_out
+        draw, taken = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
         counted.faults.check()
+        seal = None if taken is None else taken.seal
         if seal is not None and counted.left_out != seal:
             rule = "give the same rows each time they are read, so that rows which cut the bins are not counted"
             got = f"{seal.rows:,} drawn rows the first time and {counted.left_out.rows:,} the second, or others"

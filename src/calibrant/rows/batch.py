@@ -131,8 +131,9 @@ class BatchRows:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def take(self, index: IndexArray) -> Self:
-        """The rows at `index`."""
+    def take(self, index: IndexArray | NDArray[np.bool_]) -> Self:
+        """The rows at `index`, or where a mask is true."""
+        place = np.flatnonzero(index) if index.dtype == np.bool_ else index
         return replace(
             self,
             scores=self.scores[index],
@@ -140,7 +141,7 @@ class BatchRows:
             segments=None if self.segments is None else self.segments.take(index),
             weights=None if self.weights is None else self.weights[index],
             keys=self.keys[index] if self.keys.size else self.keys,
-            origin=index if self.origin is None else self.origin[index],
+            origin=place if self.origin is None else self.origin[place],
         )
 
     def in_batch(self, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -92,7 +92,7 @@ class Count(Work[Counted]):
             drawn = rows.drawn_by(self.draw)
             index = np.flatnonzero(drawn)
             left_out = Seal.of(rows.scores[index], rows.keys[index])
-            rows = replace(rows, keys=rows.keys[:0]).take(np.flatnonzero(~drawn))
+            rows = replace(rows, keys=rows.keys[:0]).take(~drawn)
         rows, outside = self._inside(rows, place)
         kinds = {} if rows.labels is None else self._count(rows, rows.labels.names, place)
         return Counted(kinds, left_out, faults + outside, Reach.of(rows.scores))

@@ -1,6 +1,6 @@
 """Exact order statistics of data of any size: histograms of the floats' bits, refined until few values are left."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from calibrant import kernels
 from calibrant._typing import FloatArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
-from calibrant.rows.batch import Columns, Work, read_batch
-from calibrant.rows.draw import Draw
+from calibrant.rows.batch import Work, read_batch
 from calibrant.rows.faults import Faults, Place
 
 _SIGN = np.uint64(1 << 63)
@@ -26,8 +25,11 @@ class MovedRowsError(InvalidValueError):
 
 def ordered_bits(scores: NDArray[Any]) -> Keys:
     """Whole numbers in the order of the scores: the bits of a double, turned round below zero."""
-    bits = (scores.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 becomes 0.0
-    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    bits = np.add(scores, 0.0, dtype=np.float64).view(np.int64)  # -0.0 becomes 0.0
+    flips = bits >> 63  # all bits below zero, else none
+    flips |= _SIGN.view(np.int64)
+    bits ^= flips
+    return bits.view(np.uint64)
 
 
 def from_ordered_bits(keys: Keys) -> FloatArray:
@@ -50,6 +52,7 @@ class Run:
 
 
 Counts = tuple[Keys, IntArray]
+Runs = Mapping[Hashable, tuple[Run, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +65,21 @@ class BitCounts:
 
     pieces: Mapping[tuple[Any, int], tuple[Counts, ...]] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
+
+    @classmethod
+    def of(cls, segments: Iterable[tuple[Any, NDArray[Any]]], runs: Runs, faults: Faults) -> "BitCounts":
+        """Count the scores of segments in the cells of the given runs."""
+        counts = {}
+        for name, scores in segments:
+            here = runs.get(name, ())
+            for number, keys in _keys_by_run(scores, here):
+                cells = (keys - np.uint64(here[number].start)) >> np.uint64(here[number].bits)
+                counts[name, number] = (_counted(cells, here[number].cells),)
+        return cls(counts, faults)
+
+    def __sub__(self, other: "BitCounts") -> "BitCounts":
+        pieces = {key: tuple((cells, -rows) for cells, rows in more) for key, more in other.pieces.items()}
+        return self + BitCounts(pieces)
 
     def __add__(self, other: "BitCounts") -> "BitCounts":
         pieces = dict(self.pieces)
@@ -86,28 +104,15 @@ def _compact(pieces: tuple[Counts, ...]) -> tuple[Counts, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountBits(Work[BitCounts]):
-    """Count rows in the cells of the given runs of each segment, without the drawn rows."""
+    """Count rows in the cells of the given runs of each segment."""
 
-    runs: Mapping[Hashable, tuple[Run, ...]]
-    draw: Draw | None = None
-
-    @property
-    def columns(self) -> Columns:
-        """Score and segment, and the id where rows are drawn by it."""
-        return self.data_columns.only("segment", *(("id", "group") if self.draw else ()))
+    roles = ("segment",)
+    runs: Runs
 
     def __call__(self, batch: Any, place: Place) -> BitCounts:
         """Count one batch."""
-        rows, faults = read_batch(batch, self.columns, place, keys=self.draw is not None)
-        if self.draw is not None:
-            rows = rows.take(np.flatnonzero(~rows.drawn_by(self.draw)))
-        counts = {}
-        for name, index in rows.by_segment():
-            runs = self.runs.get(name, ())
-            for number, keys in _keys_by_run(rows.scores[index], runs):
-                cells = (keys - np.uint64(runs[number].start)) >> np.uint64(runs[number].bits)
-                counts[name, number] = (_counted(cells, runs[number].cells),)
-        return BitCounts(counts, faults)
+        rows, faults = read_batch(batch, self.columns, place)
+        return BitCounts.of(((name, rows.scores[index]) for name, index in rows.by_segment()), self.runs, faults)
 
     def nothing(self) -> BitCounts:
         """No rows."""
