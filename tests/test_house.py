@@ -171,6 +171,14 @@ def test_no_parameter_of_the_public_functions_and_estimators_takes_anything() ->
             assert part.name == "self" or keywords or part.annotation not in (Any, inspect.Parameter.empty), name
 
 
+def test_the_tree_of_the_design_page_is_that_of_the_package() -> None:
+    page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
+    tree = page.partition("src/calibrant/\n")[2].partition("```")[0]
+    told = {line.split()[0].rstrip("/") for line in tree.splitlines()}
+    there = {path.name for path in (ROOT / "src" / "calibrant").iterdir()}
+    assert told == there - {"__main__.py", "__pycache__", "_version.py", "py.typed"}
+
+
 @pytest.mark.parametrize("riddle", RIDDLES)
 def test_plain_words_in_source_and_documentation(riddle) -> None:
     pages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
