@@ -11,7 +11,7 @@ from calibrant import BinningCalibrator, Partition, Tally, audit
 from calibrant._numbers import limits, lower, nearest, percent, upper
 from calibrant._text import words
 from calibrant.guarantee import ImportanceWeights, Population, Statement
-from calibrant.guarantee.statement import assumptions
+from calibrant.guarantee.words import assumptions
 from calibrant.intervals import get_method
 from calibrant.views.report import render_report
 

@@ -1,6 +1,5 @@
 """A guarantee as text and as JSON."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibrant._numbers import limits, nearest, upper
@@ -35,30 +34,24 @@ def show_promise(calibrator: "ScoreCalibrator", notes: tuple[str, ...] = ()) -> 
     show_sentence(calibrator)
     for text in notes:
         note(text)
-    rows: list[Sequence[str]] = [
-        (
-            region["region"],
-            f"{region['rows']:,}",
-            f"{region['positives']:,}",
-            nearest(region["calibrated"]),
-            limits(region["lower"], region["upper"]),
-            upper(region["epsilon"]),
-        )
-        for region in promise_json(calibrator)["regions"]
-    ]
-    if rows:
-        from calibrant.guarantee.statement import Claim
-
+    regions = promise_json(calibrator)["regions"]
+    if not regions:
+        return
+    averaged = calibrator.guarantee_.predictions_vary
+    columns: dict[str, list[str]] = {
+        "region": [one["region"] for one in regions],
+        "rows": [f"{one['rows']:,}" for one in regions],
+        "positive": [f"{one['positives']:,}" for one in regions],
+        "average prediction" if averaged else "calibrated": [nearest(one["calibrated"]) for one in regions],
+        "true rate lies in": [limits(one["lower"], one["upper"]) for one in regions],
+    }
+    if averaged:
+        columns["off by at most"] = [upper(one["epsilon"]) for one in regions]
+    say()
+    table(list(columns), shortened([*zip(*columns.values(), strict=True)]))
+    if averaged:
         say()
-        said = getattr(calibrator.guarantee_, "statement", None)
-        averaged = said is not None and said.claim is Claim.AVERAGE
-        names = ["region", "rows", "positive", "average prediction" if averaged else "calibrated", "true rate lies in"]
-        if averaged:
-            names.append("off by at most")
-        table(names, shortened([row[: len(names)] for row in rows]))
-        if averaged:
-            say()
-            paragraph(_OFF)
+        paragraph(_OFF)
 
 
 def _words_for(calibrator: "ScoreCalibrator") -> PlainText:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from calibrant._params import Number, error_budget
 from calibrant._text import PlainText, Text, in_python, render, words
 from calibrant._typing import BoolArray, FloatArray, Frame, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.guarantee import statement as said
+from calibrant.guarantee import words as said
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.guarantee.statement import NO_DIFFERENCE, Caveat, Claim, Edges, Statement
 from calibrant.guarantee.values import region_values
@@ -366,47 +366,6 @@ class Guarantee:
         """Return the regions as a pandas frame: count, value and limits, one row each."""
         columns = {name: getattr(self, name) for name in ("counts", "positives", "value", "lower", "upper", "radius")}
         return pandas().DataFrame({"region": self.regions, **columns})
-
-
-@dataclass(frozen=True, slots=True)
-class NoGuarantee:
-    """What is said of a calibrator for which nothing can be proved without assumptions on the data.
-
-    Attributes
-    ----------
-    reason : Text
-        Why there is no guarantee.
-    advice : Text
-        What to use for one.
-    epsilon, is_proved, remarks, assumptions
-        As in a `Guarantee`: None, False, and two empty tuples.
-    """
-
-    reason: Text
-    advice: Text
-    epsilon: ClassVar[None] = None
-    is_proved: ClassVar[bool] = False
-    remarks: ClassVar[tuple[str, ...]] = ()
-    assumptions: ClassVar[tuple[str, ...]] = ()
-
-    def of_rows(self, facts: RowFacts) -> Self:
-        """Return the same: nothing is claimed of any rows."""
-        return self
-
-    def sentence(self, setting: PlainText = in_python) -> str:
-        """Why there is no guarantee, and what to use for one."""
-        reason, advice = render(self.reason, setting), render(self.advice, setting)
-        return f"No distribution-free guarantee exists: {reason}. {advice}."
-
-    def __str__(self) -> str:
-        return self.sentence()
-
-    def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
-        """Return what is said as plain JSON values, under the names that a guarantee has."""
-        said = {"sentence": self.sentence(setting), "remarks": [], "proved": False}
-        names = ("epsilon", "average_epsilon", "stated_epsilon", "stated_mass", "positive_label", "rows")
-        absent = dict.fromkeys((*names, "confidence_level", "interval", "theorem"))
-        return {**said, **absent, "assumptions": [], "regions": []}
 
 
 def check_tally(partition: Partition, tally: Tally) -> None:

@@ -12,14 +12,13 @@ from calibrant._typing import BoolArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
 from calibrant.monotone import MonotoneBand
+from calibrant.views.axes import STRIP
 from calibrant.views.style import BAND, OBSERVED, PROMISED, QUIET, decided, named_cuts, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-STRIP = 0.18
-"""Height of the strip of the histogram, as a share of the range of rates."""
 _SPANS: dict[str, Any] = {
     "selected": {"color": "0.5", "alpha": 0.12},
     "referred to a person": {"facecolor": "none", "edgecolor": "0.8", "hatch": "///"},

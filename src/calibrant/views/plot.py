@@ -19,8 +19,8 @@ from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.metrics.reliability import reliability_tables, shared_level
 from calibrant.monotone import MonotoneBand
 from calibrant.partition.segments import segment_kinds
+from calibrant.views.axes import has_marks_at_upper_left, highest_rate, logit_limits, score_limits, set_limits
 from calibrant.views.drawing import (
-    STRIP,
     Display,
     draw_band,
     draw_diagonal,
@@ -31,14 +31,12 @@ from calibrant.views.drawing import (
     draw_thresholds,
     without_frame,
 )
-from calibrant.views.style import QUIET, SCALES, logit_ends, logit_ticks
+from calibrant.views.style import QUIET, SCALES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from calibrant.classifier import CalibratedClassifier
-
-_MARGIN = 0.02
 
 
 class ReliabilityDisplay(Display):
@@ -228,8 +226,8 @@ class ReliabilityDisplay(Display):
         n_lines = -(-len(shown) // columns)
         size = 3.1 * columns, 3.1 * n_lines + 0.4
         figure, axes = plt.subplots(n_lines, columns, figsize=size, squeeze=False, layout="constrained")
-        left, right = np.array([one._score_limits() for one in shown]).T
-        limits = float(left.min()), float(right.max()), max(one._highest_rate() for one in shown)
+        tables = [table for one in shown for table in one._observed]
+        limits = *score_limits(tables, None), highest_rate(tables)
         for place, ax in enumerate(axes.flat):
             if place >= len(shown):
                 ax.set_visible(False)
@@ -237,8 +235,7 @@ class ReliabilityDisplay(Display):
             one = shown[place]
             one.plot(ax, scale=scale, legend=False, histogram=False, limits=limits)
             ax.set_title(str(names[order[place]]), fontsize="medium", loc="left")
-            count = 0 if one.observed is None else int(one.observed.counts.sum())
-            ax.set_title(rows(count), fontsize="small", loc="right", color=QUIET)
+            ax.set_title(rows(int(tables[place].counts.sum())), fontsize="small", loc="right", color=QUIET)
             if place % columns:
                 ax.set_ylabel("")
             if place + columns < len(shown):
@@ -339,15 +336,17 @@ class ReliabilityDisplay(Display):
         """
         Choice(SCALES).check("scale", scale)
         self._begin(ax, 5.6, 5.6 if thresholds is None else 6.9)
-        left, right, top = limits or (*self._score_limits(), self._highest_rate())
-        if scale == "logit":
-            left, right, top, histogram = *self._logit_limits(), 1.0, False
+        tables, logit = self._observed, scale == "logit"
+        every = tables if self.promised is None else [*tables, self.promised]
+        left, right, top = limits or (*score_limits(tables, self.bounds), highest_rate(every))
+        if logit:
+            left, right, top, histogram = *logit_limits(tables, self.promised), 1.0, False
         draw_diagonal(self.ax_, left, right, scale)
         if self.band is not None and not self.band.is_refuted_:
             draw_band(self.ax_, self.band, left, right)
         if self.promised is not None and self.bounds is not None:
             draw_promise(self.ax_, self.promised, np.clip(self.bounds, left, right))
-        floor = left if scale == "logit" else None
+        floor = left if logit else None
         if self.observed is not None:
             draw_observed(self.ax_, self.observed, self.name, floor)
             if histogram:
@@ -355,71 +354,22 @@ class ReliabilityDisplay(Display):
         for number, (name, table) in enumerate(self.models.items()):
             shift = (number - (len(self.models) - 1) / 2) * 0.006 * (right - left)
             draw_model(self.ax_, table, name, number, floor, shift if floor is None else 0.0)
-        strip = histogram and self.observed is not None
-        if scale == "logit":
-            self.ax_.set_xscale("logit")
-            self.ax_.set_yscale("logit")
-        self._finish(left, right, top, strip=strip, logit=scale == "logit")
+        set_limits(self.ax_, left, right, top, strip=histogram and self.observed is not None, logit=logit)
+        if self.models and self.confidence_level is not None:
+            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
+            self.ax_.set_title(said, fontsize="small", color=QUIET, loc="left")
+        self.ax_.set_xlabel("score")
+        self.ax_.set_ylabel(f"rate of class {every[0].positive_label!r}")
+        without_frame(self.ax_)
         if thresholds is not None:
             draw_thresholds(self.ax_, thresholds)
         if legend:
             place: dict[str, Any] = {"loc": "best"}
-            if thresholds is not None or top < 1.0 or self._has_marks_at_upper_left(left, right):
+            if thresholds is not None or top < 1.0 or has_marks_at_upper_left(tables, left, right):
                 place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.12)}
             self.ax_.legend(frameon=False, fontsize="small", **place)
         return self
 
     @property
-    def _tables(self) -> list[ReliabilityTable | Guarantee]:
-        return [table for table in (*self.models.values(), self.observed, self.promised) if table is not None]
-
-    def _logit_limits(self) -> tuple[float, float]:
-        """The ends of both axes on the logit scale: a little beyond every score and rate that is not 0 or 1."""
-        seen = [part for table in (*self.models.values(), self.observed) if table is not None
-                for part in (table.mean_score[table.counts > 0], table.rate[table.counts > 0])]  # fmt: skip
-        if self.promised is not None:
-            seen.append(self.promised.value)
-        return logit_ends(np.concatenate(seen))
-
-    def _score_limits(self) -> tuple[float, float]:
-        """Where the axis of scores begins and ends."""
-        tables = [*self.models.values(), *([] if self.observed is None else [self.observed])]
-        seen = [table.histogram_edges for table in tables]
-        if self.bounds is not None:
-            seen.append(self.bounds[np.isfinite(self.bounds)])
-        values = np.concatenate(seen)
-        if not values.size or (values.min() >= 0.0 and values.max() <= 1.0):
-            return 0.0, 1.0
-        return float(values.min()), float(values.max())
-
-    def _highest_rate(self) -> float:
-        """Where the axis of rates ends: at 1, or lower where every limit is small."""
-        highest = max(float(table.upper[table.counts > 0].max(initial=0.0)) for table in self._tables)
-        return 1.0 if highest == 0.0 or highest > 0.5 else 1.1 * highest
-
-    def _has_marks_at_upper_left(self, left: float, right: float) -> bool:
-        """Whether a limit above 0.75 is drawn where a legend would cover it."""
-        tables = [table for table in (*self.models.values(), self.observed) if table is not None]
-        beside = left + 0.75 * (right - left)
-        return any(bool(((table.upper > 0.75) & (table.mean_score < beside)).any()) for table in tables)
-
-    def _finish(self, left: float, right: float, top: float, *, strip: bool, logit: bool) -> None:
-        ax = self.ax_
-        if logit:
-            ax.set_xlim(left, right)
-            ax.set_ylim(left, right)
-            ticks = logit_ticks(left, right)
-            for axis in (ax.xaxis, ax.yaxis):
-                axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-                axis.set_ticks([], minor=True)
-        else:
-            margin = _MARGIN * (right - left)
-            ax.set_xlim(left - margin, right + margin)
-            ax.set_ylim(-top * (STRIP + _MARGIN if strip else _MARGIN), top * (1 + _MARGIN))
-            ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= top * (1 + _MARGIN)])
-        if self.models and self.confidence_level is not None:
-            said = f"intervals: {percent(self.confidence_level)}, all bins and models at once"
-            ax.set_title(said, fontsize="small", color=QUIET, loc="left")
-        ax.set_xlabel("score")
-        ax.set_ylabel(f"rate of class {self._tables[0].positive_label!r}")
-        without_frame(ax)
+    def _observed(self) -> list[ReliabilityTable]:
+        return [table for table in (*self.models.values(), self.observed) if table is not None]

@@ -1,0 +1,251 @@
+"""How a guarantee is said: functions that put its numbers and its facts into words.
+
+User data, such as class labels and names of segments, never pass through a template.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibrant._numbers import counted, lower, nearest, percent, upper
+from calibrant._text import Setting, Text, joined
+from calibrant.guarantee.statement import Claim, Edges, Event, GroupFacts, Population, Statement
+
+if TYPE_CHECKING:
+    from calibrant.guarantee.base import Guarantee
+
+
+def full_sentence(guarantee: "Guarantee") -> Text:
+    """What is proved, for which rows, and what to do where that is little."""
+    said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee), guarantee.statement.of_groups)
+    if guarantee.is_weak:
+        said = joined(said, " This says ", weakness(guarantee), ".")
+    statement = guarantee.statement
+    if not statement.caveats:
+        return said
+    return joined(
+        "Nothing is proved: ", caveat(statement), ". The numbers hold if ", supposition(statement), ". ", said
+    )
+
+
+def weakness(guarantee: "Guarantee") -> Text:
+    """How little is said, why, and what to do about it."""
+    stated = guarantee.stated
+    worst = int(np.where(stated.kept, guarantee.radius, -1.0).argmax())
+    held = counted(int(guarantee.counts[worst]), "row") if guarantee.counts[worst] else "no row"
+    little = "almost nothing" if stated.epsilon >= 0.5 else "little"
+    return joined(f"{little} yet: region {guarantee.regions[worst]} holds {held}. ", advice(guarantee))
+
+
+def _claim(guarantee: "Guarantee") -> str:
+    label = guarantee.positive_label
+    correct = guarantee.statement.event is Event.CORRECT_PREDICTION
+    event = "the predicted class being correct" if correct else f"class {label!r}"
+    stated = guarantee.stated
+    averaged = guarantee.statement.claim is Claim.AVERAGE
+    value = "average predicted probability" if averaged else "predicted probability"
+    opening = (
+        f"With {percent(guarantee.confidence_level)} confidence, the true rate of {event} is within "
+        f"{upper(stated.epsilon)} of the {value}"
+    )
+    number, noun = len(guarantee.regions), _noun(guarantee)
+    if stated.kept.all():
+        where = f"the only {noun}" if number == 1 else f"all {counted(number, noun)}{_made_of(guarantee)} at once"
+        return f"{opening} in {where}."
+    return (
+        f"{opening} in {int(stated.kept.sum()):,} of {counted(number, noun)}{_made_of(guarantee)} at once, which hold "
+        f"at least {percent(stated.mass)} of the population. Over all {number:,} the bound is "
+        f"{upper(guarantee.epsilon)}."
+    )
+
+
+def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
+    """What is meant, and what is not, where predictions vary within a region."""
+    if guarantee.statement.claim is not Claim.AVERAGE:
+        return ()
+    average = guarantee.average_epsilon  # counts what lies in no region as 1, so that it may say less than epsilon
+    smaller = average < guarantee.stated.epsilon
+    added = f" On average over the population it is within {upper(average)}." if smaller else ""
+    return (f"{added} Nothing is promised for one score, one predicted value, or part of a region.",)
+
+
+def _noun(guarantee: "Guarantee") -> str:
+    statement = guarantee.statement
+    plain = statement.edges is not Edges.FUNCTION and not statement.n_segments and not statement.n_atoms
+    return "bin" if plain else "region"
+
+
+def _made_of(guarantee: "Guarantee") -> str:
+    """Why there are more regions than bins were asked for."""
+    statement = guarantee.statement
+    within = f"within {counted(statement.n_segments, 'segment')}" if statement.n_segments else ""
+    if statement.n_atoms:
+        bins = counted(len(guarantee.regions) - statement.n_atoms, "bin")
+        return f" ({bins} and {counted(statement.n_atoms, 'single score value')}{within and ', ' + within})"
+    return f" (bins {within})" if within else ""
+
+
+def _scope(guarantee: "Guarantee") -> str:
+    statement, n_rows = guarantee.statement, guarantee.n_rows
+    rows = f"the {counted(n_rows, 'calibration row')}{_set_aside(statement)}"
+    if statement.groups is not None:
+        return _group_scope(statement.groups, n_rows)
+    if statement.population is Population.SAME:
+        return f"This holds for every distribution of the data, if future rows are drawn like {rows}."
+    if statement.population is Population.STREAM:
+        return (
+            f"This holds at every moment of the stream, now after {counted(n_rows, 'label')}, for every distribution "
+            "of the data, if all rows come from one population and rows of a region are labelled as they come or at "
+            "random."
+        )
+    if statement.population is Population.LABEL_SHIFT:
+        scores = "scores and segments" if statement.n_segments else "scores"
+        alike = f"{scores} given the label are distributed"
+        return f"This holds for rows of the target population, if {alike} as among {rows}."
+    if statement.population is Population.WEIGHTED:
+        return (
+            "This holds for the weighted population, for every distribution of the data, if future rows are drawn like "
+            f"{rows} when each counts by its importance weight."
+        )
+    return (
+        "This holds for rows of the target population, if labels given inputs are distributed as among "
+        f"{rows} and the importance weights are the density ratio{_precision(statement)}."
+    )
+
+
+def _group_scope(groups: GroupFacts, n_rows: int) -> str:
+    aside = f" (and {counted(groups.aside, 'group')} set aside, not counted)" if groups.aside else ""
+    said = (
+        "This holds for rows of new groups, for every distribution of the data, if new groups are drawn like the "
+        f"{counted(groups.counted, 'group')} of the {counted(n_rows, 'calibration row')}{aside}. "
+    )
+    if groups.max_weight is not None and groups.target == "groups":
+        said += "The rate is that of a row of a random group, drawn by the importance weights: groups count the same."
+    elif groups.max_weight is not None:
+        most = upper(groups.max_weight)
+        said += f"Each row counts by its importance weight; a group counts by at most {most} in a region."
+    elif groups.target == "groups":
+        said += "The rate is that of a random row of a random group: every group counts the same."
+    else:
+        said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region."
+    effect = groups.design_effect
+    return said if np.isnan(effect) else f"{said} Observed design effect: {nearest(effect, 2)}."
+
+
+def _set_aside(statement: Statement) -> str:
+    """What was done with rows that are not counted, after a look for ties."""
+    looked = f"{counted(statement.looked, 'row')} looked at for ties, not counted" if statement.looked else ""
+    cut = f"{counted(statement.cutting, 'row')} that only cut bins, because scores are tied"
+    cutting = cut if statement.cutting else ""
+    both = "; ".join(filter(None, (looked, cutting)))
+    return f" (and {both})" if both else ""
+
+
+def _precision(statement: Statement) -> str:
+    error = 0.0 if statement.weights is None else statement.weights.error
+    return f" up to a relative error of {lower(error)}" if error else ""
+
+
+def advice(guarantee: "Guarantee") -> Text:
+    """What to do about a region with too few rows."""
+    statement = guarantee.statement
+    if statement.has_ties:
+        return ("Scores are tied: use ", Setting("split", "auto"), " or fewer bins")
+    more = "more rows" if statement.groups is None else "more groups"
+    if len(guarantee.regions) == max(1, statement.n_segments):
+        return f"Use {more}" if statement.n_segments < 2 else f"Use fewer segments or {more}"
+    return f"Use fewer bins or {more}"
+
+
+def caveat(statement: Statement) -> Text:
+    """Why nothing is proved; empty where something is."""
+    return _listed((caveat.reason for caveat in statement.caveats), "; and ")
+
+
+def supposition(statement: Statement) -> Text:
+    """What would have to be true for the numbers to hold in spite of the caveats."""
+    return _listed(dict.fromkeys(caveat.supposition for caveat in statement.caveats), " and ")
+
+
+def assumptions(statement: Statement) -> tuple[Text, ...]:
+    """What must be true for the guarantee to hold."""
+    stated: list[Text] = [*_on_population(statement)]
+    stated.append("the model that made the scores was not trained on the calibration rows")
+    if statement.edges is Edges.FUNCTION:
+        stated.append("the regions were fixed before the calibration labels were seen")
+    elif statement.edges is Edges.OTHER_ROWS:
+        parts = "rows" if statement.groups is None else "groups"
+        stated.append(f"the bins were cut from a random part of the {parts}, which counts in no bin")
+    if statement.groups is not None:
+        stated.append(
+            "the names of groups, by which groups are set aside and put in order, say nothing about scores and labels"
+        )
+    elif statement.uses_order:
+        stated.append("the order of the rows depends on neither scores nor labels (shuffle rows that are sorted)")
+    if statement.n_uncounted:
+        edges = "the edge" if statement.n_uncounted == 1 else f"one of the {statement.n_uncounted:,} edges"
+        stated.append(f"no future score equals {edges} exactly (true for continuous scores)")
+    return (*stated, *statement.assumed)
+
+
+def _on_population(statement: Statement) -> tuple[str, ...]:
+    if statement.groups is not None:
+        groups = "calibration groups and future groups are independent draws from one distribution of whole groups"
+        counts = "future rows count by their weight: one over the probability to be sampled, or a multiple of it"
+        return (groups,) if statement.groups.max_weight is None else (groups, counts)
+    if statement.population is Population.SAME:
+        return ("calibration rows and future rows are independent draws from one distribution",)
+    if statement.population is Population.STREAM:
+        return (
+            "within a region labels are independent draws with one rate, today as on the first day",
+            "rows of a region are labelled as they come or at random",
+            "when a label arrives does not depend on the label",
+        )
+    moved = "calibration rows are independent draws from one population, future rows from another, the target"
+    if statement.population is Population.LABEL_SHIFT:
+        scores = "pairs of score and segment" if statement.n_segments else "scores"
+        return (moved, f"{scores} given the label are distributed alike in both populations (label shift)")
+    weights = statement.weights
+    if statement.population is Population.WEIGHTED and weights is not None:
+        return (
+            "calibration rows with their importance weights are independent draws from one distribution",
+            "future rows are drawn like the calibration rows when each counts by its weight: the weights are one over "
+            "the probability to be sampled, or another density ratio, or a multiple of it",
+            f"no importance weight exceeds {lower(weights.bound)}",
+        )
+    alike = (moved, "labels given inputs are distributed alike in both populations")
+    if weights is None:
+        return alike
+    of_what = f"the density ratio of the target over the calibration population{_precision(statement)}"
+    scale = ", or a multiple of it" if weights.any_multiple else " itself, not a multiple of it"
+    nature = f"the {'' if weights.known else 'estimated '}importance weights are {of_what}"
+    if weights.known or not weights.any_multiple:
+        nature += scale
+    return (*alike, nature, f"no importance weight exceeds {lower(weights.bound)}")
+
+
+def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
+    """What a reader should know besides."""
+    statement, counts = guarantee.statement, guarantee.counts
+    stated: list[Text] = []
+    if n_empty := int(np.count_nonzero(counts == 0)):
+        stated.append(f"{n_empty} of {counted(counts.size, 'region')} hold no row: the interval there is [0, 1]")
+    if statement.n_bins is not None and counts.size < statement.n_bins and not statement.n_segments:
+        asked = counted(statement.n_bins, "bin")
+        stated.append(f"scores are tied: {asked} asked for, {counted(counts.size, _noun(guarantee))} made")
+    small = int(np.count_nonzero(counts < guarantee.n_rows / (4 * counts.size)))
+    if statement.has_ties and small:
+        single = counted(statement.n_atoms, "single score value")
+        are = "is a region of its own" if statement.n_atoms == 1 else "are regions of their own"
+        few = counted(small, "region")
+        has = "has" if small == 1 else "have"
+        split = Setting("split", "auto")
+        stated.append(
+            (f"scores are tied: {single} {are}, and {few} {has} few rows; ", split, " lets tied scores share a bin")
+        )
+    return (*statement.notes, *stated)
+
+
+def _listed(texts: Iterable[Text], between: str) -> Text:
+    return joined(*(part for text in texts for part in (between, text)))[1:]
