@@ -4,8 +4,9 @@ import numpy as np
 
 from calibrant._typing import Keys
 
-_GOLDEN = 0x9E3779B97F4A7C15
-_ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
+GOLDEN = 0x9E3779B97F4A7C15
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+"""By how much numbers are shifted, and what they are multiplied by."""
 
 
 def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
@@ -17,9 +18,9 @@ def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
     z, shifted = (np.empty_like(values), np.empty_like(values)) if buffers is None else buffers
-    np.add(values, np.uint64((plus + _GOLDEN) % 2**64), out=z)
-    for shift, factor in _ROUNDS:
-        z ^= np.right_shift(z, shift, out=shifted)
-        z *= factor
-    z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z)
+    for shift, factor in ROUNDS:
+        z ^= np.right_shift(z, np.uint64(shift), out=shifted)
+        if factor > 1:
+            z *= np.uint64(factor)
     return z

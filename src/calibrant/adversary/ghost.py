@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import clone
 
-from calibrant._hash import mixed
+from calibrant._hash import GOLDEN, mixed
 from calibrant._params import Integer
 from calibrant._typing import CodeArray, FloatArray, IntArray, Keys, ScoreMap
 from calibrant.errors import InvalidTypeError
@@ -59,7 +59,7 @@ class GhostWorld:
 
     def labels_at(self, points: IntArray) -> CodeArray:
         """The fixed labels of these points."""
-        keys: Keys = points.astype(np.uint64) + np.uint64((self.seed * 0x9E3779B97F4A7C15 + 0xC4F46BE25A6A6404) % 2**64)
+        keys: Keys = points.astype(np.uint64) + np.uint64((self.seed * GOLDEN + 0xC4F46BE25A6A6404) % 2**64)
         uniform = (mixed(keys) >> np.uint64(11)) * 2.0**-53
         return (uniform < self.apparent_rate(self.scores_at(points))).astype(np.uint8)
 

@@ -5,7 +5,7 @@ import numpy as np
 from calibrant._typing import FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.intervals import Interval, Method
-from calibrant.intervals._binomial import lower_limit, upper_limit
+from calibrant.intervals._binomial import lower_limit, sidak_levels, upper_limit
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
@@ -73,7 +73,7 @@ def _limits(partition: Partition, tally: Tally, method: Method, alpha: float, sh
     """
     if shares is None:
         return method(tally, alpha, partition)
-    tail = -np.expm1(np.log1p(-alpha) * shares) / 2.0
+    tail = sidak_levels(alpha, shares) / 2.0
     return Interval(lower_limit(tally.positives, tally.counts, tail), upper_limit(tally.positives, tally.counts, tail))
 
 

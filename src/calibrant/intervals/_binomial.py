@@ -261,6 +261,15 @@ def sidak_log_level(alpha: float, n_regions: int) -> float:
     return float(log_rate + np.log(special.exprel(-np.exp(log_rate))))
 
 
+def sidak_levels(alpha: float, shares: FloatArray) -> FloatArray:
+    """Return 1 - (1 - alpha)^w for each share w, the levels at which independent intervals hold together.
+
+    >>> sidak_levels(0.05, np.array([0.1, 0.9])).round(6)
+    array([0.005116, 0.045115])
+    """
+    return np.asarray(-np.expm1(np.log1p(-alpha) * shares))
+
+
 def sidak_level(alpha: float, n_regions: int) -> float:
     """Return 1 - (1 - alpha)^(1/B), the level at which B independent intervals hold together.
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import smirnovi
 
 from calibrant._typing import FloatArray, IndexArray, IntArray
-from calibrant.intervals._binomial import sidak_level, upper_limit
+from calibrant.intervals._binomial import sidak_level, sidak_levels, upper_limit
 
 _MOST_EXACT = 2_000  # rows: beyond, the closed form is within 0.3 % of the exact limit, which takes time to find
 
@@ -20,7 +20,7 @@ def kolmogorov_distance(counts: IntArray, alpha: float, shares: FloatArray | Non
     >>> kolmogorov_distance(np.array([0, 50, 5000]), 0.01).round(4)
     array([1.    , 0.2483, 0.0253])
     """
-    level = sidak_level(alpha, counts.size) if shares is None else -np.expm1(np.log1p(-alpha) * shares)
+    level = sidak_level(alpha, counts.size) if shares is None else sidak_levels(alpha, shares)
     level = np.broadcast_to(level, counts.shape)
     rows = np.maximum(counts, 1)
     limit = np.sqrt(np.log(2.0 / level) / (2.0 * rows))

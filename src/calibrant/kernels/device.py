@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._hash import GOLDEN, ROUNDS
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, to_host
 
@@ -243,8 +244,8 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
 
 def _mixed(keys: DeviceArray) -> DeviceArray:
     """The finalizer of SplitMix64, on signed numbers: a shift to the right brings in zeros, not signs."""
-    z = keys + _signed(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+    z = keys + _signed(GOLDEN)
+    for shift, factor in ROUNDS:
         z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
     return z
 
