@@ -78,6 +78,8 @@ CALIBRATORS: dict[str, Any] = {
 OTHERS: dict[str, Any] = {
     "shift": ShiftCalibrator(n_bins=4, weight_bound=2.0),
     "shift-bernstein": ShiftCalibrator(n_bins=4, interval="empirical-bernstein", split=0.2, random_state=0),
+    "shift-sums": ShiftCalibrator(n_bins=4, interval="hoeffding", weight_bound=2.0),
+    "shift-uniform": ShiftCalibrator(n_bins=3, strategy="uniform", value="midpoint"),
     "label-shift-estimated": LabelShiftCalibrator(n_bins=4),
     "cross-venn-abers": CrossVennAbersCalibrator(),
     "cross-venn-abers-brier": CrossVennAbersCalibrator(loss="brier"),

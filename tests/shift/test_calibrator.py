@@ -296,3 +296,14 @@ def test_methods_of_known_masses_need_the_density_ratio_itself(options):
     assert (wrong < rates - GRID_ERROR).all()  # halved weights halve what is predicted: no statement may cover them
     assert not any("or a multiple of it" in assumption for assumption in promise.assumptions)
     assert any("itself, not a multiple of it" in assumption for assumption in promise.assumptions)
+
+
+@pytest.mark.broad
+def test_arrays_of_the_caller_and_numpys_error_state_are_unchanged():
+    x, scores, y, w = data()
+    copies = [array.copy() for array in (x, scores, y, w)]
+    with np.errstate(all="raise"):
+        ShiftCalibrator(n_bins=4, weight_bound=BOUND).fit(scores, y, importance_weight=w).predict(scores)
+        ShiftCalibrator(n_bins=4, ratio=ULSIF()).fit(scores, y, X=x, X_target=target())
+    for array, before in zip((x, scores, y, w), copies, strict=True):
+        np.testing.assert_array_equal(array, before)
