@@ -96,3 +96,9 @@ def test_a_tiny_interval_is_not_printed_as_zero() -> None:
 def test_a_confidence_level_that_was_computed_is_printed_short() -> None:
     assert percent(1 - 0.1 - 0.2) == "70%"
     assert percent(0.1 + 0.2) == "30%"
+
+
+@pytest.mark.parametrize("value", [1e15, -3e20, 1.7976931348623157e308])
+def test_huge_scores_are_written_with_an_exponent(value) -> None:
+    assert float(nearest(value)) == float(lower(value)) == float(upper(value)) == value
+    assert len(nearest(value)) < 30

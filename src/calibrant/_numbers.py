@@ -8,6 +8,7 @@ from typing import Any
 _DECIMALS = 3  # of a limit that is neither tiny nor close to 1
 _DIGITS = 2  # significant ones that are kept of a small limit, and of a large one's distance from 1
 _SMALLEST = 1e-12  # below it, and closer to 1 than it, digits of their own would not be read
+_WHOLE = 1e15  # from here on scores are whole numbers, or nearly, and too long to be written out
 
 
 def lower(value: float, decimals: int | None = None) -> str:
@@ -104,6 +105,8 @@ def _decimals(value: float) -> int:
 def _rounded(value: float, rounding: str, decimals: int | None) -> str:
     if not math.isfinite(value):
         return "infinity" if value > 0 else "-infinity" if value < 0 else "NaN"
+    if abs(value) >= _WHOLE:
+        return repr(float(value))
     exact = Decimal(repr(float(value)))  # the shortest text of the double, so that 0.29 is not 0.28999...
     places = _decimals(value) if decimals is None else decimals
     return _plain(exact.quantize(Decimal(1).scaleb(-places), rounding=rounding))
