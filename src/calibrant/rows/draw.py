@@ -88,23 +88,6 @@ class Draw:
             np.less(hashes, np.uint64(limit), out=below[start : start + _CHUNK])
         return below
 
-    def positions(self, n_rows: int) -> NDArray[np.intp]:
-        """Positions of the drawn rows, if the key of each of `n_rows` rows is its position.
-
-        >>> Draw.of_share(7, 0.5).positions(8)
-        array([1, 4, 6])
-        """
-        limit = self.limits.get(None, self.limit)
-        if limit >= _ALL:
-            return np.arange(n_rows)
-        first = np.arange(min(n_rows, _CHUNK), dtype=np.uint64)
-        buffers, key, found = np.empty((2, first.size), dtype=np.uint64), self.key, [np.empty(0, dtype=np.intp)]
-        for start in range(0, n_rows, _CHUNK):
-            size = min(_CHUNK, n_rows - start)
-            hashes = mixed(first[:size], key + start, buffers[:, :size])
-            found.append(np.flatnonzero(hashes < np.uint64(limit)) + start)
-        return np.concatenate(found)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallestHashes:
@@ -117,10 +100,9 @@ class SmallestHashes:
     found: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __add__(self, other: "SmallestHashes") -> "SmallestHashes":
-        ordered = np.sort(np.concatenate([self.found, other.found]))
-        is_new = np.ones(ordered.size, dtype=bool)
-        np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
-        return SmallestHashes(self.most, ordered[is_new][: self.most])
+        # with counts numpy sorts, which is faster here than its table of hashes
+        found, _ = np.unique(np.concatenate([self.found, other.found]), return_counts=True)
+        return SmallestHashes(self.most, found[: self.most])
 
     @property
     def limit(self) -> int:
@@ -138,15 +120,6 @@ def enough(most: int, n_rows: int) -> int:
     if most in (0, n_rows) or most > n_rows:
         return _ALL if most else 0
     return min(_ALL, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
-
-
-def limit_of(seed: int, keys: Keys, most: int) -> int:
-    """Return the limit that draws exactly `most` of the keys, which are all different."""
-    draw = Draw(seed, enough(most, len(keys)))
-    hashes = draw.hashes(keys[draw.chosen(keys)])
-    if hashes.size < most:
-        hashes = draw.hashes(keys)
-    return int(smallest(hashes, most).max()) + 1
 
 
 def random_places(keys: Keys, seed: int) -> NDArray[np.intp]:

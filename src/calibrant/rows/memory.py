@@ -19,7 +19,7 @@ from calibrant.partition.bins import SegmentedScores
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.base import ScoredData, Split
 from calibrant.rows.batch import BatchRows, Coded, Columns, Result, Work, grouped
-from calibrant.rows.draw import Draw, limit_of, position_keys
+from calibrant.rows.draw import Draw, position_keys, smallest
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Place
 from calibrant.rows.groups import Groups
@@ -189,7 +189,7 @@ class MemoryRows(ScoredData):
     def hash_limit(self, seed: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows, or groups if rows have groups."""
         keys = position_keys(0, len(self)) if self.groups is None else self.groups.present_keys
-        return limit_of(seed, keys, rows)
+        return int(smallest(Draw(seed, 0).hashes(keys), rows).max()) + 1
 
     def chosen(self, draw: Draw) -> BoolArray:
         """Which rows are drawn; with groups, whole groups."""
@@ -205,8 +205,7 @@ class MemoryRows(ScoredData):
         if self.repeats is not None:
             rule = ("be None if ", Setting("split"), " is used")
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
-        by_position = self.groups is None and (self.segment is None or not draw.limits)
-        index = draw.positions(len(self)) if by_position else np.flatnonzero(self.chosen(draw))
+        index = np.flatnonzero(self.chosen(draw))
         segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
         rows = BatchRows(scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64))
         return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
