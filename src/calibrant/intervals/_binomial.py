@@ -57,7 +57,7 @@ def log_pmf(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> Float
     rest = n - k
     of_n, of_k, of_rest = stirling_error(np.array((n, k, rest)))
     spread = np.where(rest > 0.0, 2.0 * np.pi * k * (rest / n), 1.0)
-    return of_n - of_k - of_rest - deviance(k, n, p, q) - 0.5 * np.log(spread)
+    return np.asarray(of_n - of_k - of_rest - deviance(k, n, p, q) - 0.5 * np.log(spread))
 
 
 def tail_ratio(k: FloatArray, n: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:

@@ -133,7 +133,7 @@ class BatchRows:
 
     def take(self, index: IndexArray | NDArray[np.bool_]) -> Self:
         """The rows at `index`, or where a mask is true."""
-        place = np.flatnonzero(index) if index.dtype == np.bool_ else index
+        place = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp, copy=False)
         return replace(
             self,
             scores=self.scores[index],

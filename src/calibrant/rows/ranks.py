@@ -25,7 +25,7 @@ class MovedRowsError(InvalidValueError):
 
 def ordered_bits(scores: NDArray[Any]) -> Keys:
     """Whole numbers in the order of the scores: the bits of a double, turned round below zero."""
-    bits = np.add(scores, 0.0, dtype=np.float64).view(np.int64)  # -0.0 becomes 0.0
+    bits: IntArray = np.add(scores, 0.0, dtype=np.float64).view(np.int64)  # -0.0 becomes 0.0
     flips = bits >> 63  # all bits below zero, else none
     flips |= _SIGN.view(np.int64)
     bits ^= flips
