@@ -142,7 +142,7 @@ def test_faulty_rows_beside_skipped_ones_are_told_by_their_own_number(tmp_path) 
 def test_skipping_needs_a_label_and_a_bool() -> None:
     with pytest.raises(ValueError, match="label must name the column of labels"):
         scored(TABLE, score="p", skip_missing=True)
-    with pytest.raises(TypeError, match="skip_missing must be a bool; got 'yes'"):
+    with pytest.raises(TypeError, match="skip_missing must be True or False; got 'yes'"):
         scored(TABLE, **NAMES, skip_missing="yes")
     nothing = pa.table({"p": [0.1, 0.2], "y": pa.array([None, None], pa.int64())})
     with pytest.raises(ValueError, match="the data must have at least one row"):

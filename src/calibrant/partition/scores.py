@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._input import as_array, as_numbers, as_scores, check_in_range, shown
-from calibrant._params import Integer, Number, check_state
+from calibrant._params import Flag, Integer, Number, check_state
 from calibrant._text import Setting
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -231,9 +231,7 @@ class ScorePartition(Bins):
             raise InvalidValueError("edges", "be strictly increasing", got=shown(edges.tolist()))
         if not low < high or (edges.size and not (low < edges[0] and edges[-1] <= high)):
             raise InvalidValueError("low, edges and high", "be in increasing order", got=f"low={low:g}, high={high:g}")
-        atoms, n_rows = state["atoms"], state["n_rows"]
-        if not isinstance(atoms, bool):
-            raise InvalidTypeError("atoms", "be true or false", got=type(atoms).__name__)
+        atoms, n_rows = Flag().check("atoms", state["atoms"]), state["n_rows"]
         aside = Integer(0).check("aside", state.get("aside", 0))
         ranks = {name: state[name] for name in ("first_rank", "last_rank")}
         if ranks["first_rank"] is None and ranks["last_rank"] is None and n_rows is None:

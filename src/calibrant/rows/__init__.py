@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from calibrant._optional import needed
-from calibrant._params import thread_count
+from calibrant._params import Flag, thread_count
 from calibrant.errors import InvalidTypeError
 from calibrant.kernels.libraries import is_device_array
 from calibrant.rows.base import ScoredData
@@ -91,9 +91,7 @@ def scored(
     >>> BinningCalibrator(n_bins=2, strategy="uniform").fit(data).tally_
     Tally(counts=[1000, 1000], positives=[0, 1000])
     """
-    if not isinstance(skip_missing, bool):
-        raise InvalidTypeError("skip_missing", "be a bool", got=repr(skip_missing))
-    if skip_missing and label is None:
+    if Flag().check("skip_missing", skip_missing) and label is None:
         raise missing_column("label")
     columns = Columns(score, label, segment, weight, id, group, pending=label if skip_missing else None)
     threads = thread_count(n_jobs)
