@@ -16,7 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 from timing import best_of, machine, once, render, write_json
 
 from calibrant import VennAbersCalibrator
-from calibrant.kernels import pooling
+from calibrant.kernels import venn_abers
 
 PACKAGE_ROWS = 200_000
 """Beyond so many rows a fit of the package takes too long to repeat."""
@@ -45,7 +45,7 @@ def of_package(scores: np.ndarray, y: np.ndarray) -> object:
 
 def forced(scores: np.ndarray, y: np.ndarray, implementation: str) -> VennAbersCalibrator:
     """A whole fit with the pooling done by one implementation."""
-    chosen = pooling.multiprobabilities
+    chosen = venn_abers.multiprobabilities
     import calibrant.calibrators.venn_abers as home
 
     home.multiprobabilities = lambda counts, positives: chosen(counts, positives, implementation=implementation)

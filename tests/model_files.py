@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from calibrant.errors import CalibrantError
-from calibrant.saving import Model, _text, load_model, save_model
+from calibrant.model_files import Model, _text, load_model, save_model
 
 MODELS = Path(__file__).parent / "data" / "models"
 SCHEMAS = sorted(path.name for path in MODELS.iterdir() if path.is_dir() and path.name.isdigit())

@@ -171,6 +171,14 @@ def test_no_parameter_of_the_public_functions_and_estimators_takes_anything() ->
             assert part.name == "self" or keywords or part.annotation not in (Any, inspect.Parameter.empty), name
 
 
+METHODS_AND_PEOPLE = ("_typing", "betting", "binning", "hoeffding")
+
+
+def test_modules_are_named_by_nouns(sources: dict[Path, list[ast.AST]]) -> None:
+    names = {part.removesuffix(".py") for path in sources for part in path.parts}
+    assert {name for name in names if name.endswith("ing") and not name.endswith(METHODS_AND_PEOPLE)} == set()
+
+
 def test_the_tree_of_the_design_page_is_that_of_the_package() -> None:
     page = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
     tree = page.partition("src/calibrant/\n")[2].partition("```")[0]

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     from calibrant.drift import DriftMonitor as DriftMonitor
     from calibrant.guarantee import Guarantee as Guarantee
     from calibrant.intervals import Interval as Interval
+    from calibrant.model_files import Model as Model
+    from calibrant.model_files import load_model as load_model
+    from calibrant.model_files import save_model as save_model
     from calibrant.monotone import MonotoneBand as MonotoneBand
     from calibrant.multiclass import ClassWiseCalibrator as ClassWiseCalibrator
     from calibrant.multiclass import TopLabelCalibrator as TopLabelCalibrator
     from calibrant.partition import Partition as Partition
     from calibrant.rows import ScoredData as ScoredData
     from calibrant.rows import scored as scored
-    from calibrant.saving import Model as Model
-    from calibrant.saving import load_model as load_model
-    from calibrant.saving import save_model as save_model
     from calibrant.shift import LabelShiftCalibrator as LabelShiftCalibrator
     from calibrant.shift import ShiftCalibrator as ShiftCalibrator
     from calibrant.tally import Tally as Tally
@@ -94,7 +94,7 @@ _NAMES = {
     "multiclass": ("ClassWiseCalibrator", "TopLabelCalibrator"),
     "partition": ("Partition",),
     "rows": ("ScoredData", "scored"),
-    "saving": ("Model", "load_model", "save_model"),
+    "model_files": ("Model", "load_model", "save_model"),
     "shift": ("LabelShiftCalibrator", "ShiftCalibrator"),
     "tally": ("Tally",),
     "views.net_benefit": ("NetBenefitDisplay",),

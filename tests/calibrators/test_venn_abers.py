@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 
 from calibrant import VennAbersCalibrator
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.kernels import pooling
+from calibrant.kernels import venn_abers
 
 POINTS = [0.0, 0.07, 0.3, 0.5, 0.62, 0.9, 1.0]
 # p0 and p1 of venn_abers 1.5.4, VennAbers.fit and predict_proba, at POINTS
@@ -98,7 +98,7 @@ def test_numba_and_python_agree_to_the_last_bit(kind):
         y = ((scores > 0.4) == (kind == "separable")).astype(np.uint8)
     rows = DistinctScores.of(scores, y)
     plain, compiled = (
-        pooling.multiprobabilities(rows.counts, rows.positives, implementation=name) for name in ("numpy", "numba")
+        venn_abers.multiprobabilities(rows.counts, rows.positives, implementation=name) for name in ("numpy", "numba")
     )
     for left, right in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(left, right)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant.cli._writer import csv_bytes, json_bytes
-from calibrant.saving import load_model
+from calibrant.model_files import load_model
 
 ADDED = ["calibrated", "lower", "upper", "set"]
 

@@ -14,8 +14,8 @@ import pytest
 
 from calibrant import BinningCalibrator, ScalingBinningCalibrator
 from calibrant._numbers import nearest
+from calibrant.model_files import load_model, save_model
 from calibrant.rows.draw import DRAW_RULE
-from calibrant.saving import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 

@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import BinningCalibrator, audit, plan
 from calibrant.cli._app import _COMMANDS
-from calibrant.saving import load_model, save_model
+from calibrant.model_files import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 

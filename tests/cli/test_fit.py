@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import AnchoredCalibrator
-from calibrant.saving import load_model
+from calibrant.model_files import load_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 

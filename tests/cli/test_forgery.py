@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from calibrant import BinningCalibrator, LabelShiftCalibrator, OnlineCalibrator, Partition, ScalingBinningCalibrator
-from calibrant.saving import save_model
-from calibrant.saving._text import checksum_of, pretty
+from calibrant.model_files import save_model
+from calibrant.model_files._text import checksum_of, pretty
 
 COLUMNS = ("--score", "p", "--label", "y")
 

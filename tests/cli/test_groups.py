@@ -17,7 +17,7 @@ from calibrant import (
     validate,
 )
 from calibrant.metrics.reliability import reliability_tables
-from calibrant.saving import load_model
+from calibrant.model_files import load_model
 from calibrant.views.report.charts import models_chart
 
 COLUMNS = ("--score", "p", "--label", "y", "--group", "patient")

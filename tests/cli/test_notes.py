@@ -11,7 +11,7 @@ import pytest
 
 from calibrant import BinningCalibrator
 from calibrant._numbers import span
-from calibrant.saving import load_model, save_model
+from calibrant.model_files import load_model, save_model
 
 COLUMNS = ("--score", "p", "--label", "y")
 WORDS = (*COLUMNS, "--pos-label", "Y")

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibrant.cli._output import harmless
-from calibrant.saving import load_model, save_model
+from calibrant.model_files import load_model, save_model
 
 COMMAND = [sys.executable, "-m", "calibrant"]
 COLUMNS = ("--score", "p", "--label", "y")

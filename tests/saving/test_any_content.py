@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calibrant import ScoreCalibrator, saving
+from calibrant import ScoreCalibrator, model_files
 from calibrant.errors import CalibrantError
 from model_files import EXAMPLES, file_of, made, read, sealed, written
 
@@ -87,7 +87,7 @@ def fuzz(name: str, data: Any) -> bool:
             mutate(content, data)
     try:
         # the promise of an honest author, so that it is not for its promise that a file is refused
-        content["promise"] = saving._promise(ScoreCalibrator.from_dict(content["calibrator"]))
+        content["promise"] = model_files._promise(ScoreCalibrator.from_dict(content["calibrator"]))
     except CalibrantError:
         with pytest.raises(CalibrantError):
             read(sealed(content))
@@ -110,7 +110,7 @@ def test_no_content_with_a_right_checksum_crashes(name, data):
     fuzz(name, data)
 
 
-@given(content=st.dictionaries(st.sampled_from(saving._KEYS), VALUES))
+@given(content=st.dictionaries(st.sampled_from(model_files._KEYS), VALUES))
 def test_no_outer_layer_crashes(content):
     content = {"format": "calibrant.model/1"} | content
     for data in (sealed(content), json.dumps(content).encode(), sealed({**CONTENTS["platt"], **content})):

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from calibrant import Partition, saving
+from calibrant import Partition, model_files
 from calibrant.errors import CalibrantError
-from calibrant.saving import _text
+from calibrant.model_files import _text
 from model_files import EXAMPLES, SMALL, changed, file_of, made, read, refused, sealed, written
 
 
@@ -51,7 +51,9 @@ def test_damage_is_said_to_be_damage():
 
 def test_only_files_of_the_first_format_may_say_an_epsilon_of_the_older_budget():
     proved = SMALL.guarantee_.epsilon
-    slightly_too_good = json.loads(written(SMALL)) | {"promise": {**saving._promise(SMALL), "epsilon": 0.99 * proved}}
+    slightly_too_good = json.loads(written(SMALL)) | {
+        "promise": {**model_files._promise(SMALL), "epsilon": 0.99 * proved}
+    }
     refused(sealed(slightly_too_good), "epsilon of the promise must follow from the calibrator's own counts")
     older = read(sealed({**slightly_too_good, "format": "calibrant.model/1"}))
     assert older.guarantee_.epsilon == proved
@@ -250,7 +252,7 @@ MEASURE = """
 import sys
 import calibrant.calibrators
 from calibrant.errors import CalibrantError
-from calibrant.saving import load_model
+from calibrant.model_files import load_model
 
 def peak():  # in kB; unlike getrusage it leaves out what the parent process had before this one began
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])

@@ -12,7 +12,7 @@ import calibrant.calibrators
 import calibrator_checks
 from calibrant import BinningCalibrator, MonotoneBand, PlattCalibrator, ScoreCalibrator
 from calibrant.errors import InvalidValueError
-from calibrant.saving import Model, load_model, save_model
+from calibrant.model_files import Model, load_model, save_model
 from model_files import EXAMPLES, FROZEN, SMALL, made, read, written
 
 
@@ -168,7 +168,7 @@ def test_frozen_file_answers_what_it_always_did(path):
 
 def test_fresh_process_reads_every_type():
     code = (
-        "import sys; from calibrant.saving import load_model\n"
+        "import sys; from calibrant.model_files import load_model\n"
         "assert not any(name.startswith(('calibrant.calibrators', 'sklearn')) for name in sys.modules)\n"
         "for path in sys.argv[1:]: print(type(load_model(path).calibrator).__name__)\n"
     )

@@ -12,7 +12,7 @@ import calibrant.calibrators
 import calibrator_checks
 from calibrant import BinningCalibrator, ClassWiseCalibrator, Partition, PlattCalibrator
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.saving import Model, _text, load_model, save_model
+from calibrant.model_files import Model, _text, load_model, save_model
 from model_files import EXAMPLES, SMALL, written
 
 
@@ -66,7 +66,7 @@ def test_a_kill_in_the_middle_leaves_the_old_file_whole(tmp_path, step):
     save_model(SMALL, place)
     before = place.read_bytes()
     code = (
-        "import os, sys; from calibrant.saving import load_model, save_model\n"
+        "import os, sys; from calibrant.model_files import load_model, save_model\n"
         f"model = load_model({str(place)!r}); os.{step} = lambda *args: os._exit(7)\n"
         f"save_model(model, {str(place)!r}, provenance={{'rows': 1}}, overwrite=True)\n"
     )

@@ -302,7 +302,7 @@ def test_the_command_line_takes_a_prior_or_rates(tmp_path):
     from click.testing import CliRunner
 
     from calibrant.cli._app import app
-    from calibrant.saving import load_model
+    from calibrant.model_files import load_model
 
     scores, y = draw(np.random.default_rng(9), 2000, 0.5)
     pd.DataFrame({"p": scores, "y": y}).to_csv(tmp_path / "rows.csv", index=False)

@@ -12,7 +12,7 @@ from calibrant import Threshold, scored, threshold
 from calibrant._threshold.result import compared
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.export import to_onnx, to_python, to_sql
-from calibrant.saving import load_model, save_model
+from calibrant.model_files import load_model, save_model
 from threshold_worlds import draws, in_groups
 
 

@@ -22,7 +22,6 @@ from calibrant._labels import Classes
 from calibrant._params import Choice, Instance, check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.calibrators._anchoring import anchored, bent
 from calibrant.calibrators._beforehand import Beforehand, look_knots
 from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._curves import CURVES, fit_curve
@@ -30,6 +29,7 @@ from calibrant.calibrators._fitted_curve import CurveProof, FittedCurve
 from calibrant.calibrators._grid import Grid
 from calibrant.calibrators._parameters import EXACT, automatic_bins
 from calibrant.calibrators._pieces import Pieces, simplified, with_jumps
+from calibrant.calibrators._shifts import anchored, bent
 from calibrant.calibrators._weighted import kept_rows, rounded_rows, rows_by_weight
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.predicted_columns import FollowCurve

@@ -16,7 +16,7 @@ from calibrant.calibrators.curve import CurveCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
-from calibrant.kernels.pooling import multiprobabilities
+from calibrant.kernels.venn_abers import multiprobabilities
 from calibrant.rows import ScoredData, check_no_weights, one_row_each
 
 Loss: TypeAlias = Annotated[str, Choice(("log", "brier"))]
@@ -75,7 +75,7 @@ class VennAbersCalibrator(CurveCalibrator):
     -----
     One probability is p1 / (1 - p0 + p1) for log loss, and p1 + (p0^2 - p1^2) / 2 for the Brier score. Tied scores are
     merged before pooling. The fit is one sort and a linear pass, exact in whole numbers; a prediction is one binary
-    search. See `calibrant.kernels.pooling`.
+    search. See `calibrant.kernels.venn_abers`.
 
     References
     ----------

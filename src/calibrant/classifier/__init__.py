@@ -31,7 +31,7 @@ from calibrant._text import Setting, Text, shown
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IndexArray, Predictor, ScoreMap, Splitter
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
-from calibrant.classifier.fitting import Fitting
+from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.responses import RESPONSE_METHODS, response_of
 from calibrant.classifier.task import Task, binary_labels, without_weightless

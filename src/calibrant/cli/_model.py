@@ -11,7 +11,7 @@ from calibrant.cli._errors import RefusedError, message_of
 
 if TYPE_CHECKING:
     from calibrant._labels import Classes
-    from calibrant.saving import Model
+    from calibrant.model_files import Model
 
 
 class DamagedError(RefusedError):
@@ -22,7 +22,7 @@ def read_model(path: str, *, exported: bool = False) -> "Model":
     """Read a model file; - is standard input. Errors name the file. Only to be exported it may hold a threshold."""
     from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.errors import CalibrantError
-    from calibrant.saving import NotAModelError, load_model
+    from calibrant.model_files import NotAModelError, load_model
 
     try:
         model = load_model(sys.stdin.buffer if path == "-" else path)

@@ -164,7 +164,7 @@ def _write_csv(rows: "Flights", path: str) -> None:
 
 def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
     """Fit and save, as `calibrant fit` does; the calibrator, and the fingerprint of its rows."""
-    from calibrant.saving import save_model
+    from calibrant.model_files import save_model
 
     settings, source = Settings(bins=N_BINS, confidence=CONFIDENCE), Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})

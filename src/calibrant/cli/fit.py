@@ -105,7 +105,7 @@ def command(**options: Any) -> int:
     notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *first)
     columns = data.columns.named
     if output is not None:
-        from calibrant.saving import save_model
+        from calibrant.model_files import save_model
 
         save_model(calibrator, output, columns=columns, provenance=provenance, overwrite=options["overwrite"])
     wanted, epsilon = options["require_epsilon"], calibrator.guarantee_.epsilon

@@ -12,7 +12,7 @@ job                                     through               numpy         numb
 `order_statistics` and `count`          fit, 15 bins          13.5, 22.5    8.7, 6.3
 `count`                                 Tally.from_data       7.2, 6.7      4.5, 3.4
 `look_up`                               predict               5.3, 6.5      2.7, 2.9
-`pooling.multiprobabilities`            VennAbersCalibrator   1360          87
+`venn_abers.multiprobabilities`         VennAbersCalibrator   1360          87
 `assign`                                (loop of `look_up`)
 `encode`, `first_nonfinite`             every fit             numpy only
 ======================================  ====================  ============  ============

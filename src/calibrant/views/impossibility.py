@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibrant.adversary import Confrontation
-from calibrant.views.drawing import new_axes, without_frame
+from calibrant.views.diagram import new_axes, without_frame
 from calibrant.views.style import style_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 from calibrant._decide import NetBenefit, net_benefit
 from calibrant._numbers import percent
 from calibrant._typing import ArrayLike
-from calibrant.views.drawing import Display, without_frame
+from calibrant.views.diagram import Display, without_frame
 from calibrant.views.style import QUIET, style_of
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from calibrant.metrics.reliability import reliability_tables, shared_level
 from calibrant.monotone import MonotoneBand
 from calibrant.partition.segments import segment_kinds
 from calibrant.views.axes import has_marks_at_upper_left, highest_rate, logit_limits, score_limits, set_limits
-from calibrant.views.drawing import (
+from calibrant.views.diagram import (
     Display,
     draw_band,
     draw_diagonal,

@@ -26,8 +26,8 @@ from calibrant import (
     VennBinningCalibrator,
 )
 from calibrant.calibrators import CrossVennAbersCalibrator
+from calibrant.model_files import save_model
 from calibrant.ratios import ULSIF
-from calibrant.saving import save_model
 
 HERE = Path(__file__).parent / "2"
 SEGMENTS = ["north", "süd"] * 5

@@ -28,7 +28,7 @@ from calibrant.views.report.scales import (
     limits_of,
     threshold_marks,
 )
-from calibrant.views.report.wording import FINDINGS, region_name
+from calibrant.views.report.sentences import FINDINGS, region_name
 from calibrant.views.style import logit_ends
 
 _MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn

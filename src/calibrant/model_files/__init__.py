@@ -14,7 +14,7 @@ from calibrant._file import write_file
 from calibrant._params import TEXT, Instance
 from calibrant._text import shown
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
-from calibrant.saving._text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
+from calibrant.model_files._text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
 
 if TYPE_CHECKING:
     from calibrant._threshold import Threshold
@@ -57,7 +57,7 @@ class Model:
     --------
     >>> import io
     >>> from calibrant import BinningCalibrator
-    >>> from calibrant.saving import load_model, save_model
+    >>> from calibrant.model_files import load_model, save_model
     >>> calibrator = BinningCalibrator(2, strategy="uniform").fit([0.1, 0.2, 0.7, 0.9], [0, 0, 1, 1])
     >>> file = io.BytesIO()
     >>> save_model(calibrator, file, columns={"score": "p", "label": "paid"}, provenance={"rows": 4})
@@ -123,7 +123,7 @@ def save_model(
     --------
     >>> import io
     >>> from calibrant import PlattCalibrator
-    >>> from calibrant.saving import save_model
+    >>> from calibrant.model_files import save_model
     >>> file = io.StringIO()
     >>> save_model(PlattCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1]), file)
     >>> file.getvalue().splitlines()[1]
@@ -169,10 +169,10 @@ def load_model(path_or_file: PathOrFile) -> Model:
     Examples
     --------
     >>> import io
-    >>> from calibrant.saving import load_model
+    >>> from calibrant.model_files import load_model
     >>> load_model(io.BytesIO(b""))
     Traceback (most recent call last):
-    calibrant.saving._text.NotAModelError: the model file must be a JSON object; got an empty file
+    calibrant.model_files._text.NotAModelError: the model file must be a JSON object; got an empty file
     """
     if isinstance(path_or_file, str | os.PathLike):
         with open(path_or_file, "rb") as file:
