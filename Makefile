@@ -22,7 +22,7 @@ quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minut
 		--ignore tests/kernels/test_device.py --ignore tests/views/test_report_browser.py tests
 
 test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, README and docs; prints the slowest ten
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10 -p no:logging
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \

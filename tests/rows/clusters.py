@@ -228,15 +228,17 @@ def java() -> str | None:
     return None if version and int(version[1]) >= 17 else f"Java 17 is needed; found {said.splitlines()[0]}"
 
 
-def kill_at_random(cluster: Cluster, fit: Callable[[], Any], whole: Callable[[], Any], kills: int, seed: int) -> int:
-    """Kill one of two workers at a random moment of each of so many fits, all of which must give what the first gave.
+def kill_at_random(
+    cluster: Cluster, fit: Callable[[], Any], expected: Any, whole: Callable[[], Any], kills: int, seed: int
+) -> int:
+    """Kill one of two workers at a random moment of each of so many fits, all of which must give what is expected.
 
     `whole` waits until the cluster is complete again. Returns how many kills came while a fit was under way.
     """
     import random
 
     chance = random.Random(seed)
-    expected = fit()  # the first fit starts things up, the second one tells how long they take
+    assert fit() == expected  # the first fit starts things up, the second one tells how long they take
     begun = time.monotonic()
     assert fit() == expected
     seconds, in_the_middle = time.monotonic() - begun, 0
