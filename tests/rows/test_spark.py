@@ -48,7 +48,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 @pytest.fixture(scope="module")
 def spark(cluster: SparkCluster) -> Iterator[Any]:
     session = cluster.session()
-    session.conf.set("spark.sql.adaptive.enabled", "false")  # no new plan after each stage; Connect has its default
     yield session
     stop_spark(session)
 
