@@ -312,7 +312,7 @@ def _ladder(scores: FloatArray, codes: CodeArray, target: str, level: float, alp
 
 def _own_class(scores: FloatArray, codes: CodeArray, target: str) -> FloatArray:
     """Scores of the class that the target is about; turned over for specificity, so that low ones are missed."""
-    return scores[codes == 1] if target == "recall" else -scores[codes == 0]
+    return np.asarray(scores[codes == 1] if target == "recall" else -scores[codes == 0])
 
 
 def _turned_back(values: FloatArray, target: str) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
 
 from calibrant._input import as_frequencies, as_scores, as_weights, check_finite, check_same_length, column_count
 from calibrant._labels import encode_labels
@@ -93,7 +94,7 @@ def read_judged(
     *,
     classes: ArrayLike | None,
     pos_label: Hashable,
-    **beside: ArrayLike | None,
+    **beside: Any,
 ) -> ScoredData:
     """Read labels and scores, in the order of metrics; `scored(...)` data take the place of the labels."""
     if isinstance(y, ScoredData):

@@ -337,7 +337,7 @@ class ReliabilityDisplay(Display):
         Choice(SCALES).check("scale", scale)
         self._begin(ax, 5.6, 5.6 if thresholds is None else 6.9)
         tables, logit = self._observed, scale == "logit"
-        every = tables if self.promised is None else [*tables, self.promised]
+        every: list[ReliabilityTable | Guarantee] = [*tables, *([] if self.promised is None else [self.promised])]
         left, right, top = limits or (*score_limits(tables, self.bounds), highest_rate(every))
         if logit:
             left, right, top, histogram = *logit_limits(tables, self.promised), 1.0, False
