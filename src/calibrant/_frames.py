@@ -1,4 +1,4 @@
-"""Predictions as arrays, or as frames of pandas or Polars."""
+"""Predictions in the library of the caller: numpy, torch or CuPy; or as frames of pandas or Polars."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any, Self
 
 from calibrant._params import Choice
+from calibrant.kernels.libraries import in_own_library
 
 _COLUMNS = {"predict_multiprobability": ("p0", "p1")} | dict.fromkeys(
     ("predict_interval", "predict_rate_interval"), ("lower", "upper")
@@ -20,12 +21,15 @@ class FrameOutput:
 
     _frames_out = "default"
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Wrap the methods that the class defines and whose names begin with "predict"."""
+    def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
+        """Wrap the methods that the class defines and whose names begin with "predict".
+
+        They take and return arrays of torch and CuPy too, unless the class takes these itself.
+        """
         super().__init_subclass__(**kwargs)
         for name, method in list(vars(cls).items()):
             if name.startswith("predict") and isinstance(method, FunctionType):
-                setattr(cls, name, framed(method))
+                setattr(cls, name, framed(method) if takes_device_arrays else in_own_library(framed(method)))
 
     def set_output(self, *, transform: str | None = None, predict: str | None = None) -> Self:
         """Set the library in which predictions are returned.

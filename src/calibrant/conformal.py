@@ -20,7 +20,6 @@ from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.rows import RowFacts, ScoredData, check_no_weights, one_row_each, read_rows
 from calibrant.rows.facts import ONE_OF_EACH
 
@@ -89,7 +88,6 @@ class ConformalGuarantee:
         )
 
 
-@predicts_in_own_library
 @dataclass(eq=False, repr=False)
 class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ignore[misc]
     """Sets of labels that contain the true one with a stated probability, at any sample size, for every distribution.

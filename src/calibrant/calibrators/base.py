@@ -21,7 +21,6 @@ from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
-from calibrant.kernels.libraries import in_own_library, predicts_in_own_library
 from calibrant.rows import Reach, ScoredData, read_rows
 from calibrant.rows.reach import CountBeyond, Limits, familiar_limits, rows_beyond
 
@@ -49,12 +48,6 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
     """Smallest and largest score that the calibrator was fitted on; None if they are not known."""
     positive_index_: Literal[0, 1]
     """The place of the positive class in `classes_`."""
-
-    def __init_subclass__(cls, *, takes_device_arrays: bool = False, **kwargs: Any) -> None:
-        """Let the methods that predict take arrays of torch and CuPy, unless the class does so itself."""
-        super().__init_subclass__(**kwargs)
-        if not takes_device_arrays:
-            predicts_in_own_library(cls)
 
     @abstractmethod
     def predict(self, scores: ArrayLike) -> FloatArray:
@@ -107,7 +100,6 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             fitted = f"the calibrator was fitted on scores {seen}"
             warn_caller(f"scores go {found}, but {fitted}: check that both are of one scale")
 
-    @in_own_library
     def predict_proba(self, scores: ArrayLike) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
         return self._both_columns(self.predict(scores))

@@ -49,7 +49,9 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(FrameOutput, CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class CalibratedClassifier(  # type: ignore[misc]
+    FrameOutput, CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, takes_device_arrays=True
+):
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
     Parameters

@@ -19,7 +19,6 @@ DeviceArray: TypeAlias = Any
 """A torch tensor or a CuPy array."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Estimator = TypeVar("Estimator", bound=type)
 
 
 def library_name(array: object) -> str:
@@ -145,24 +144,6 @@ def in_own_library(method: Method) -> Method:
         return like(method(self, to_host(scores), *args, **named), scores)
 
     return cast(Method, wrapped)
-
-
-def predicts_in_own_library(estimator: Estimator) -> Estimator:
-    """Class decorator: `in_own_library` for every method that the class defines and whose name begins with "predict".
-
-    Parameters
-    ----------
-    estimator : class
-
-    Returns
-    -------
-    class
-        The same one.
-    """
-    for name, method in list(vars(estimator).items()):
-        if name.startswith("predict"):
-            setattr(estimator, name, in_own_library(method))
-    return estimator
 
 
 def dtype(array: DeviceArray) -> str:

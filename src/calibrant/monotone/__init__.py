@@ -20,7 +20,6 @@ from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators._weighted import checked_bound, has_weights, kept_rows, weights_of
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.intervals.shift.base import WEIGHT_BOUND
-from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.monotone.runs import BandSteps, Refutation
 from calibrant.rows import RowFacts, ScoredData, one_row_each, read_rows
 from calibrant.rows.facts import ONE_OF_EACH
@@ -326,6 +325,3 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         sizes = read_count(state, "rows"), read_count(state, "runs")
         band._set(BandSteps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
         return band
-
-
-predicts_in_own_library(MonotoneBand)

@@ -15,7 +15,6 @@ from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Claim, Guarantee
-from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 
 
@@ -57,7 +56,6 @@ class ClassWiseGuarantee:
         )
 
 
-@predicts_in_own_library
 class ClassWiseCalibrator(ColumnsCalibrator):
     """Calibrate every class against the rest, all within one error budget.
 

@@ -18,7 +18,6 @@ from calibrant.calibrators.anchored import automatic_regions
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
-from calibrant.kernels.libraries import predicts_in_own_library
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
 from calibrant.partition import Partition, ScorePartition, SegmentedPartition
 from calibrant.rows import read_rows
@@ -37,7 +36,6 @@ class _ClassBins(FitParameters):
         return self._automatic(n_rows) if isinstance(self._wanted, str) else min(int(self._wanted), n_rows)
 
 
-@predicts_in_own_library
 class TopLabelCalibrator(ColumnsCalibrator):
     """Calibrate the confidence in the predicted class, separately for every predicted class, within one error budget.
 
