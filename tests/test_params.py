@@ -20,6 +20,7 @@ from calibrant import (
 from calibrant._params import (
     FRACTION_OR_COUNT,
     OPEN_UNIT,
+    SCORE_RANGE,
     Choice,
     Flag,
     Having,
@@ -29,7 +30,6 @@ from calibrant._params import (
     Only,
     Optional,
     RandomState,
-    ScoreRange,
     as_generator,
     check_bins,
     error_budget,
@@ -130,7 +130,7 @@ def test_bins_are_capped_before_memory_is_taken():
 
 @pytest.mark.parametrize("pair", [(0, 2), [0.0, 2.0], np.array([0, 2])], ids=["tuple", "list", "array"])
 def test_score_range_is_any_pair(pair):
-    assert ScoreRange().check("score_range", pair) == (0.0, 2.0)
+    assert SCORE_RANGE.check("score_range", pair) == (0.0, 2.0)
 
 
 def test_random_states_that_are_equal_draw_the_same():

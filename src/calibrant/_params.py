@@ -10,6 +10,7 @@ import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
 from numbers import Real
@@ -103,21 +104,15 @@ class Integer(Rule[int]):
         return number
 
 
+@dataclass(frozen=True)
 class Number(Rule[float]):
     """A finite number; with `low` and `high` one between them, limits included unless `open_low` or `open_high`."""
 
-    def __init__(
-        self,
-        words: str = "a finite number",
-        low: float = -math.inf,
-        high: float = math.inf,
-        *,
-        open_low: bool = False,
-        open_high: bool = False,
-    ) -> None:
-        self.words = words
-        self._low, self._high = low, high
-        self._open_low, self._open_high = open_low, open_high
+    words: str = "a finite number"
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
 
     def parse(self, value: Any) -> float:
         """Return a plain float."""
@@ -127,8 +122,8 @@ class Number(Rule[float]):
             number = float(value)
         except OverflowError:
             raise ValueError from None
-        outside = not (math.isfinite(number) and self._low <= number <= self._high)
-        if outside or (self._open_low and number == self._low) or (self._open_high and number == self._high):
+        outside = not (math.isfinite(number) and self.low <= number <= self.high)
+        if outside or (self.open_low and number == self.low) or (self.open_high and number == self.high):
             raise ValueError
         return number
 
@@ -138,7 +133,7 @@ class Number(Rule[float]):
         >>> OPEN_UNIT.advice(80)
         'write 0.8 for 80 %'
         """
-        percentage = (self._low, self._high) == (0.0, 1.0) and 1.0 < value < 100.0
+        percentage = (self.low, self.high) == (0.0, 1.0) and 1.0 < value < 100.0
         return f"write {value / 100:g} for {value:g} %" if percentage else None
 
 
@@ -184,16 +179,16 @@ class Flag(Rule[bool]):
         return bool(value)
 
 
+@dataclass(frozen=True)
 class _Passing(Rule[Any]):
     """An object that passes a test."""
 
-    def __init__(self, words: str, test: Callable[[Any], bool]) -> None:
-        self.words = words
-        self._test = test
+    words: str
+    test: Callable[[Any], bool]
 
     def parse(self, value: Any) -> Any:
         """Return the object."""
-        if not self._test(value):
+        if not self.test(value):
             raise TypeError
         return value
 
@@ -231,13 +226,13 @@ class Optional(Rule[S | None]):
         return None if value is None else self._rule.parse(value)
 
 
+@dataclass(frozen=True)
 class Pair(Rule[tuple[float, float]]):
     """Two numbers that keep a rule; if `increasing`, in increasing order and a finite width apart."""
 
-    def __init__(self, words: str, rule: Number, *, increasing: bool = False) -> None:
-        self.words = words
-        self.rule = rule
-        self.increasing = increasing
+    words: str
+    rule: Number
+    increasing: bool = False
 
     def parse(self, value: Any) -> tuple[float, float]:
         """Return two plain floats."""
@@ -247,13 +242,6 @@ class Pair(Rule[tuple[float, float]]):
         if self.increasing and not 0.0 < second - first < math.inf:
             raise ValueError
         return first, second
-
-
-class ScoreRange(Pair):
-    """A pair (low, high) of numbers with low < high."""
-
-    def __init__(self) -> None:
-        super().__init__("a pair (low, high) of numbers with low < high", Number(), increasing=True)
 
 
 class RandomState(Rule[Any]):
@@ -285,6 +273,7 @@ def _are_names(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(name, str | int | float | np.generic) for name in value)
 
 
+SCORE_RANGE = Pair("a pair (low, high) of numbers with low < high", Number(), increasing=True)
 OPEN_UNIT = Number("a number strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
 _FRACTION = Number("a fraction strictly between 0 and 1", 0.0, 1.0, open_low=True, open_high=True)
 CLIP = Number("a number strictly between 0 and 0.5", 0.0, 0.5, open_low=True, open_high=True)

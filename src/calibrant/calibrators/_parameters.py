@@ -21,7 +21,7 @@ EXACT = "clopper-pearson"
 Bins: TypeAlias = Annotated[int | str, rules.Integer(1) | rules.Only("auto")]
 Method: TypeAlias = Annotated[str, rules.Choice(METHODS)]
 Value: TypeAlias = Annotated[str, rules.Choice(VALUES)]
-ScoreRange: TypeAlias = Annotated[tuple[float, float] | None, rules.Optional(rules.ScoreRange())]
+ScoreRange: TypeAlias = Annotated[tuple[float, float] | None, rules.Optional(rules.SCORE_RANGE)]
 
 
 @dataclass(eq=False, repr=False)
@@ -60,7 +60,7 @@ class CutParameters(BinParameters):
 
     def _fixed_width(self, n_bins: int) -> ScorePartition:
         """Bins of equal width."""
-        given = None if self.score_range is None else rules.ScoreRange().parse(self.score_range)
+        given = None if self.score_range is None else rules.SCORE_RANGE.parse(self.score_range)
         return ScorePartition.fixed_width(n_bins, given or (0.0, 1.0))
 
     def _asked(self) -> dict[str, Any]:

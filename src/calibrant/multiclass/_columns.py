@@ -43,6 +43,39 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
     value: Value = "jeffreys"
     classes: ArrayLike | None = None
 
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        importance_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Calibrate the scores of each class against the labels.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, L)
+            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
+        y : array-like of shape (n,)
+            Their labels.
+        importance_weight : array-like of shape (n,), optional
+            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
+        groups : array-like of shape (n,), optional
+            Which rows belong together, as in `AnchoredCalibrator.fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._fit(*self._checked(scores, y), importance_weight=importance_weight, groups=groups)
+        return self
+
+    @abstractmethod
+    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+        """Calibrate checked scores, given each row's class as the number of its column."""
+
     def _calibrator(self, confidence_level: float) -> OneClass:
         """The calibrator of one class, whose labels are 0 and 1."""
         names = ("n_bins", "interval", "weight_bound", "max_group_size", "group_target")
@@ -53,7 +86,6 @@ class ColumnsCalibrator(FrameOutput, WeightAndGroupParameters, BaseEstimator):  
 
     def _checked(self, scores: ArrayLike, y: ArrayLike | None) -> tuple[FloatArray, IndexArray, NDArray[Any]]:
         """Scores as columns, each row's class as its column, and the classes."""
-        self._check_parameters()
         columns = _as_columns(scores)
         labels = _as_labels(y)
         check_same_length(columns, labels)

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from calibrant._labels import CODED
 from calibrant._numbers import percent, upper
 from calibrant._params import check_state, error_budget
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators.regions import warn_if_weak
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Claim, Guarantee
@@ -114,34 +114,9 @@ class ClassWiseCalibrator(ColumnsCalibrator):
     calibrators_: tuple[OneClass, ...]
     guarantee_: ClassWiseGuarantee
 
-    def fit(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        importance_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Calibrate each column of scores against whether the label is that column's class.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n, L)
-            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
-        y : array-like of shape (n,)
-            Their labels.
-        importance_weight : array-like of shape (n,), optional
-            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
-        groups : array-like of shape (n,), optional
-            Which rows belong together, as in `AnchoredCalibrator.fit`.
-
-        Returns
-        -------
-        self
-        """
-        columns, label, classes = self._checked(scores, y)
+    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+        """Calibrate each column of scores against whether the label is that column's class."""
         level = self._level(classes.size)
-        beside = {"importance_weight": importance_weight, "groups": groups}
         fitted = [
             self._calibrator(level).fit(np.ascontiguousarray(columns[:, k]), (label == k).astype(np.uint8), **beside)
             for k in range(classes.size)
@@ -149,7 +124,6 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         self._set_calibrators(tuple(fitted), classes)
         name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)
         warn_if_weak(self, weakest, of=f" of class {name!r}")
-        return self
 
     def _level(self, n_classes: int) -> float:
         return 1.0 - error_budget(self.confidence_level) / n_classes

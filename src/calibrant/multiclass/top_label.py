@@ -1,7 +1,7 @@
 """Top-label calibration: how sure may one be of the predicted class, given which class it is."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._labels import CODED
 from calibrant._params import check_state
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, IndexArray
 from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._groups import cut_rows
 from calibrant.calibrators._parameters import FitParameters, automatic_bins
@@ -106,35 +106,11 @@ class TopLabelCalibrator(ColumnsCalibrator):
         check_is_fitted(self, "calibrator_")
         return self.calibrator_.guarantee_
 
-    def fit(
-        self,
-        scores: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        importance_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Cut bins of the largest score for each predicted class, and count how often that class is right.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n, L)
-            One column per class, such as the output of `predict_proba`, of rows the model was not trained on.
-        y : array-like of shape (n,)
-            Their labels.
-        importance_weight : array-like of shape (n,), optional
-            How much each row counts, as in `AnchoredCalibrator.fit`; set `weight_bound` too.
-        groups : array-like of shape (n,), optional
-            Which rows belong together, as in `AnchoredCalibrator.fit`.
-
-        Returns
-        -------
-        self
-        """
-        columns, label, classes = self._checked(scores, y)
+    def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
+        """Cut bins of the largest score for each predicted class, and count how often that class is right."""
         top, names = columns.argmax(axis=1), classes.tolist()
-        given: dict[str, Any] = {"classes": (0, 1), "importance_weight": importance_weight, "groups": groups}
-        rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
+        right = (top == label).astype(np.uint8)
+        rows = read_rows(columns.max(axis=1), right, classes=(0, 1), **beside).collect()
         seen = np.bincount(top, minlength=len(names)) > 0
         predicted, number = np.flatnonzero(seen), np.cumsum(seen) - 1
         cut = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self))
@@ -158,7 +134,6 @@ class TopLabelCalibrator(ColumnsCalibrator):
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)
-        return self
 
     def _set_calibrator(self, calibrator: OneClass) -> None:
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant import kernels
 from calibrant._input import as_numbers, as_scores
-from calibrant._params import Integer, ScoreRange, check_bins, check_state
+from calibrant._params import SCORE_RANGE, Integer, check_bins, check_state
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -159,7 +159,7 @@ class Partition(ABC):
         from calibrant.partition.scores import ScorePartition
 
         n_bins = check_bins(n_bins)
-        low, high = ScoreRange().check("score_range", score_range)
+        low, high = SCORE_RANGE.check("score_range", score_range)
         edges = low + (high - low) * (np.arange(1, n_bins) / n_bins)
         if (np.diff(edges, prepend=low, append=high) <= 0).any():
             rule = ("be small enough that every bin holds a number, over ", Setting("score_range", (low, high)))
@@ -183,7 +183,7 @@ class Partition(ABC):
             raise InvalidValueError("edges", "be strictly increasing", got=shown(inner.tolist()))
         if score_range is None:
             return ScorePartition(inner)
-        low, high = ScoreRange().check("score_range", score_range)
+        low, high = SCORE_RANGE.check("score_range", score_range)
         if inner.size and not (low < inner[0] and inner[-1] <= high):
             got = shown(inner.tolist())
             raise InvalidValueError("edges", ("lie inside ", Setting("score_range", (low, high))), got=got)
