@@ -84,7 +84,6 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
         self, scores: ArrayLike, table: NDArray[Any], segments: ArrayLike | None, partition: Partition | None = None
     ) -> NDArray[Any]:
         """Each score's entry, or row, of a table of regions."""
-        check_is_fitted(self)
         found: NDArray[Any] = entries_of(
             partition or self.partition_,
             table,
