@@ -49,8 +49,13 @@ def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class CalibratedClassifier(  # type: ignore[misc]
-    FrameOutput, CheckedParameters, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, takes_device_arrays=True
+class CalibratedClassifier(
+    FrameOutput,
+    CheckedParameters,
+    ClassifierMixin,  # type: ignore[misc]
+    MetaEstimatorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    takes_device_arrays=True,
 ):
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 

@@ -109,8 +109,8 @@ class TopLabelCalibrator(ColumnsCalibrator):
     def _fit(self, columns: FloatArray, label: IndexArray, classes: NDArray[Any], **beside: ArrayLike | None) -> None:
         """Cut bins of the largest score for each predicted class, and count how often that class is right."""
         top, names = columns.argmax(axis=1), classes.tolist()
-        right = (top == label).astype(np.uint8)
-        rows = read_rows(columns.max(axis=1), right, classes=(0, 1), **beside).collect()
+        given: dict[str, Any] = {"classes": (0, 1), **beside}
+        rows = read_rows(columns.max(axis=1), (top == label).astype(np.uint8), **given).collect()
         seen = np.bincount(top, minlength=len(names)) > 0
         predicted, number = np.flatnonzero(seen), np.cumsum(seen) - 1
         cut = cut_rows(rows.in_segments([names[k] for k in predicted], number[top]), _ClassBins(self))
