@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from calibrant import BinningCalibrator, CalibratedClassifier, ConformalSets, IsotonicCalibrator, OnlineCalibrator
 from calibrant.classifier.folds import held_out
-from calibrator_checks import CALIBRATORS, fitted
+from calibrator_checks import CALIBRATORS, INPUT_PATHS, fitted
 
 X, Y = make_classification(n_samples=1200, n_features=5, flip_y=0.2, random_state=0)
 SCORES = LogisticRegression().fit(X[:600], Y[:600]).predict_proba(X)[:, 1]
@@ -240,7 +240,13 @@ def test_set_output_takes_what_scikit_learn_takes() -> None:
 
 
 @pytest.mark.parametrize("library", [pytest.param(pd, marks=pytest.mark.broad), pl])
-@pytest.mark.parametrize("kind", [*CALIBRATORS, "conformal"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(name, marks=() if name in INPUT_PATHS else pytest.mark.broad) for name in CALIBRATORS),
+        "conformal",
+    ],
+)
 def test_every_calibrator_gives_frames(kind, library) -> None:
     calibrator = fitted(CALIBRATORS[kind]) if kind in CALIBRATORS else ConformalSets().fit(SCORES, Y)
     rows = rows_of(library, SCORES[:50, None], ["p"])["p"]

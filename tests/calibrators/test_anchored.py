@@ -273,7 +273,7 @@ def test_files_and_frames_give_what_arrays_give(segmented, tmp_path):
         assert found["set"].to_pylist() == [str({k for k in (0, 1) if row[k]}) for row in sure]
 
 
-@pytest.mark.parametrize("scale", [1e-310, 1e-305, 1e300])
+@pytest.mark.parametrize("scale", [pytest.param(1e-310, marks=pytest.mark.broad), 1e-305, 1e300])
 @pytest.mark.parametrize("curve", CURVES)
 def test_value_is_the_average_prediction_for_tiny_and_huge_scores(curve, scale):
     shares, y = draw(1500, rate=lambda s: s)

@@ -149,7 +149,7 @@ def test_about_sixteen_rows_are_drawn_of_a_segment_that_is_just_large_enough():
     assert stats.binomtest(int(drawn.sum()), 4000, 16 / 400).pvalue > 1e-3
 
 
-@BOTH
+@pytest.mark.parametrize("kind", [pytest.param(AnchoredCalibrator, marks=pytest.mark.broad), BinningCalibrator])
 @pytest.mark.parametrize("options", [{}, {"strategy": "uniform"}, {"n_bins": 3}, {"split": 0.2}])
 @pytest.mark.filterwarnings("ignore::calibrant.errors.WeakGuaranteeWarning")
 def test_a_segment_of_which_no_row_is_left_to_count_says_nothing(kind, options):

@@ -89,6 +89,7 @@ def test_odd_scores_work(scores, parameters):
     assert str(model.guarantee_).endswith(".")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("scores", "parameters"), ODD.values(), ids=ODD.keys())
 def test_odd_scores_work_by_default(scores, parameters):
     model = fit(scores, Y, **{"split": "auto", "value": "jeffreys", **parameters})

@@ -51,7 +51,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("n", [1, 2, 1_000, 100_000])
+@pytest.mark.parametrize("n", [1, 2, 1_000, pytest.param(100_000, marks=pytest.mark.broad)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_quantiles_of_many_rows_are_those_of_a_sort(shape, n) -> None:
     scores = SHAPES[shape](np.random.default_rng(n), n)
