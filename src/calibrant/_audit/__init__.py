@@ -1,15 +1,13 @@
 """Is this score calibrated? What is proved wrong, what is proved right, and what no method can know."""
 
-import math
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from calibrant._audit.cells import CellSums, cells_of_data, finest_bins
+from calibrant._audit.cells import CellSums, cells_of_data
 from calibrant._audit.report import Audit, AuditTable, Bounds, Finding
-from calibrant._audit.resolutions import Resolutions, resolve
+from calibrant._audit.resolutions import Resolutions, audit_cells
 from calibrant._audit.units import audit_units
 from calibrant._input import shown
 from calibrant._labels import CODED
@@ -17,15 +15,12 @@ from calibrant._numbers import counted
 from calibrant._params import Flag, Integer, Number, Only, error_budget
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.errors import InvalidValueError
-from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.metrics.bins import MOST_VALUES, read_forecasts
 from calibrant.monotone import MonotoneBand
 from calibrant.rows import MemoryRows, ScoredData, check_nothing_beside
 
 __all__ = ["Audit", "AuditTable", "Bounds", "Finding", "audit"]
 
-# Shares of alpha: for the limits of all regions, for the step from these rows to the population, for the unseen mass.
-_INTERVALS, _POPULATION, _UNSEEN = 0.9, 0.05, 0.05
 _SKIPPED = (
     "at every score, whether a row's label is missing does not depend on the label; averages and shares are over rows "
     "with a label"
@@ -161,73 +156,32 @@ def audit(
     n_bins = (Integer(1) | Only("auto")).check("n_bins", n_bins)
     tolerance = Number("a number from 0 to below 1", 0.0, 1.0, open_high=True).check("tolerance", tolerance)
     monotone = Flag().check("monotone", monotone)
-    n_skipped = 0
+    n_skipped = y.skipped_rows() if isinstance(y, ScoredData) else 0
     beside: dict[str, Any] = {"importance_weight": importance_weight, "groups": groups}
     in_columns = isinstance(y, ScoredData) and (y.columns.weight is not None or y.columns.group is not None)
+    members = []
     if in_columns or any(value is not None for value in (*beside.values(), weight_bound, max_group_size)):
         if monotone:
             raise InvalidValueError("monotone", "be False with groups or importance weights", got="True")
         rows = read_forecasts(y, scores, pos_label, classes, segments, **beside, weight_bound=weight_bound)
-        found = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
-        told = _conclude(
-            found.parts,
-            found.averages,
-            found.unseen_mass,
-            tolerance=tolerance,
-            confidence_level=confidence_level,
-            assumptions=found.assumed,
-            n_skipped=rows.skipped,
-        )
-        aside = len(rows) - told.n_rows
-        return replace(told, n_groups=found.units.n_units, n_set_aside=aside, population=found.units.population)
-    if isinstance(y, ScoredData):
-        n_skipped = y.skipped_rows()
-    if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
-        check_nothing_beside(scores=scores, segments=segments)
-        members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+        proved = audit_units(rows, weight_bound, max_group_size, n_bins, alpha)
     else:
-        members = _members(read_forecasts(y, scores, pos_label, classes, segments))
-    share = alpha * _INTERVALS / len(members)
-    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
-    rest = alpha if len(parts) == 1 else alpha / 2.0
-    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
-    average = parts[0].average_error()
-    within = max(average, _weighted_average(parts[1:])) if len(parts) > 1 else average
-    targets = ((parts[:1], average), (parts[1:], within))[: len(parts)]
-    return _conclude(
-        parts,
-        [lower_mean(error, sum(part.n_rows for part in some), rest * _POPULATION) for some, error in targets],
-        [_unseen_mass(some, rest * _UNSEEN) for some, _ in targets],
-        tolerance=tolerance,
-        confidence_level=confidence_level,
-        assumptions=("the rows are independent draws from one distribution",),
-        n_skipped=n_skipped,
-        monotone=_band(members[0][1], confidence_level) if monotone else None,
-    )
-
-
-def _conclude(
-    parts: list[Resolutions],
-    averages: Sequence[float],
-    unseen: Sequence[float],
-    *,
-    tolerance: float,
-    confidence_level: float,
-    assumptions: tuple[str, ...],
-    n_skipped: int,
-    monotone: MonotoneBand | None = None,
-) -> Audit:
-    """Return the audit: of all rows, and then within segments, where there are any."""
-    table = AuditTable.joined([part.table for part in parts])
+        if isinstance(y, ScoredData) and not isinstance(y, MemoryRows):
+            check_nothing_beside(scores=scores, segments=segments)
+            members = cells_of_data(y, n_bins, classes=classes, pos_label=pos_label)
+        else:
+            members = _members(read_forecasts(y, scores, pos_label, classes, segments))
+        proved = audit_cells(members, n_bins, alpha)
+    parts, table = proved.parts, AuditTable.joined([part.table for part in proved.parts])
 
     def bounds(some: list[Resolutions], errors: FloatArray, target: int) -> dict[str, Any]:
         reason = next((_no_upper_bound(part) for part in some if not part.finite), None)
         return {
             "lower_bound": float(errors.max()),
-            "average_lower_bound": averages[target],
+            "average_lower_bound": proved.averages[target],
             "upper_bound": None if reason else max(part.largest_possible for part in some),
             "upper_bound_reason": reason,
-            "unseen_mass": None if reason else unseen[target],
+            "unseen_mass": None if reason else proved.unseen_mass[target],
             "tolerance": tolerance,
         }
 
@@ -239,16 +193,19 @@ def _conclude(
         findings=_findings(parts, tolerance),
         confidence_level=float(confidence_level),
         n_rows=parts[0].n_rows,
-        assumptions=(*assumptions, trained, *((_SKIPPED,) if n_skipped else ())),
+        assumptions=(*proved.assumptions, trained, *((_SKIPPED,) if n_skipped else ())),
         n_skipped=n_skipped,
-        monotone=monotone,
+        monotone=_band(members[0][1], confidence_level) if monotone else None,
+        n_groups=proved.n_groups,
+        n_set_aside=proved.n_set_aside,
+        population=proved.population,
     )
 
 
 def _band(cells: CellSums, confidence_level: float) -> MonotoneBand:
     """The band of all rows; nothing that is said of it names a class."""
     counts = (cells.low, cells.high, cells.counts, cells.positives)
-    return MonotoneBand.from_cells(*counts, CODED, confidence_level=confidence_level)
+    return MonotoneBand.from_cells(counts, CODED, confidence_level=confidence_level)
 
 
 def _members(rows: MemoryRows) -> list[tuple[Hashable, CellSums]]:
@@ -271,10 +228,6 @@ def _findings(parts: list[Resolutions], tolerance: float) -> tuple[Finding, ...]
     )
 
 
-def _weighted_average(parts: list[Resolutions]) -> float:
-    return float(np.average([part.average_error() for part in parts], weights=[part.n_rows for part in parts]))
-
-
 def _no_upper_bound(part: Resolutions) -> str:
     segment = part.table.segment[0]
     group = "" if segment is None else f" of {shown(segment)}"
@@ -284,10 +237,3 @@ def _no_upper_bound(part: Resolutions) -> str:
         "score with finitely many values, each seen often, such as a binned score. No method has one for a continuous "
         "score (Gupta, Podkopaev and Ramdas 2020, Corollary 2)"
     )
-
-
-def _unseen_mass(parts: list[Resolutions], tail: float) -> float:
-    """Upper limit for the share of the population whose score values were not seen."""
-    n_rows = sum(part.n_rows for part in parts)
-    missing = sum(part.n_singletons for part in parts) / n_rows
-    return min(1.0, missing + (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / tail) / n_rows))

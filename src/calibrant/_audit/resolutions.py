@@ -1,19 +1,23 @@
 """Regions of a score at several resolutions: all rows, halves, quarters, and so on down to bins or single values."""
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._audit.cells import CellSums
+from calibrant._audit.cells import CellSums, finest_bins
 from calibrant._audit.report import AuditTable
 from calibrant._typing import IndexArray, IntArray
 from calibrant.intervals._binomial import sidak_level
+from calibrant.intervals.bounded_mean import lower_mean
 from calibrant.intervals.non_identical import gap_limits, non_identical
 from calibrant.partition.scores import equal_mass
 
+# Shares of alpha: for the limits of all regions, for the average error in the population, for the unseen mass.
+REGIONS_SHARE, AVERAGE_SHARE, UNSEEN_SHARE = 0.9, 0.05, 0.05
 _ROUNDING = 1e-12  # allowed for rounding in a mean score, at the cost of the proved error
 
 
@@ -56,6 +60,53 @@ class Resolutions:
             here = np.flatnonzero(level == finer)
             best = np.maximum(best, np.bincount(self.parent[here], best[here], minlength=best.size))
         return float(best[0]) / self.n_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proved:
+    """What is proved of a score, by the regions of all rows, and then of each segment.
+
+    Attributes
+    ----------
+    parts : list of Resolutions
+        The regions of all rows, and then of each segment.
+    averages : sequence of float
+        Lower bounds of the average error: of the score, and of the score within segments, if there are any.
+    unseen_mass : sequence of float
+        At most this share of the population has score values, or values within segments, that were not seen.
+    assumptions : tuple of str
+        What must be true.
+    n_groups, n_set_aside, population
+        As in `Audit`.
+    """
+
+    parts: list[Resolutions]
+    averages: Sequence[float]
+    unseen_mass: Sequence[float]
+    assumptions: tuple[str, ...]
+    n_groups: int = 0
+    n_set_aside: int = 0
+    population: str = ""
+
+
+def audit_cells(members: list[tuple[Hashable, CellSums]], n_bins: int | str, alpha: float) -> Proved:
+    """What is proved of independent rows, with probability 1 - alpha, from cells of all rows and of each segment."""
+    share = alpha * REGIONS_SHARE / len(members)
+    parts = [resolve(name, cells, finest_bins(cells.n_rows, n_bins), share) for name, cells in members]
+    rest = alpha if len(parts) == 1 else alpha / 2.0
+    targets = [parts[:1], parts[1:]][: len(parts)]
+    errors = [
+        float(np.average([part.average_error() for part in some], weights=[part.n_rows for part in some]))
+        for some in targets
+    ]
+    # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
+    averages, unseen = np.maximum.accumulate(errors).tolist(), []
+    for place, some in enumerate(targets):
+        n_rows, missing = sum(part.n_rows for part in some), sum(part.n_singletons for part in some)
+        averages[place] = lower_mean(averages[place], n_rows, rest * AVERAGE_SHARE)
+        deviation = (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / (rest * UNSEEN_SHARE)) / n_rows)
+        unseen.append(min(1.0, missing / n_rows + deviation))
+    return Proved(parts, averages, unseen, ("the rows are independent draws from one distribution",))
 
 
 def resolve(segment: Hashable, cells: CellSums, n_bins: int, alpha: float) -> Resolutions:

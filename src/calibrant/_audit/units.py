@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant._audit.cells import finest_bins
 from calibrant._audit.report import AuditTable
-from calibrant._audit.resolutions import Resolutions
+from calibrant._audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE, Proved, Resolutions
 from calibrant._input import shown
 from calibrant._numbers import counted
 from calibrant._typing import BoolArray, FloatArray, IndexArray
@@ -19,38 +19,11 @@ from calibrant.rows.memory import MemoryRows
 
 _CUTTING = 0.1  # of the rows, or of whole groups: these only cut the regions
 _ROUNDING = 1e-9
-# Shares of alpha: for the limits of all regions, for the average, for the mass of score values that were not seen.
-_REGIONS, _AVERAGE, _UNSEEN = 0.9, 0.05, 0.05
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UnitAudit:
-    """What is proved of rows with weights or groups.
-
-    Attributes
-    ----------
-    parts : list of Resolutions
-        The regions of all rows, and then of each segment.
-    averages : tuple of float
-        Lower bounds of the average error: of the score, and of the score within segments.
-    unseen_mass : tuple of float
-        At most this share of the population has score values, or values within segments, that no row set aside has.
-    assumed : tuple of str
-        What must be true.
-    units : Units
-        The rows or groups that were counted.
-    """
-
-    parts: list[Resolutions]
-    averages: tuple[float, float]
-    unseen_mass: tuple[float, float]
-    assumed: tuple[str, ...]
-    units: Units
 
 
 def audit_units(
     rows: MemoryRows, weight_bound: float | None, max_group_size: int | None, n_bins: int | str, alpha: float
-) -> UnitAudit:
+) -> Proved:
     """Regions at every resolution, and what is proved with probability 1 - alpha.
 
     In a region, a unit (a weighted row, or the rows of a group) has the weight w and the weighted mean d of label minus
@@ -86,24 +59,25 @@ def audit_units(
         members = np.flatnonzero(inside[~cutting])
         if members.size:  # they count as among all rows: what is said of segments is about the same population
             own = others.take(members), units.part(members)
-            parts.append(_resolve(name, *own, cuts[-1], alpha * _REGIONS / len(known)))
+            parts.append(_resolve(name, *own, cuts[-1], alpha * REGIONS_SHARE / len(known)))
     if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
     given = (rows.take(cutting), others)
     # every other resolution: signs are few in coarse ones, and uncertain in fine ones
     levels = [np.stack([labels[0] for labels in cuts[0].levels(part.scores)][::2]) for part in given]
     n_targets = min(len(known), 2)
-    average = within = _average(given, units, levels, alpha * _AVERAGE / n_targets)
+    average = within = _average(given, units, levels, alpha * AVERAGE_SHARE / n_targets)
     if n_targets > 1:
         numbers = [np.asarray(part.segment) for part in given]
         apart = [level * len(rows.segment_names) + own for level, own in zip(levels, numbers, strict=True)]
-        within = max(average, _average(given, units, apart, alpha * _AVERAGE / n_targets))
-    masses = [units.limits(one[~cutting], alpha * _UNSEEN / n_targets)[1] for one in unseen[:n_targets]]
+        within = max(average, _average(given, units, apart, alpha * AVERAGE_SHARE / n_targets))
+    masses = [units.limits(one[~cutting], alpha * UNSEEN_SHARE / n_targets)[1] for one in unseen[:n_targets]]
     assumed = _assumed(units, cutting, weight_bound)
     silent = [name for name, inside in segments if not (inside & cutting).any()]
     if silent:
         assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
-    return UnitAudit(parts, (average, within), (masses[0], masses[-1]), assumed, units)
+    aside = len(rows) - parts[0].n_rows
+    return Proved(parts, (average, within), (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
 
 
 def _segments(rows: MemoryRows) -> list[tuple[Hashable, BoolArray]]:

@@ -16,11 +16,11 @@ from calibrant._labels import Classes
 from calibrant._params import CheckedParameters, ConfidenceLevel, Integer, Only, Optional, RandomSeed
 from calibrant._state import check_schema, read_classes, read_count, read_numbers
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, FloatArray, IntArray
+from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._weighted import checked_bound, has_weights, kept_rows, weights_of
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.intervals.shift.base import WEIGHT_BOUND
-from calibrant.monotone.runs import BandSteps, Refutation
+from calibrant.monotone.runs import BandSteps, CellCounts, Refutation
 from calibrant.rows import RowFacts, ScoredData, one_row_each, read_rows
 from calibrant.rows.facts import ONE_OF_EACH
 
@@ -183,56 +183,24 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
             rows = kept_rows(rows, bound, self.random_state)
         values, inverse = np.unique(np.asarray(rows.scores, dtype=np.float64), return_inverse=True)
         counts, positives = (np.bincount(inverse, kind).astype(np.int64) for kind in (None, rows.codes))
-        self._learn(values, values, counts, positives, rows.known, rows.facts(drawn=False))
+        steps = BandSteps.of((values, values, counts, positives), self.n_cells, 1.0 - self.confidence_level)
+        self._set(steps, rows.known, rows.facts(drawn=False))
         if self.is_refuted_:
             warn_caller(f"the rate falls somewhere as the score rises, so that no band holds: {self.refutation_}")
         return self
 
     @classmethod
-    def from_cells(
-        cls,
-        low: FloatArray,
-        high: FloatArray,
-        counts: IntArray,
-        positives: IntArray,
-        classes: Classes,
-        **parameters: Any,
-    ) -> Self:
+    def from_cells(cls, cells: CellCounts, classes: Classes, **parameters: Any) -> Self:
         """The band of rows that are only known by their counts between scores, in increasing order."""
         band = cls(**parameters)
         band._check_parameters()
-        band._learn(low, high, counts, positives, classes)
+        band._set(BandSteps.of(cells, band.n_cells, 1.0 - band.confidence_level), classes)
         return band
 
-    def _learn(
-        self,
-        low: FloatArray,
-        high: FloatArray,
-        counts: IntArray,
-        positives: IntArray,
-        classes: Classes,
-        facts: RowFacts = RowFacts(),  # noqa: B008 - frozen
-    ) -> None:
-        n_rows = int(counts.sum())
-        if not n_rows:  # none was kept by its weight
-            self._set(BandSteps(*[np.empty(0)] * 4), classes, 0, 0, None, facts)
-            return
-        n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(self.n_cells, str) else self.n_cells
-        alpha = 1.0 - self.confidence_level
-        steps, n_runs, refutation = BandSteps.of(low, high, counts, positives, n_cells, alpha)
-        self._set(steps, classes, n_rows, n_runs, refutation, facts)
-
-    def _set(
-        self,
-        steps: BandSteps,
-        classes: Classes,
-        n_rows: int,
-        n_runs: int,
-        refutation: Refutation | None,
-        facts: RowFacts,
-    ) -> None:
-        self.steps_, self.n_rows_, self.n_runs_, self._facts = steps, n_rows, n_runs, facts
-        self.refutation_, self.is_refuted_ = refutation, refutation is not None
+    def _set(self, steps: BandSteps, classes: Classes, facts: RowFacts = RowFacts()) -> None:  # noqa: B008 - frozen
+        self.steps_, self._facts = steps, facts
+        self.n_rows_, self.n_runs_, self.refutation_ = steps.n_rows, steps.n_runs, steps.refutation
+        self.is_refuted_ = steps.refutation is not None
         self.classes_, self.positive_index_, self.n_features_in_ = classes.labels, classes.positive_index, 1
 
     def predict_interval(self, scores: ArrayLike) -> FloatArray:
@@ -310,18 +278,16 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         band = cls(confidence_level=state["confidence_level"], weight_bound=state.get("weight_bound"))
         band._check_parameters()
         band._before = Integer(0).check("before", state.get("before", 0))
-        arrays = []
+        found: dict[str, Any] = {"n_rows": read_count(state, "rows"), "n_runs": read_count(state, "runs")}
         for name in _SIDES:
             ends = (-np.inf, np.inf) if "knots" in name else (0.0, 1.0)
-            found = read_numbers(state[name], name, low=ends[0], high=ends[1])
-            if (np.diff(found) <= 0.0).any():
+            found[name] = read_numbers(state[name], name, low=ends[0], high=ends[1])
+            if (np.diff(found[name]) <= 0.0).any():
                 raise InvalidValueError(name, "increase", got=shown(state[name]))
-            arrays.append(found)
-        if arrays[0].size != arrays[1].size or arrays[2].size != arrays[3].size:
+        if any(found[f"{side}_knots"].size != found[side].size for side in ("lower", "upper")):
             raise InvalidValueError("lower and upper", "have one limit for each knot", got="another number")
         saved = state["refutation"]
         refutation = None if saved is None else Refutation(*read_numbers(saved, "refutation", size=6).tolist())
         classes = read_classes(state["classes"], state["positive_index"])
-        sizes = read_count(state, "rows"), read_count(state, "runs")
-        band._set(BandSteps(*arrays), classes, *sizes, refutation, RowFacts.from_dict(state))
+        band._set(BandSteps(**found, refutation=refutation), classes, RowFacts.from_dict(state))
         return band

@@ -1,7 +1,7 @@
 """Limits for the rate at every score, if it does not fall: the best over runs of neighbouring cells of scores."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from calibrant import _numbers
 from calibrant._typing import FloatArray, IntArray
 from calibrant.intervals.non_identical import non_identical
 from calibrant.partition.scores import equal_mass
+
+CellCounts: TypeAlias = tuple[FloatArray, FloatArray, IntArray, IntArray]
+"""Rows between scores, in increasing order: the lowest and highest score, the rows and the positives of each cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,40 +47,44 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BandSteps:
-    """Limits at every score: both never fall, and change only at their knots."""
+    """Limits at every score: both never fall, and change only at their knots.
+
+    They come from `n_runs` runs of `n_rows` rows; `refutation` says where they cross, if they do.
+    """
 
     lower_knots: FloatArray
     lower: FloatArray
     upper_knots: FloatArray
     upper: FloatArray
+    n_rows: int
+    n_runs: int
+    refutation: Refutation | None
+
+    @classmethod
+    def of(cls, cells: CellCounts, n_cells: int | str, alpha: float) -> Self:
+        """The best limits of all runs, which hold at once."""
+        low, high, counts, positives = cells
+        n_rows = int(counts.sum())
+        if not n_rows:  # none was kept by its weight
+            return cls(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 0, 0, None)
+        n_cells = max(1, round(10.0 * n_rows ** (1.0 / 3.0))) if isinstance(n_cells, str) else n_cells
+        cell = equal_mass(counts, n_cells)
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        last = np.append(first[1:], counts.size) - 1
+        start, stop = runs(first.size)
+        before = (np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))]) for sums in (counts, positives))
+        rows, hits = (sums[stop] - sums[start] for sums in before)
+        low, high = low[first][start], high[last][stop - 1]
+        limits = non_identical(rows, hits, alpha / (2.0 * start.size), low == high)
+        upper_knots, upper = (-side[::-1] for side in _best(-low, -limits.upper, -1.0))  # of runs that begin later
+        crossing = refutation(low, high, limits.lower, limits.upper)
+        return cls(*_best(high, limits.lower, 0.0), upper_knots, upper, n_rows, start.size, crossing)
 
     def at(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Lower limit: of the last knot at or below a score. Upper limit: of the first knot at or above it."""
         below = np.searchsorted(self.lower_knots, scores, side="right")
         above = np.searchsorted(self.upper_knots, scores, side="left")
         return np.append(0.0, self.lower)[below], np.append(self.upper, 1.0)[above]
-
-    @classmethod
-    def of(
-        cls, low: FloatArray, high: FloatArray, counts: IntArray, positives: IntArray, n_cells: int, alpha: float
-    ) -> tuple[Self, int, Refutation | None]:
-        """The best limits of all runs, which hold at once; how many runs there are; and where they cross, if they do.
-
-        Rows are known by their counts, and positives, between scores, in increasing order.
-        """
-        cell = equal_mass(counts, n_cells)
-        first = np.flatnonzero(np.diff(cell, prepend=-1))
-        last = np.append(first[1:], counts.size) - 1
-        rows_before, hits_before = (
-            np.concatenate([[0], np.cumsum(np.add.reduceat(sums, first))]) for sums in (counts, positives)
-        )
-        start, stop = runs(first.size)
-        low, high = low[first][start], high[last][stop - 1]
-        n_rows, hits = (before[stop] - before[start] for before in (rows_before, hits_before))
-        limits = non_identical(n_rows, hits, alpha / (2.0 * start.size), low == high)
-        upper = _best(-low, -limits.upper, -1.0)  # mirrored: the smallest limit of all runs that begin later
-        steps = cls(*_best(high, limits.lower, 0.0), *(-side[::-1] for side in upper))
-        return steps, start.size, refutation(low, high, limits.lower, limits.upper)
 
 
 def runs(n_cells: int) -> tuple[IntArray, IntArray]:
