@@ -82,6 +82,8 @@ def on_files(files: Any, config: Any) -> None:
     subprocess.run([sys.executable, str(TOOLS / "examples.py"), str(MADE), *map(str, examples)], check=True)
 
     def add(uri: str, **content: Any) -> None:
+        if (found := files.get_file_from_path(uri)) is not None:  # the script itself, which the page shows
+            files.remove(found)
         files.append(File.generated(config, uri, inclusion=InclusionLevel.INCLUDED, **content))
 
     for example, names in examples.items():

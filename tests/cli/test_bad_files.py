@@ -214,6 +214,7 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "split of everything": (text(GOOD), ("--split", "200"), ("--split", "200")),
     "split that can not be read": (text(GOOD), ("--split", "a fifth"), ("--split", "a fifth")),
     "an option of another method": (text(GOOD), ("--method", "platt", "--bins", "5"), ("--bins", "platt")),
+    "a confidence without a guarantee": (text(GOOD), ("--method", "beta", "--confidence", "0.99"), ("--confidence", "beta")),
     "a bound without weights": (text(GOOD), ("--weight-bound", "8"), ("--weight-bound", "--weight")),
     "segments for a curve": (text(GOOD), ("--method", "platt", "--segment", "region"), ("--segment", "platt")),
 }  # fmt: skip

@@ -22,19 +22,16 @@ class _Method(NamedTuple):
 
 _OF_GROUPS = ("max_group_size", "group_target")
 _OF_SEGMENTS = ("min_rows", "keep_segments")
+_OF_BINS = ("bins", "interval", "confidence", "seed")
 _METHODS = {
-    "anchored": _Method("AnchoredCalibrator", {}, ("bins", "interval", "split", *_OF_SEGMENTS, *_OF_GROUPS)),
+    "anchored": _Method("AnchoredCalibrator", {}, (*_OF_BINS, "split", *_OF_SEGMENTS, *_OF_GROUPS)),
     "binning": _Method(
-        "BinningCalibrator",
-        {"strategy": "quantile"},
-        ("bins", "interval", "split", "value", *_OF_SEGMENTS, *_OF_GROUPS),
+        "BinningCalibrator", {"strategy": "quantile"}, (*_OF_BINS, "split", "value", *_OF_SEGMENTS, *_OF_GROUPS)
     ),
     "uniform": _Method(
-        "BinningCalibrator",
-        {"strategy": "uniform"},
-        ("bins", "interval", "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS),
+        "BinningCalibrator", {"strategy": "uniform"}, (*_OF_BINS, "value", "score_range", *_OF_SEGMENTS, *_OF_GROUPS)
     ),
-    "scaling-binning": _Method("ScalingBinningCalibrator", {}, ("bins", "interval", "split", "value", *_OF_GROUPS)),
+    "scaling-binning": _Method("ScalingBinningCalibrator", {}, (*_OF_BINS, "split", "value", *_OF_GROUPS)),
     "platt": _Method("PlattCalibrator"),
     "temperature": _Method("TemperatureCalibrator"),
     "beta": _Method("BetaCalibrator"),
@@ -83,7 +80,8 @@ class Settings:
     def check(self, segment: str | None = None, group: str | None = None) -> None:
         """Refuse options that the method does not have, rather than ignore them."""
         default, takes = Settings(), _METHODS[self.method].takes
-        for name in sorted({name for method in _METHODS.values() for name in method.takes} - {*takes}):
+        every = {name for method in _METHODS.values() for name in method.takes} - {"seed"}  # it decides nothing then
+        for name in sorted(every - {*takes}):
             if getattr(self, name) != getattr(default, name):
                 option = in_options(Setting(_PARAMETERS.get(name, name)))
                 raise RefusedError(option, f"be left out with --method {self.method}, which has no such option")
@@ -139,8 +137,7 @@ class Settings:
         if self.by_label:
             name = "LabelShiftCalibrator"
             takes = (*(part for part in takes if part not in _OF_GROUPS), "target_prior", "sampling_rates")
-        common = ("confidence", "seed") if takes else ()
-        given = {_PARAMETERS.get(part, part): getattr(self, part) for part in (*takes, *common)}
+        given = {_PARAMETERS.get(part, part): getattr(self, part) for part in takes}
         chosen = {parameter: value for parameter, value in given.items() if value is not None}
         chosen = {parameter: None if value == "none" else value for parameter, value in chosen.items()}
         return getattr(calibrant, name)(**{**fixed, **chosen, **(labels or {})})
