@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,14 +56,12 @@ class Measured:
     value: float
     lower: float
     upper: float
+    most: ClassVar[float] = 1.0
 
     @property
     def limits(self) -> str:
         """The limits in words; what is true of every share is left out."""
-        return self._within(1.0)
-
-    def _within(self, most: float) -> str:
-        low, high = not self.lower > 0.0, not self.upper < most
+        low, high = not self.lower > 0.0, not self.upper < self.most
         if low and high:
             return "no limit derived"
         if low or high:
@@ -79,12 +77,7 @@ class Measured:
 class Ratio(Measured):
     """A number for each of something else, which may exceed 1; if no limits are derived, they are 0 and infinity."""
 
-    @property
-    def limits(self) -> str:
-        """The limits in words."""
-        return self._within(math.inf)
-
-    __str__ = Measured.__str__
+    most: ClassVar[float] = math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from calibrant.cli._errors import RefusedError, message_of
 
 if TYPE_CHECKING:
     from calibrant._labels import Classes
+    from calibrant.cli._input import Files
     from calibrant.model_files import Model
+    from calibrant.rows.arrow import ArrowData
 
 
 class DamagedError(RefusedError):
@@ -113,6 +115,15 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
     if name is None and part in ("score", "label"):
         raise RefusedError(f"--{part}", "name a column, as the model file does not name it")
     return name
+
+
+def rows_for(model: "Model", source: "Files", options: Mapping[str, Any], **how: Any) -> "ArrowData":
+    """The rows that a model is applied to: columns in their roles, and scores of the model's scale."""
+    columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
+    data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
+    if not options["allow_out_of_range"]:
+        check_scale(model.calibrator, data)
+    return data
 
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:

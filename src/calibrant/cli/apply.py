@@ -10,7 +10,7 @@ from calibrant._optional import pc
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, files
-from calibrant.cli._model import check_scale, read_model, role_of, text_types
+from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._target import check_target, kind_of
 
@@ -60,12 +60,7 @@ def command(**options: Any) -> None:
         check_target(options)
     model = read_model(options["model"])
     with files(options) as source:
-        columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
-        types = text_types(model, segment=columns["segment"])
-        as_text = source.format() == "csv" == kind
-        scored = source.scored(columns, types=types, with_rows=False, as_text=as_text)
-        if not options["allow_out_of_range"]:
-            check_scale(model.calibrator, scored)
+        scored = rows_for(model, source, options, with_rows=False, as_text=source.format() == "csv" == kind)
         reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
         seen, how = _Seen(prefix), {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
         with opened(output, reader.schema, scored, **how) as write:

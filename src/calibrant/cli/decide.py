@@ -10,7 +10,7 @@ from calibrant._text import render
 from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import files
-from calibrant.cli._model import check_scale, read_model, role_of, text_types
+from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import note, paragraph, print_json, saved, say, shortened, table
 from calibrant.cli._report import facts_of, is_page
 from calibrant.cli._target import check_target, kind_of
@@ -62,10 +62,7 @@ def command(**options: Any) -> None:
     action, _ = weighed(guarantee.value, guarantee.lower, guarantee.upper, *costs)
     added = dict(zip(_COLUMNS, (tuple(action.tolist()), guarantee.lower, guarantee.upper), strict=True))
     with files(options) as source:
-        columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
-        data = source.scored(columns, types=text_types(model, segment=columns["segment"]))
-        if not options["allow_out_of_range"]:
-            check_scale(calibrator, data)
+        data = rows_for(model, source, options)
         reader = regions_of(calibrator, data, **added)
         counts, refused = _copied(reader, data, options, action.size)
         about = facts_of(source, **data.columns.named, model=f"{options['model']} ({model.fingerprint})")

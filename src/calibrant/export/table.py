@@ -111,16 +111,16 @@ class ExportTable:
         One, or one for each segment.
     calibrated : float array of shape (n_regions,)
         What `predict` gives in each region.
-    lower, upper : float arrays of shape (n_regions,), or None
-        What `predict_interval` gives; None for a calibrator that has no intervals.
-    sets : bool array of shape (n_regions, 2), or None
-        What `predict_set` gives; the columns follow `classes`.
-    classes : tuple
-        The two labels, sorted.
     coverage : float
         Coverage of the sets.
     notes : tuple of str
         For a reader: which version wrote it, the partition's fingerprint, and the guarantee.
+    classes : tuple
+        The two labels, sorted.
+    lower, upper : float arrays of shape (n_regions,), or None
+        What `predict_interval` gives; None for a calibrator that has no intervals.
+    sets : bool array of shape (n_regions, 2), or None
+        What `predict_set` gives; the columns follow `classes`.
     lines : Lines or None
         Where predictions vary within a region: how. `calibrated` is then the value where the region begins, and
         `lower` and `upper` are added to the prediction and cut off at 0 and 1.
@@ -132,12 +132,12 @@ class ExportTable:
 
     steps: tuple[Steps, ...]
     calibrated: FloatArray
-    lower: FloatArray | None
-    upper: FloatArray | None
-    sets: BoolArray | None
-    classes: tuple[Label, ...]
     coverage: float
     notes: tuple[str, str]
+    classes: tuple[Label, ...] = ()
+    lower: FloatArray | None = None
+    upper: FloatArray | None = None
+    sets: BoolArray | None = None
     lines: Lines | None = None
     numbers: IntArray | None = None
     named: Mapping[str, str] | None = None
@@ -249,7 +249,7 @@ def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTab
         value = merged(calibrator.p0_, calibrator.p1_, calibrator.loss)
         everywhere = Steps(None, -LARGEST, LARGEST, calibrator.cuts_, np.arange(value.size))
         classes = tuple(calibrator.classes_.tolist())
-        return ExportTable((everywhere,), value, None, None, None, classes, coverage, _notes(calibrator))
+        return ExportTable((everywhere,), value, coverage, _notes(calibrator), classes)
     if isinstance(calibrator, CurveCalibrator):
         return _of_curve(calibrator, coverage)
     rule = "predict one value for each bin of the score, or be a curve"
@@ -268,17 +268,8 @@ def _of_threshold(found: Threshold, coverage: float) -> ExportTable:
         regions = np.array([1 if first >= high else 0 if first < low else -1 for first in middles])
         steps.append(Steps(segment, -LARGEST, LARGEST, cuts, regions))
     written = f"Written by calibrant {__version__} from a Threshold."
-    return ExportTable(
-        tuple(steps),
-        np.array([0.0, 1.0]),
-        None,
-        None,
-        None,
-        (),
-        coverage,
-        (written, found.sentence()),
-        named={"calibrated": "selected"},
-    )
+    notes, named = (written, found.sentence()), {"calibrated": "selected"}
+    return ExportTable(tuple(steps), np.array([0.0, 1.0]), coverage, notes, named=named)
 
 
 def _of_band(band: MonotoneBand, coverage: float) -> ExportTable:
@@ -290,7 +281,7 @@ def _of_band(band: MonotoneBand, coverage: float) -> ExportTable:
     written = f"Written by calibrant {__version__} from a MonotoneBand."
     both = {"lower": "lower", "upper": "upper"}
     middle = (lower + upper) / 2.0
-    return ExportTable((steps,), middle, lower, upper, None, (), coverage, (written, band.sentence()), named=both)
+    return ExportTable((steps,), middle, coverage, (written, band.sentence()), (), lower, upper, named=both)
 
 
 def _of_pieces(calibrator: AnchoredCalibrator, coverage: float) -> ExportTable:
@@ -326,22 +317,14 @@ def _of_curve(calibrator: CurveCalibrator, coverage: float) -> ExportTable:
         raise InvalidTypeError("calibrator", rule, type(calibrator).__name__, _ADVICE)
     steps = (Steps(None, low, high, cuts, np.arange(cuts.size + 1)),)
     classes = tuple(calibrator.classes_.tolist())
-    return ExportTable(steps, value, None, None, None, classes, coverage, _notes(calibrator), lines)
+    return ExportTable(steps, value, coverage, _notes(calibrator), classes, lines=lines)
 
 
 def _of_regions(calibrator: RegionCalibrator, steps: tuple[Steps, ...], coverage: float) -> ExportTable:
     guarantee = calibrator.guarantee_
-    sets = region_sets(guarantee.interval, coverage)
-    return ExportTable(
-        steps,
-        guarantee.value,
-        guarantee.lower,
-        guarantee.upper,
-        sets if calibrator.positive_index_ == 1 else sets[:, ::-1],
-        tuple(calibrator.classes_.tolist()),
-        coverage,
-        _notes(calibrator, calibrator.partition_),
-    )
+    sets = region_sets(guarantee.interval, coverage)[:, :: 1 if calibrator.positive_index_ == 1 else -1]
+    classes, notes = tuple(calibrator.classes_.tolist()), _notes(calibrator, calibrator.partition_)
+    return ExportTable(steps, guarantee.value, coverage, notes, classes, guarantee.lower, guarantee.upper, sets)
 
 
 def _of_partition(partition: Partition) -> tuple[Steps, ...]:
