@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from calibrant._typing import Keys
+from calibrant._typing import IndexArray, Keys
 
+_BLOCK = 1 << 15  # numbers that stay in the processor's cache
 GOLDEN = 0x9E3779B97F4A7C15
 ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 """By how much numbers are shifted, and what they are multiplied by."""
@@ -18,9 +19,33 @@ def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
     z, shifted = (np.empty_like(values), np.empty_like(values)) if buffers is None else buffers
-    np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z)
-    for shift, factor in ROUNDS:
+    return _scrambled(np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z), shifted, ROUNDS)
+
+
+def _scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Keys:
+    for shift, factor in rounds:
         z ^= np.right_shift(z, np.uint64(shift), out=shifted)
         if factor > 1:
             z *= np.uint64(factor)
     return z
+
+
+def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
+    """Return the numbers below `n` with ``mixed(number, plus) < limit``, in half the time.
+
+    In a block of numbers z that share their high bits, z ^ (z >> 30) changes these in one way and permutes the low
+    bits. So the products of the first round are those of the low bits, which are found once, plus a constant.
+
+    >>> small_hashes(8, 3, 2**63), np.flatnonzero(mixed(np.arange(8, dtype=np.uint64), 3) < 2**63)
+    (array([0, 1, 2, 4, 7]), array([0, 1, 2, 4, 7]))
+    """
+    first, factor, found = plus + GOLDEN, ROUNDS[0][1], [np.empty(0, dtype=np.intp)]
+    products = np.arange(_BLOCK, dtype=np.uint64) * np.uint64(factor)
+    z, shifted = np.empty((2, _BLOCK), dtype=np.uint64)
+    for start in range(first - first % _BLOCK, first + n, _BLOCK):
+        high = start % 2**64 ^ (start % 2**64 >> ROUNDS[0][0])
+        np.add(products, np.uint64((high - high % _BLOCK) * factor % 2**64), out=z)
+        hits = np.flatnonzero(_scrambled(z, shifted, ROUNDS[1:]) < np.uint64(limit))
+        found.append((hits ^ high % _BLOCK) + (start - first))
+    numbers = np.sort(np.concatenate(found))
+    return np.asarray(numbers[(numbers >= 0) & (numbers < n)])

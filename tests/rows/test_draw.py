@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from calibrant._hash import GOLDEN, small_hashes
 from calibrant.rows.draw import Draw, _instant_keys, folds_of, id_keys, mixed, partition_start, position_keys
 
 
@@ -116,6 +117,14 @@ def test_a_larger_share_holds_a_smaller_one() -> None:
 def test_scrambling_is_one_to_one() -> None:
     made = np.arange(200_000, dtype=np.uint64)
     assert np.unique(mixed(made)).size == made.size
+
+
+@pytest.mark.parametrize("plus", [0, 12_345, 2**63, 2**64 - 9_000, 2**64 - GOLDEN - 7, 2**40 - GOLDEN + 2**64 - 20_000])
+@pytest.mark.parametrize("limit", [1, 2**57, 2**63, 2**64 - 1])
+def test_numbers_with_a_small_hash_are_found_in_blocks_as_one_by_one(plus, limit) -> None:
+    hashes = mixed(np.arange(70_000, dtype=np.uint64), plus)
+    for n in (0, 1, 70_000):
+        np.testing.assert_array_equal(small_hashes(n, plus, limit), np.flatnonzero(hashes[:n] < np.uint64(limit)))
 
 
 def test_folds_hold_every_row_once_and_equal_keys_together():

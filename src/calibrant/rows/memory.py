@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import kernels
+from calibrant._hash import small_hashes
 from calibrant._input import check_in_range
 from calibrant._labels import Classes, settle_classes
 from calibrant._text import Setting
@@ -205,7 +206,9 @@ class MemoryRows(ScoredData):
         if self.repeats is not None:
             rule = ("be None if ", Setting("split"), " is used")
             raise InvalidValueError("sample_weight", rule, got="weights", advice="repeat the rows instead")
-        index = np.flatnonzero(self.chosen(draw))
+        limit = draw.limits.get(None, draw.limit)
+        by_position = self.groups is None and (self.segment is None or not draw.limits) and limit < 2**64
+        index = small_hashes(len(self), draw.key, limit) if by_position else np.flatnonzero(self.chosen(draw))
         segments = None if self.segment is None else Coded(self.segment_names, self.segment[index])
         rows = BatchRows(scores_of(self.scores)[index], segments=segments, keys=index.astype(np.uint64))
         return Taken(len(self), ((Place(0, 0), rows),), Sizes(self.sizes()))
