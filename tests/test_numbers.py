@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant import BinningCalibrator, Partition, Tally, audit
+from calibrant import BinningCalibrator, Partition, Tally
 from calibrant._numbers import limits, lower, nearest, percent, upper
 from calibrant._text import words
 from calibrant.guarantee import ImportanceWeights, Population, Statement
 from calibrant.guarantee.words import assumptions
 from calibrant.intervals import get_method
-from calibrant.views.report import render_report
 
 shares = st.floats(0.0, 1.0)
 
@@ -74,17 +73,6 @@ def test_an_assumption_is_never_stated_weaker_than_it_is(bound) -> None:
 def test_what_has_two_digits_is_shown_as_it_is(digits) -> None:
     # floor(100 * 0.29) is 28: a limit that is computed in binary goes one too far
     assert lower(digits / 100) == upper(digits / 100) == nearest(digits / 100) == f"{digits / 100:g}"
-
-
-@pytest.mark.broad
-def test_the_same_epsilon_in_the_sentence_and_in_the_report() -> None:
-    rng = np.random.default_rng(0)
-    scores = rng.uniform(size=2000)
-    y = (rng.uniform(size=2000) < scores).astype(int)
-    calibrator = BinningCalibrator(4).fit(scores, y)
-    shown = re.escape(upper(calibrator.guarantee_.epsilon))
-    assert re.search(rf"within {shown}\b", str(calibrator.guarantee_))
-    assert re.search(rf"\b{shown}\b", render_report(audit(y, scores), calibrator))
 
 
 def test_a_tiny_interval_is_not_printed_as_zero() -> None:

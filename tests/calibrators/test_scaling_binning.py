@@ -1,12 +1,7 @@
 """Guaranteed bins on top of any map."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from calibrant import (
     BetaCalibrator,
@@ -82,19 +77,6 @@ def test_increasing_base_with_quantile_bins_is_binning_of_the_score():
     ours = ScalingBinningCalibrator(n_bins=5, random_state=1).fit(scores, y)
     plain = BinningCalibrator(n_bins=5).fit(scores[~fits], y[~fits])
     np.testing.assert_array_equal(ours.predict(scores), plain.predict(scores))
-
-
-@pytest.mark.parametrize("base", [IsotonicCalibrator()], ids=lambda base: type(base).__name__)
-def test_saved_state_is_read_in_a_fresh_process(base):
-    scores, y = data(400)
-    calibrator = ScalingBinningCalibrator(clone(base), n_bins=4, random_state=0).fit(scores, y)
-    code = (
-        "import json, sys; from calibrant.calibrators.base import ScoreCalibrator; "
-        "print(json.dumps(ScoreCalibrator.from_dict(json.load(sys.stdin)).predict([0.2, 0.9]).tolist()))"
-    )
-    text = json.dumps(calibrator.to_dict())
-    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == calibrator.predict([0.2, 0.9]).tolist()
 
 
 @pytest.mark.parametrize(

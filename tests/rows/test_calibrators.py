@@ -11,7 +11,7 @@ import pytest
 
 import calibrant
 from calibrant import PlattCalibrator, ShiftCalibrator, calibrators, compare, metrics, scored
-from calibrant.errors import InvalidValueError
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows import read_rows
 
 RNG = np.random.default_rng(5)
@@ -34,6 +34,13 @@ def numbers_of(calibrator: object) -> list[float]:
     return np.asarray(calibrator.predict(scores)).tolist()  # type: ignore[attr-defined]
 
 
+def learned(calibrator: object) -> dict[str, object]:
+    """All that is saved, without the identity that every stream has of its own."""
+    saved = calibrator.to_dict()  # type: ignore[attr-defined]
+    saved.get("state", {}).pop("identity", None)
+    return saved
+
+
 @pytest.mark.parametrize("name", [*calibrators.__all__, "ConformalSets"])
 def test_a_calibrator_takes_scored_data(name) -> None:
     made = getattr(calibrant, name, None) or getattr(calibrators, name)
@@ -49,6 +56,9 @@ def test_a_calibrator_takes_scored_data(name) -> None:
         assert far.predict_set(SCORES).tolist() == near.predict_set(SCORES).tolist()
     else:
         assert numbers_of(far) == numbers_of(near)
+    assert learned(far) == learned(near)
+    with pytest.raises(InvalidTypeError, match="y must be None with scored data"):
+        getattr(far, learn)(data, LABELS, **beside)
     assert signature(getattr(made, learn)).parameters["y"].default is None
 
 

@@ -9,23 +9,18 @@ from sklearn.base import clone
 
 from calibrant import (
     AnchoredCalibrator,
-    BetaCalibrator,
     BinningCalibrator,
-    ConformalSets,
     IsotonicCalibrator,
-    LabelShiftCalibrator,
     OnlineCalibrator,
     Partition,
     PlattCalibrator,
     ScalingBinningCalibrator,
     ShiftCalibrator,
-    TemperatureCalibrator,
     VennAbersCalibrator,
     VennBinningCalibrator,
     audit,
     scored,
 )
-from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.rows.arrow import ArrowData, Part
 from calibrant.rows.batch import Columns
@@ -103,18 +98,11 @@ def learned(calibrator) -> dict:
 
 
 IN_MEMORY = {
-    "platt": PlattCalibrator(),
-    "temperature": TemperatureCalibrator(),
-    "beta": BetaCalibrator(),
-    "isotonic": IsotonicCalibrator(),
-    "Venn-Abers": VennAbersCalibrator(),
-    "Venn bins": VennBinningCalibrator(5),
     "Venn bins, split": VennBinningCalibrator(5, split=0.3),
-    "bins on a map": ScalingBinningCalibrator(n_bins=5),
-    "label shift": LabelShiftCalibrator(5, target_prior=0.4),
     "stream with a start-up window": OnlineCalibrator(n_bins=4, warmup=500),
     "stream of bets": OnlineCalibrator(Partition.fixed_width(3), sequence="betting"),
 }
+"""Beside the settings that `test_calibrators.py` tries for every class."""
 
 
 @pytest.mark.parametrize("calibrator", IN_MEMORY.values(), ids=IN_MEMORY)
@@ -122,16 +110,6 @@ def test_every_calibrator_takes_scored_data(calibrator) -> None:
     near = clone(calibrator).fit(DATA["p"], DATA["y"])
     far = clone(calibrator).fit(data())
     assert {**far.to_dict(), "state": learned(far)} == {**near.to_dict(), "state": learned(near)}
-    with pytest.raises(InvalidTypeError, match="y must be None with scored data"):
-        clone(calibrator).fit(data(), DATA["y"])
-
-
-def test_conformal_sets_and_folds_take_scored_data() -> None:
-    near, far = ConformalSets().fit(DATA["p"], DATA["y"]), ConformalSets().fit(data())
-    assert far.to_dict() == near.to_dict()
-    folds = np.arange(ROWS) % 3
-    near, far = (CrossVennAbersCalibrator().fit(*rows, folds=folds) for rows in ((DATA["p"], DATA["y"]), (data(),)))
-    assert far.to_dict() == near.to_dict()
 
 
 def test_bets_bring_the_rows_into_memory() -> None:
