@@ -10,9 +10,10 @@ from calibrant._typing import ArrayLike, Seed
 from calibrant._validation import measures
 from calibrant._validation.kuiper import kuiper_test
 from calibrant._validation.table import ASYMPTOTIC, EXACT_TEST, PROVED, GradeTable, Measure, Validation
+from calibrant.errors import InvalidTypeError
 from calibrant.metrics import brier_score
 from calibrant.metrics.bins import read_forecasts
-from calibrant.metrics.units import Units, check_alone
+from calibrant.metrics.units import Units
 from calibrant.rows import ScoredData
 
 __all__ = ["GradeTable", "Measure", "Validation", "validate"]
@@ -123,8 +124,9 @@ def validate(
     draws = (Integer(19) | Only("auto")).check("n_draws", n_draws)
     read = read_forecasts(y, scores, pos_label, classes, grades, importance_weight, groups, weight_bound)
     rows, units = Units.bounded_of(read, weight_bound, max_group_size)
-    if units.row_weights is None:
-        check_alone(rows)
+    if units.row_weights is None and rows.repeats is not None:
+        rule = "have no counts here, where each row counts as one independent draw"
+        raise InvalidTypeError("the data", rule, got="counts", advice="leave that column out of scored(...)")
     codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
         draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))

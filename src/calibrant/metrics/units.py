@@ -230,11 +230,3 @@ def _order(n: int) -> IndexArray:
     ordered.sort()
     ordered &= low_bits
     return ordered.view(np.int64).astype(np.intp, copy=False)
-
-
-def check_alone(rows: MemoryRows) -> None:
-    """Refuse groups and weights, for what counts every row as one independent draw."""
-    for name, given in (("groups", rows.groups), ("importance weights", rows.weights), ("counts", rows.repeats)):
-        if given is not None:
-            rule = f"have no {name} here, where each row counts as one independent draw"
-            raise InvalidTypeError("the data", rule, got=name, advice="leave that column out of scored(...)")
