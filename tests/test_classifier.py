@@ -171,6 +171,7 @@ def test_segments_reach_the_calibrator() -> None:
         model.predict_proba(X)
 
 
+@pytest.mark.broad
 def test_weights_go_to_the_model_and_rows_of_weight_zero_take_part_in_nothing() -> None:
     weight = np.where(np.arange(3000) % 3 == 0, 0.0, 1.5)
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y, sample_weight=weight)
@@ -201,6 +202,7 @@ def test_frozen_model_with_other_classes_is_refused() -> None:
         CalibratedClassifier(frozen).fit(X, Y)
 
 
+@pytest.mark.broad
 def test_a_refused_fit_leaves_the_fitted_model_as_it_was() -> None:
     model = CalibratedClassifier(LogisticRegression(), random_state=0).fit(X, Y)
     before = model.predict_proba(X)
@@ -234,6 +236,7 @@ def test_promise_holds_for_the_whole_classifier() -> None:
     assert_kept(simulate(), 0.1, caught=0.18)
 
 
+@pytest.mark.broad
 def test_response_method_names_the_scores_that_are_calibrated():
     fits = {
         name: CalibratedClassifier(LogisticRegression(), response_method=name, random_state=0).fit(X, Y)

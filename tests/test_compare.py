@@ -129,6 +129,7 @@ def test_text_never_shows_a_guarantee_below_the_true_epsilon(rows) -> None:
         assert epsilon <= said < 1.1 * epsilon
 
 
+@pytest.mark.broad
 def test_simultaneous_guarantees_share_alpha(rows) -> None:
     contenders = {
         "platt": PlattCalibrator(),
@@ -189,6 +190,7 @@ def test_bad_input_is_refused_by_name(rows, calibrators, options: dict, message:
         compare(calibrators, *rows, **options)
 
 
+@pytest.mark.broad
 def test_the_guarantee_names_the_positive_class(rows) -> None:
     scores, y = rows
     words = np.where(np.asarray(y) == 1, "class 1 {n} yes", "no")
@@ -248,6 +250,7 @@ def test_limits_of_differences_hold_for_all_methods_and_losses_at_once() -> None
     assert stats.binomtest(missed, draws, 0.2, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.broad
 def test_a_method_that_is_clearly_worse_is_proved_worse(rows) -> None:
     scores, y = rows
     found = compare([PlattCalibrator()], np.repeat(scores, 5), np.tile(y, 1).repeat(5))

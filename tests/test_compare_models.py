@@ -302,6 +302,7 @@ def test_a_sequence_knows_its_models() -> None:
             SequentialModelComparison.from_dict(state | broken)
 
 
+@pytest.mark.broad
 def test_a_race_that_eight_threads_update_keeps_every_row():
     race = SequentialModelComparison(["a", "b"])
 
@@ -333,6 +334,7 @@ def test_limits_of_one_auc_stay_between_0_and_1():
     assert found.auc_lower[1] == 0.0
 
 
+@pytest.mark.broad
 def test_what_is_assumed_follows_from_what_is_drawn() -> None:
     y, models = drawn(np.random.default_rng(11), 60)
     one = np.ones(60)
@@ -343,6 +345,7 @@ def test_what_is_assumed_follows_from_what_is_drawn() -> None:
     assert SequentialModelComparison(["a", "b"]).result().assumptions == compare_models(y, models).assumptions
 
 
+@pytest.mark.broad
 def test_the_report_names_both_models_of_a_pair_if_names_are_long() -> None:
     y, models = drawn(np.random.default_rng(12), 60)
     models = {f"{'a model with a long name, version':<50}{number}": p for number, p in enumerate(models.values())}

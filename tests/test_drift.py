@@ -179,6 +179,7 @@ def test_a_change_of_blocks_is_found_named_and_dated() -> None:
     assert calm.verdict == "no region has moved, as far as 200 blocks show"
 
 
+@pytest.mark.broad
 def test_blocks_of_any_kind_and_split_give_the_same_evidence() -> None:
     rng = np.random.default_rng(8)
     bins = Partition.fixed_width(3)

@@ -168,6 +168,7 @@ def test_scores_that_move_are_told_from_rates_that_move():
     assert abs(found["labels"].change_after - 2_000) < 200
 
 
+@pytest.mark.broad
 def test_a_label_shift_leaves_the_scores_of_each_class_alone():
     rng, _, late = _rows()
     y = rng.random(4_000) < np.where(late, 0.45, 0.2)
@@ -307,6 +308,7 @@ def test_times_of_many_kinds_are_read():
         assert np.argsort(read_times(time, 2)).tolist() == [1, 0]
 
 
+@pytest.mark.broad
 def test_data_drawn_with_the_same_seed_are_not_sorted_by_their_own_ties():
     rng = np.random.default_rng(0)
     scores = rng.random(2_000)

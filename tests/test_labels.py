@@ -65,6 +65,7 @@ def test_other_labels_get_no_such_advice() -> None:
         BinningCalibrator(2, pos_label="bad").fit(SCORES, texts("ugly"))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("kind", ["0 and 1", "-1 and 1", "decimals", "decimals -1 and 1", "doubles -1 and 1"])
 def test_numbers_of_every_kind_are_labels_everywhere(kind, tmp_path) -> None:
     labels = {

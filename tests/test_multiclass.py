@@ -122,6 +122,7 @@ def test_saved_bins_without_a_method_are_read():
     assert TopLabelCalibrator.from_dict(state).method == "binning"
 
 
+@pytest.mark.broad
 def test_class_wise_probabilities_are_not_forced_to_add_up():
     scores, y = data()
     found = ClassWiseCalibrator(n_bins=4).fit(scores, y).predict_proba(scores)

@@ -93,6 +93,7 @@ def test_the_calibration_error_of_groups_lies_in_its_interval_and_rows_alone_mis
     assert missed > 0.35 * n_draws
 
 
+@pytest.mark.broad
 def test_every_row_its_own_group_is_as_without_groups():
     y, scores, _ = world(np.random.default_rng(2))
     alone = np.arange(y.size)

@@ -26,6 +26,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return (rng.uniform(size=2_000) < scores**1.3).astype(int), scores
 
 
+@pytest.mark.broad
 def test_slope_and_intercepts_are_those_of_statsmodels(rows) -> None:
     sm = pytest.importorskip("statsmodels.api")
     y, scores = rows
@@ -184,6 +185,7 @@ def test_report_shows_the_table_and_the_grades(rows) -> None:
         render_report(audit(y, scores), validation=1)
 
 
+@pytest.mark.broad
 def test_rows_that_belong_together_need_a_bound(rows) -> None:
     y, scores = rows
     frame = pd.DataFrame({"p": scores, "y": y, "who": np.arange(y.size) // 3, "w": 1.0})
@@ -228,6 +230,7 @@ def test_limits_of_auc_lie_around_it_and_within_0_and_1():
     assert 0.5 < found.lower < found.value < found.upper <= 1.0
 
 
+@pytest.mark.broad
 def test_grades_whose_rows_are_without_weight_are_left_out():
     rng = np.random.default_rng(0)
     scores, grades = rng.uniform(size=300), np.repeat(["a", "b", "c"], 100)

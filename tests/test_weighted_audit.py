@@ -33,6 +33,7 @@ def test_an_audit_of_groups_or_weights_raises_no_more_false_alarms_than_stated_a
     assert all(kept_too_seldom(draws - count, draws) for count in false.values()), false
 
 
+@pytest.mark.broad
 def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     rng = np.random.default_rng(11)
     scores, y, group = clusters(rng, 1000, 5)

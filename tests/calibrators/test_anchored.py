@@ -54,6 +54,7 @@ def test_ranking_is_kept(curve, n):
         assert roc_auc_score(labels, model.predict(new)) > roc_auc_score(labels, new) - 0.001
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("scale", [lambda s: s, lambda s: 300 + 550 * s], ids=["probabilities", "points"])
 def test_ranking_is_kept_where_the_best_curve_is_constant_and_dropped_where_it_is_refuted(scale):
     rng = np.random.default_rng(4)
@@ -140,6 +141,7 @@ def test_epsilon_is_at_most_one_and_a_half_times_that_of_plain_bins():
     assert np.mean(ratios) < 1.5
 
 
+@pytest.mark.broad
 def test_average_epsilon_is_at_most_epsilon_and_at_least_the_average_over_the_rows():
     guarantee = AnchoredCalibrator(n_bins=8).fit(*draw(8000)).guarantee_
     weighted = float(guarantee.radius @ guarantee.counts / guarantee.n_rows)

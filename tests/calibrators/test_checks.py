@@ -120,6 +120,7 @@ def expected_answers(name, on_own_scores=False):
     return answers(fitted(CALIBRATORS[name]), make_data()[0] if on_own_scores else None)
 
 
+@pytest.mark.broad
 @each_calibrator
 def test_scores_in_any_container_are_taken_by_position(name):
     scores, y = make_data()
@@ -131,6 +132,7 @@ def test_scores_in_any_container_are_taken_by_position(name):
     with_each(SCORE_FORMS, check)
 
 
+@pytest.mark.broad
 @each_calibrator
 def test_probabilities_of_both_classes_in_any_container_name_the_positive_class(name):
     scores, y = make_data()
@@ -153,6 +155,7 @@ def test_labels_in_any_container_are_taken_by_position(name):
     )
 
 
+@pytest.mark.broad
 @each_calibrator
 def test_labels_of_any_two_kinds_are_taken_with_pos_label(name):
     scores, y = make_data()

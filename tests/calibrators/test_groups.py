@@ -128,6 +128,7 @@ def test_one_group_is_refused_or_says_nothing():
     assert found.guarantee_.lower[0] < 0.1
 
 
+@pytest.mark.broad
 def test_a_group_of_a_million_rows_does_no_harm():
     rng = np.random.default_rng(2)
     groups = np.concatenate([np.zeros(10**6, int), np.repeat(np.arange(1, 201), 5)])
@@ -166,6 +167,7 @@ def test_parameters_that_do_not_go_with_groups(rows, parameters, said):
         BinningCalibrator(**parameters).fit(scores, y, groups=groups)
 
 
+@pytest.mark.broad
 def test_a_restored_model_of_given_bins_assumes_what_it_assumed(rows):
     scores, y, groups = rows
     bins = Partition.fixed_width(2)
@@ -234,6 +236,7 @@ def test_the_size_of_groups_reaches_scaling_binning(rows):
     assert rate.guarantee_.statement.groups.max_size == 3
 
 
+@pytest.mark.broad
 def test_scored_data_with_a_column_of_groups_gives_the_same(rows):
     pytest.importorskip("pyarrow")
     scores, y, groups = rows

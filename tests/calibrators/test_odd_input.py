@@ -169,6 +169,7 @@ def test_labels_one_and_two_give_probabilities():
     np.testing.assert_array_equal(model.predict(S), MODEL.predict(S))
 
 
+@pytest.mark.broad
 def test_segments_of_any_kind_and_container_agree():
     for segments in (
         GROUPS.tolist(),

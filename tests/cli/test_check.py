@@ -147,6 +147,7 @@ def test_fit_prints_what_it_assumes(drift: Path, calibrant: Any) -> None:
     assert "Assumed" not in calibrant("fit", drift, *COLUMNS, "--quiet").out
 
 
+@pytest.mark.broad
 def test_an_audit_with_groups_accounts_for_every_row(drift: Path, calibrant: Any) -> None:
     answer = calibrant("audit", drift, *COLUMNS, "--group", "customer_id", "--json").json
     assert answer["set_aside_rows"] > 0

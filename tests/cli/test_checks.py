@@ -195,6 +195,7 @@ class TestVerifyOfDamage:
 
 
 class TestVerifyOfASplit:
+    @pytest.mark.broad
     @pytest.mark.parametrize("method", ["binning", "scaling-binning"])
     def test_what_can_not_be_compared_is_not_called_wrong(
         self, method: str, folder: Path, table: pa.Table, calibrant: Any

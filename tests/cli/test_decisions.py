@@ -41,6 +41,7 @@ def test_thresholds_are_those_of_python(rows: dict[str, np.ndarray], folder: Pat
     assert f"score >= {expected.threshold!r}" in told.replace("\n", " ")
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("rows")
 def test_segments_and_two_sides(calibrant: Any) -> None:
     found = calibrant(
@@ -63,6 +64,7 @@ def test_a_report_says_how_many_rows_are_selected_only_if_rows_are(folder: Path,
         assert "referred to a person" in page
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("rows")
 def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
     arguments = ("threshold", "rows.parquet", *COLUMNS, "--precision", "0.9999")
@@ -73,6 +75,7 @@ def test_check_tells_that_nothing_is_proved(calibrant: Any) -> None:
     assert "false alarms" not in answer.out + answer.err  # there is no table of them
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("rows")
 def test_a_file_that_selects_no_row_is_said_to(calibrant: Any) -> None:
     arguments = ("threshold", "rows.parquet", *COLUMNS, "--overwrite")

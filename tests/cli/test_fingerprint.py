@@ -32,6 +32,7 @@ def of(rows: list[tuple[float, Any, str, float]]) -> Fingerprint:
     return fingerprint(scored(table, score="p", label="y", segment="s", weight="w"))
 
 
+@pytest.mark.broad
 @given(ROWS, st.randoms(use_true_random=False), st.integers(0, 30))
 def test_order_and_parts_make_no_difference(rows: list[Any], random: Any, cut: int) -> None:
     shuffled = random.sample(rows, len(rows))
@@ -41,6 +42,7 @@ def test_order_and_parts_make_no_difference(rows: list[Any], random: Any, cut: i
         assert of(first) + of(second) == of(rows)
 
 
+@pytest.mark.broad
 @given(ROWS, st.integers(0, 29), st.integers(0, 3))
 def test_any_change_is_seen(rows: list[Any], place: int, column: int) -> None:
     chosen = rows[place % len(rows)]

@@ -46,6 +46,7 @@ class TestWeightedLimits:
         assert calibrant("verify", "model.json", "scores.csv").code == 0
         return folder / "model.json"
 
+    @pytest.mark.broad
     def test_rewritten_limits_do_not_stand(self, weighted: Path, calibrant: Any) -> None:
         forge(weighted, lambda content: (without_settings(content), tight_limits(content)))
         answer = calibrant("verify", "model.json", "scores.csv", "--json")

@@ -161,6 +161,7 @@ class TestRowsWithoutLimits:
         assert found.json["refused"] == 1
         assert found.err == ""
 
+    @pytest.mark.broad
     def test_one_row_and_none(self, gap: Path, calibrant: Any) -> None:
         (gap / "one.csv").write_text("p\n0.71\n")
         assert "1 row is in a region without" in calibrant("apply", "gap.json", "one.csv", "-o", "out.csv").err
@@ -210,6 +211,7 @@ class TestCompare:
         assert "class 'N'" in other["methods"][1]["guarantee"]
 
 
+@pytest.mark.broad
 def test_models_say_the_same_when_they_are_read_again(tied: Path, calibrant: Any) -> None:
     """What is told is the guarantee's own, not a thing of the moment."""
     answer = calibrant("fit", "tied.parquet", *WORDS, *OWN, "-o", "model.json", "--json")

@@ -38,6 +38,7 @@ def test_a_missing_label_is_an_error_that_names_the_option(
     assert "or skip those without a label with --skip-missing; calibrant never drops rows silently" in answer.err
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("source", ["pending.csv", "pending.parquet"])
 @pytest.mark.parametrize("method", ["binning", "platt"])
 def test_fit_skips_counts_and_tells(source: str, method: str, folder: Path, pending: pa.Table, calibrant: Any) -> None:

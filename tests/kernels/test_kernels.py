@@ -230,6 +230,7 @@ def test_float32_scores_are_compared_in_float64(implementation: str) -> None:
     assert not kernels.assign(scores, cut, implementation=implementation).any()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("shape", ["uniform", "two decimals", "logits", "float32"])
 def test_threads_never_change_a_result(implementation: str, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ def test_weights_solve_the_normal_equations_for_given_centers_bandwidth_and_pena
     np.testing.assert_allclose(ratio.predict(rows), bumps(rows, centers, 0.3) @ coefficients, rtol=0, atol=1e-11)
 
 
+@pytest.mark.broad
 def test_rulsif_without_mixing_is_ulsif():
     source, target = populations(3, 200, 150)
     np.testing.assert_array_equal(

@@ -75,6 +75,7 @@ def test_same_rows_give_the_same_weights_whatever_else_is_asked_for(ratio):
     np.testing.assert_array_equal(clone(ratio).fit(source, target).predict(rows), together)
 
 
+@pytest.mark.broad
 @each_ratio
 def test_frames_are_taken_and_nothing_of_the_callers_changes(ratio):
     source, target = populations()

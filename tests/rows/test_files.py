@@ -64,6 +64,7 @@ def test_a_file_counts_and_splits_as_its_table(name, threads, tmp_path) -> None:
     assert fits[0].tally_ == fits[1].tally_
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", WRITERS)
 def test_several_files_are_one(name, tmp_path) -> None:
     for number in range(4):

@@ -110,6 +110,7 @@ def test_no_content_with_a_right_checksum_crashes(name, data):
     fuzz(name, data)
 
 
+@pytest.mark.broad
 @given(content=st.dictionaries(st.sampled_from(model_files._KEYS), VALUES))
 def test_no_outer_layer_crashes(content):
     content = {"format": "calibrant.model/1"} | content

@@ -36,6 +36,7 @@ def test_every_flipped_bit_is_refused_or_harmless():
     assert harmless < 10  # no blind eye: but for the odd space or exponent, all 8 bits of every byte matter
 
 
+@pytest.mark.broad
 def test_every_truncation_is_refused_or_harmless():
     data = written(SMALL)
     assert [length for length in range(len(data)) if unharmed(data[:length])] == [len(data) - 1]  # the last line's end

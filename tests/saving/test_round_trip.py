@@ -65,6 +65,7 @@ def test_labels_keep_their_kind(labels, pos_label):
     np.testing.assert_array_equal(restored.predict_proba([0.2, 0.9]), calibrator.predict_proba([0.2, 0.9]))
 
 
+@pytest.mark.broad
 def test_a_stream_goes_on_where_it_stopped():
     for name in ("online", "online-betting", "online-stitched", "online-warming-up"):
         original = copy.deepcopy(EXAMPLES[name][0])
@@ -75,6 +76,7 @@ def test_a_stream_goes_on_where_it_stopped():
         assert made.observed(restored) == made.observed(original)
 
 
+@pytest.mark.broad
 def test_files_text_files_and_paths_hold_the_same(tmp_path):
     save_model(SMALL, tmp_path / "a.json")
     save_model(SMALL, str(tmp_path / "b.json"))

@@ -135,6 +135,7 @@ def test_no_more_is_read_than_a_model_may_hold():
     assert file.size == _text.MOST_BYTES + 1
 
 
+@pytest.mark.broad
 def test_what_has_no_model_file_is_named():
     y = np.arange(90) % 3
     multiclass = ClassWiseCalibrator(n_bins=2).fit(np.random.default_rng(0).dirichlet([1, 1, 1], 90), y)

@@ -52,6 +52,7 @@ def test_known_and_counted_masses_follow_their_formulas():
     )
 
 
+@pytest.mark.broad
 def test_calibration_error_on_the_target_population_agrees_with_the_papers_formula_and_falls():
     _, scores, y, w = data(n=20_000)
     new = target(n=20_000)
@@ -174,6 +175,7 @@ def test_json_round_trip_answers_the_same(name):
     assert read.tally_ == calibrator.tally_
 
 
+@pytest.mark.broad
 def test_json_of_estimated_weights_keeps_the_caveat_and_leaves_the_ratio_behind():
     x, scores, y, _ = data()
     calibrator = ShiftCalibrator(n_bins=4, ratio=ULSIF(centers=20)).fit(scores, y, X=x, X_target=target())

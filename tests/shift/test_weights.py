@@ -158,6 +158,7 @@ def test_scored_data_with_weights_give_the_same():
     np.testing.assert_array_equal(one.predict_interval(scores), other.predict_interval(scores))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("interval", ["betting", "empirical-bernstein"])
 def test_a_weight_above_the_bound_is_noticed_in_every_row(interval):
     scores, y, _ = survey(np.random.default_rng(6), 400)

@@ -79,6 +79,7 @@ def test_recall_limits_hold_together():
     assert is_kept(broken, seeds, 0.2)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("n", "least"), [(500, 0.232), pytest.param(2_000, 0.321, marks=pytest.mark.slow)])
 def test_selects_nearly_as_much_as_ranks_can(n, least):
     shares = []

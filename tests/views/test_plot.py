@@ -50,6 +50,7 @@ def test_promises_are_those_of_the_calibrator(ax) -> None:
     assert display.observed is None
 
 
+@pytest.mark.broad
 def test_a_classifier_is_drawn_by_its_calibrator(ax) -> None:
     from sklearn.linear_model import LogisticRegression
 
@@ -72,6 +73,7 @@ def test_what_has_no_bins_of_the_score_is_refused_with_a_way_out(calibrator, ax)
         ReliabilityDisplay.from_calibrator(calibrator, ax=ax)
 
 
+@pytest.mark.broad
 def test_drawing_leaves_the_style_as_it_was(ax) -> None:
     before = dict(matplotlib.rcParams)
     ReliabilityDisplay.from_predictions(Y, SCORES, ax=ax)
@@ -159,6 +161,7 @@ def test_rows_are_referred_where_only_one_of_two_targets_is_proved(lost) -> None
     assert all(span.width > 0 for span in spans)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("power", "is_below"), [(3.0, False), (0.3, True)])
 def test_the_legend_covers_no_mark(power, is_below) -> None:
     rng = np.random.default_rng(4)

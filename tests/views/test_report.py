@@ -72,6 +72,7 @@ def test_the_table_after_lists_the_regions_of_the_guarantee() -> None:
     assert all(float(row[6]) >= radius for row, radius in zip(rows, guarantee.radius, strict=True))
 
 
+@pytest.mark.broad
 def test_segments_stand_worst_first() -> None:
     rng = np.random.default_rng(1)
     groups = np.array([f"group {number}" for number in range(8)])[rng.integers(0, 8, size=16_000)]
@@ -100,6 +101,7 @@ def test_without_segments_there_is_no_section_on_them() -> None:
     assert "Segments, largest error first" not in render_report(AUDIT)
 
 
+@pytest.mark.broad
 def test_a_classifier_is_shown_by_its_guarantee() -> None:
     from sklearn.linear_model import LogisticRegression
 
