@@ -1,6 +1,5 @@
 """The demo's model: whether a flight that left New York in 2013 arrives more than 15 minutes late."""
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,29 +11,12 @@ from calibrant._optional import install, needed
 
 LATE, ON_TIME = "late", "on time"
 LATE_MINUTES = 15
+_SHOWN = ["month", "day", "carrier", "flight", "origin", "dest"]
 _CATEGORIES = ["carrier", "origin", "dest"]
 _FEATURES = [
     *_CATEGORIES, "hour", "minute", "weekday", "sched_arr_time", "distance",
     "temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust", "precip", "pressure", "visib",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Flights:
-    """Scores of some flights, and their outcomes."""
-
-    scores: NDArray[np.float64]
-    y: NDArray[np.str_]
-    details: Any
-
-    def take(self, index: NDArray[np.intp]) -> "Flights":
-        """The flights at `index`."""
-        return Flights(self.scores[index], self.y[index], self.details.iloc[index])
-
-    def table(self) -> Any:
-        """A frame as a user would have it: flight, date, score and outcome."""
-        names = ["month", "day", "carrier", "flight", "origin", "dest"]
-        return self.details[names].assign(score=self.scores, outcome=self.y)
 
 
 def load_flights() -> Any:
@@ -68,10 +50,11 @@ def train(flights: Any, n_trees: int) -> Any:
     return model.fit(flights[_FEATURES], _outcomes(flights))
 
 
-def score(model: Any, flights: Any) -> Flights:
-    """Score flights that the model has not seen."""
+def scored_flights(model: Any, flights: Any) -> Any:
+    """A frame of flights that the model has not seen, as a user would have it: flight, date, score and outcome."""
     column = list(model.classes_).index(LATE)
-    return Flights(model.predict_proba(flights[_FEATURES])[:, column], _outcomes(flights), flights)
+    scores = model.predict_proba(flights[_FEATURES])[:, column]
+    return flights[_SHOWN].assign(score=scores, outcome=_outcomes(flights))
 
 
 def _outcomes(flights: Any) -> NDArray[np.str_]:

@@ -20,7 +20,6 @@ from calibrant.cli.fit import provenance_of
 
 if TYPE_CHECKING:
     from calibrant import Audit, BinningCalibrator
-    from calibrant.cli._flights import Flights
 
 N_BINS, CONFIDENCE, COVERAGE = 15, 0.9, 0.85
 _FILES = {"report": "report.html", "model": "model.json", "scores": "flights.csv", "december": "december.csv"}
@@ -47,7 +46,7 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     import numpy as np
 
     from calibrant import audit
-    from calibrant.cli._flights import LATE, LATE_MINUTES, load_flights, score, train
+    from calibrant.cli._flights import LATE, LATE_MINUTES, load_flights, scored_flights, train
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,16 +59,16 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     with _step("train gradient boosting on January to June"):
         model = train(flights[month <= 6], trees)
     with _step("score July to September, and December"):
-        middle, december = score(model, flights[month.between(7, 9)]), score(model, flights[month == 12])
-    order = np.random.default_rng(0).permutation(middle.scores.size)
-    calibration, held_out = middle.take(order[: order.size // 2]), middle.take(order[order.size // 2 :])
+        middle, december = (scored_flights(model, flights[months]) for months in (month.between(7, 9), month == 12))
+    order = np.random.default_rng(0).permutation(len(middle))
+    calibration, held_out = (middle.iloc[part] for part in np.split(order, [order.size // 2]))
     with _step("audit the scores on held-out flights"):
-        before = audit(held_out.y, held_out.scores, pos_label=LATE)
+        before = audit(held_out["outcome"], held_out["score"], pos_label=LATE)
     with _step("calibrate on the other half of July to September"):
         _write_csv(calibration, paths["scores"])
         calibrator, fingerprint = _fit(paths)
     with _step("audit the calibrated probabilities on held-out flights"):
-        after = audit(held_out.y, calibrator.predict(held_out.scores), pos_label=LATE)
+        after = audit(held_out["outcome"], calibrator.predict(held_out["score"]), pos_label=LATE)
     with _step("write report and scores"):
         _write_csv(december, paths["december"])
         _report(paths["report"], calibrator, before, after, held_out, fingerprint)
@@ -95,7 +94,7 @@ def command(output: str, trees: int, as_json: bool, **_: Any) -> None:
     show_promise(calibrator)
     _head("Does the guarantee hold?")
     paragraph(
-        f"On {held_out.scores.size:,} held-out flights, the confidence interval of the observed rate meets the "
+        f"On {len(held_out):,} held-out flights, the confidence interval of the observed rate meets the "
         f"guaranteed one in {kept} of {n_regions} regions. Audit of the calibrated probabilities: {after.sentence()}"
     )
     paragraph(
@@ -131,13 +130,13 @@ def _head(text: str) -> None:
     say(f"\n{text}\n", bold=True, fg="cyan")
 
 
-def _kept(calibrator: "BinningCalibrator", rows: "Flights") -> int:
+def _kept(calibrator: "BinningCalibrator", rows: Any) -> int:
     """In how many regions the confidence interval of the observed rate meets the guaranteed one."""
     from calibrant.metrics import reliability_table
 
     seen = reliability_table(
-        rows.y,
-        rows.scores,
+        rows["outcome"],
+        rows["score"],
         partition=calibrator.partition_,
         pos_label=calibrator.pos_label,
         confidence_level=CONFIDENCE,
@@ -146,20 +145,20 @@ def _kept(calibrator: "BinningCalibrator", rows: "Flights") -> int:
     return int(((promised.lower <= seen.upper) & (seen.lower <= promised.upper)).sum())
 
 
-def _decisions(calibrator: "BinningCalibrator", rows: "Flights") -> None:
-    sets = calibrator.predict_set(rows.scores, coverage=COVERAGE)
+def _decisions(calibrator: "BinningCalibrator", rows: Any) -> None:
+    sets = calibrator.predict_set(rows["score"], coverage=COVERAGE)
     late, on_time = (sets[:, list(calibrator.classes_).index(label)] for label in ("late", "on time"))
     _head(f"Decisions, if a call may be wrong {percent(1 - COVERAGE)} of the time, in every region")
     for name, chosen in {"on time": on_time & ~late, "late": late & ~on_time, "no call": on_time & late}.items():
-        told = f"; {(rows.y[chosen] == 'late').mean():.1%} of them were late" if chosen.any() else ""
+        told = f"; {(rows['outcome'][chosen] == 'late').mean():.1%} of them were late" if chosen.any() else ""
         say(f"  {name:8}{chosen.mean():6.1%} of the held-out flights{told}")
 
 
-def _write_csv(rows: "Flights", path: str) -> None:
+def _write_csv(rows: Any, path: str) -> None:
     from calibrant._file import draft_of
 
     with draft_of(path, overwrite=True) as draft:
-        rows.table().to_csv(draft, index=False)
+        rows.to_csv(draft, index=False)
 
 
 def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
@@ -175,7 +174,7 @@ def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
 
 
 def _report(
-    path: str, calibrator: "BinningCalibrator", before: "Audit", after: "Audit", held_out: "Flights", fingerprint: str
+    path: str, calibrator: "BinningCalibrator", before: "Audit", after: "Audit", held_out: Any, fingerprint: str
 ) -> None:
     from calibrant import Partition, Tally
     from calibrant.views.report import write_report
@@ -192,12 +191,12 @@ def _report(
         calibrator,
         title="Late flights, New York, July to September 2013",
         source=facts,
-        histogram=Tally.from_data(Partition.fixed_width(50), held_out.scores, held_out.y == "late"),
+        histogram=Tally.from_data(Partition.fixed_width(50), held_out["score"], held_out["outcome"] == "late"),
         audit_after=after,
     )
 
 
-def _picture(folder: Path, calibrator: Any, held_out: "Flights", december: "Flights") -> str | None:
+def _picture(folder: Path, calibrator: Any, held_out: Any, december: Any) -> str | None:
     """Draw what was guaranteed and what was observed, where matplotlib is installed."""
     try:
         from matplotlib.figure import Figure
@@ -210,7 +209,7 @@ def _picture(folder: Path, calibrator: Any, held_out: "Flights", december: "Flig
     axes = figure.subplots(1, 2, sharey=True)
     titles = ("July to September, held out: the guarantee holds", "December: the guarantee does not cover it")
     for ax, title, rows in zip(axes, titles, (held_out, december), strict=True):
-        ReliabilityDisplay.from_calibrator(calibrator, rows.y, rows.scores, ax=ax)
+        ReliabilityDisplay.from_calibrator(calibrator, rows["outcome"], rows["score"], ax=ax)
         ax.set_title(title, loc="left", fontsize="medium")
     axes[1].get_legend().remove()
     axes[1].set_ylabel("")
