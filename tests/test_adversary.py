@@ -97,7 +97,6 @@ def test_known_rates_of_ranges_match_labels_counted_one_by_one() -> None:
     assert wide[0] == pytest.approx((0.375**3 - 0.25**3) / (3 * 0.125), abs=1e-3)
 
 
-@pytest.mark.broad
 def test_isotonic_steps_are_no_injective_map() -> None:
     result = confront(PlattCalibrator(), rivals={"isotonic": IsotonicCalibrator()}, sample_sizes=(10_000,))
     assert not result.injective[1].any()

@@ -89,7 +89,6 @@ def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
     assert found.auc_upper == pytest.approx(np.clip(areas + radius, 0, 1))
 
 
-@pytest.mark.broad
 def test_each_pair_and_loss_of_a_sequence_has_its_share_of_alpha() -> None:
     y, models = drawn(np.random.default_rng(13), 400)
     found = SequentialModelComparison(list(MODELS), confidence_level=0.9, clip=0.01).update(y, models).result()
