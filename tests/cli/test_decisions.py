@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import decide, load_model, threshold
+from calibrant._text import sentence
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -182,7 +183,9 @@ def test_reports_say_what_the_commands_say(rows: dict[str, np.ndarray], folder: 
         assert "exists already" in calibrant(*arguments, "-o", name).err
     page = (folder / "t.html").read_text()
     expected = threshold(rows["y"], rows["p"], precision=0.7, npv=0.7, segments=names)
-    assert expected.sentence() in html.unescape(page)
+    body = html.unescape(page)
+    assert all(f"{sentence(cut.sentence())}</p>" in body for cut in expected.cuts)
+    assert f"{len(expected.cuts)} of {len(expected.cuts)} targets are proved, all at once with 90% confidence." in body
     assert all(repr(cut.threshold) in page for cut in expected.cuts)
     assert "nan" not in "".join(re.findall(r' d="([^"]*)"', page))
     answer = calibrant("compare-models", "named.parquet", "--score", "p", "--score", "q", "--label", "y", "-o", "c.txt")
@@ -225,6 +228,7 @@ def test_compare_models_says_what_to_do_with_scores_that_are_no_probabilities(
         ("fit", ("--n-bins", "4"), "there is no option --n-bins; use --bins"),
         ("fit", ("--random-state", "4"), "use --seed"),
         ("check", ("--xyzzy",), "there is no option --xyzzy (see"),
+        ("check", ("--report", "a.html"), "there is no option --report (see"),
     ],
 )
 def test_errors_name_what_was_meant(command: str, given: tuple[str, ...], hint: str, calibrant: Any) -> None:

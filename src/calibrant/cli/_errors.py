@@ -87,14 +87,17 @@ def _see(error: click.UsageError) -> str:
 def _no_such_option(error: click.NoSuchOption) -> str:
     """The options that begin with the same word, all of them: the nearest may be the opposite of what was meant."""
     params = [] if error.ctx is None else error.ctx.command.params
-    known = [name for param in params for name in param.opts if name.startswith("--")]
+    every = [name for param in params for name in param.opts]
+    known = [name for name in every if name.startswith("--")]
     asked = error.option_name.lstrip("-")
     alike = [name for name in known if name.lstrip("-").partition("-")[0] == asked.partition("-")[0]]
     near = f"there are {' and '.join(alike)}" if alike else did_you_mean(error.option_name, known)
     meant = _MEANT.get(asked, in_options(Setting(asked.replace("-", "_"))))  # the parameter's name in Python
-    if meant.split()[0].rstrip(",") in ("-o", *known):
+    if meant.split()[0].rstrip(",") in every:
         saves_model = error.ctx is not None and error.ctx.info_name == "fit"
         near = f"use {'calibrant audit ' if saves_model and meant.startswith('-o') else ''}{meant}"
+    elif asked in _MEANT:
+        near = ""
     return f"there is no option {error.option_name}" + (f"; {near}" if near else "")
 
 
