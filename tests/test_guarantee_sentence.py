@@ -1,5 +1,6 @@
 """What a guarantee says: its sentence, its remarks, its advice and its warnings."""
 
+import copy
 import pickle
 from dataclasses import replace
 
@@ -120,6 +121,14 @@ def test_a_sentence_can_be_said_in_the_words_of_another_tool() -> None:
     assert render(tied.advice, option) == "Scores are tied: use --split auto or fewer bins"
     assert tied.advice == "Scores are tied: use split='auto' or fewer bins"
     assert pickle.loads(pickle.dumps(tied.advice)).parts == tied.advice.parts  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))])
+def test_a_copied_calibrator_says_the_same_of_a_parameter_that_was_not_given(copied) -> None:
+    scores = np.random.default_rng(0).uniform(size=200)
+    fitted = BinningCalibrator(2).fit(scores, np.arange(200) % 2, importance_weight=0.5 + scores)
+    assert "Nothing is proved: weight_bound was not given" in str(fitted.guarantee_)
+    assert str(copied(fitted).guarantee_) == str(fitted.guarantee_)
 
 
 def test_more_regions_than_bins_are_explained() -> None:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self, TypeAlias
 
-_NOT_GIVEN = object()
+
+class _NotGiven:
+    """The value of a setting without one: a class, so that copies and pickles of the setting keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,13 @@ class Setting:
     """
 
     parameter: str
-    value: object = _NOT_GIVEN
+    value: object = _NotGiven
     python: str | None = None
 
     @property
     def has_value(self) -> bool:
         """Whether a value is meant, not only the parameter."""
-        return self.value is not _NOT_GIVEN
+        return self.value is not _NotGiven
 
 
 Text: TypeAlias = str | tuple[str | Setting, ...]
