@@ -255,6 +255,8 @@ def test_scored_data_give_the_same_answer_and_skip_missing_labels():
         check_exchangeable(data, time="tt")
     with pytest.raises(InvalidTypeError, match="name a column"):
         check_exchangeable(data, time=times)
+    with pytest.raises(InvalidTypeError, match="pass them first"):
+        check_exchangeable(None, data)
 
 
 def test_few_rows_constant_scores_and_one_class():

@@ -245,6 +245,8 @@ def test_scored_data_give_the_numbers_of_arrays(metric) -> None:
     assert metric(data) == metric(y, scores)
     with pytest.raises(TypeError, match="scores must be None with scored data"):
         metric(data, scores)
+    with pytest.raises(TypeError, match="pass them first, in the place of the labels"):
+        metric(None, data)
     with pytest.raises(TypeError, match="scores must be an array; got None"):
         metric(y)
 

@@ -102,6 +102,9 @@ def read_judged(
         return y.with_classes(classes, pos_label)
     if scores is None:
         raise InvalidTypeError("scores", "be an array", got="None (NoneType)")
+    if isinstance(scores, ScoredData):
+        advice = "pass them first, in the place of the labels"
+        raise InvalidTypeError("scores", "be an array", got="scored(...) data", advice=advice)
     return read_rows(scores, y, classes=classes, pos_label=pos_label, **beside)
 
 
