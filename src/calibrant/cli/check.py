@@ -22,7 +22,7 @@ _FIELDS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "a
 @option.score
 @option.label
 @option.column("time", "Column of times: numbers, dates, or ISO 8601 text. Default: the rows are in order.")
-@option.column("group", "Column of groups, as rows of one customer are: one row of each group is tested.")
+@option.column("group", "Column of groups, such as customers: one row of each group is tested.")
 @option.skip_missing
 @option.confidence(0.95)
 @click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be drawn alike.")

@@ -5,13 +5,10 @@ They are fields, so that programs read them, and each tool says them in its own 
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from calibrant._text import Text
 from calibrant.partition import Partition
-
-if TYPE_CHECKING:
-    pass
 
 
 class Population(Enum):
@@ -181,7 +178,7 @@ class Statement:
 
     @property
     def uses_order(self) -> bool:
-        """Whether rows are drawn or bet on by their place, so that their order must mean nothing."""
+        """Whether rows are drawn or bet on by their place, so that their order must not depend on scores and labels."""
         drawn = self.looked > 0 or self.cutting > 0 or self.edges is Edges.OTHER_ROWS
         return self.groups is None and (drawn or (self.weights is not None and self.weights.in_order))
 

@@ -22,7 +22,7 @@ to 3 s the first time); it is imported at that moment and not before. Neither th
 threads ever changes a result.
 
 The modules: `_chunks` (rows in pieces), `_grid` (from a score to its cell by arithmetic), `_numpy` and `_numba` (the
-same passes, twice), `_select` (order statistics, from these passes), `pooling` (Venn-Abers), `libraries` (arrays of
+same passes, twice), `_select` (order statistics, from these passes), `venn_abers`, `libraries` (arrays of
 torch and CuPy), `device` (work on a GPU).
 
 Scores are one-dimensional float64 or float32 arrays of any stride, finite and checked already unless `limits` are
