@@ -100,10 +100,10 @@ def audit_cells(members: list[tuple[Hashable, CellSums]], n_bins: int | str, alp
         for some in targets
     ]
     # an error of E[Y | score] is one of E[Y | score, segment] too, because it is an average of those
-    averages, unseen = np.maximum.accumulate(errors).tolist(), []
-    for place, some in enumerate(targets):
+    averages, unseen = [], []
+    for some, error in zip(targets, np.maximum.accumulate(errors).tolist(), strict=True):
         n_rows, missing = sum(part.n_rows for part in some), sum(part.n_singletons for part in some)
-        averages[place] = lower_mean(averages[place], n_rows, rest * AVERAGE_SHARE)
+        averages.append(lower_mean(error, n_rows, rest * AVERAGE_SHARE))
         deviation = (1.0 + math.sqrt(2.0)) * math.sqrt(math.log(2.0 / (rest * UNSEEN_SHARE)) / n_rows)
         unseen.append(min(1.0, missing / n_rows + deviation))
     return Proved(parts, averages, unseen, ("the rows are independent draws from one distribution",))

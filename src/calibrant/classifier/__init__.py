@@ -206,11 +206,12 @@ class CalibratedClassifier(
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
         folds = [] if self._is_frozen() else parts(task, self.cv, self.calibration_size)
         fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, folds)
-        fitted: tuple[Any, Any] = (
-            fitting.folds_merged() if self._merges_folds() else fitting.pair(X_target, self._fit_arguments())
-        )
+        if self._merges_folds():
+            estimator, calibrator = fitting.folds_merged()
+        else:
+            estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
         validate_data(self, task.X, skip_check_array=True)
-        self.classes_, (self.estimator_, self.calibrator_) = task.classes, fitted
+        self.estimator_, self.calibrator_, self.classes_ = estimator, calibrator, task.classes
         return self
 
     def _check_parameters(self) -> None:
@@ -309,11 +310,8 @@ class CalibratedClassifier(
         validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             options["segments"] = segments
-        return np.asarray(
-            getattr(self.calibrator_, method)(
-                response_of(self.estimator_, X, self.classes_, self.response_method), **options
-            )
-        )
+        scores = response_of(self.estimator_, X, self.classes_, self.response_method)
+        return np.asarray(getattr(self.calibrator_, method)(scores, **options))
 
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:
         """Return the calibrated probabilities of both classes, shape (n, 2); the columns follow `classes_`."""
