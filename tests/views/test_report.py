@@ -15,7 +15,7 @@ from calibrant import (
 from calibrant._numbers import lower, nearest, percent, upper
 from calibrant._text import sentence
 from calibrant.views.report import render_report
-from calibrant.views.report.sentences import region_name
+from calibrant.views.report.names import region_name
 from report_pages import (
     AUDIT,
     AUDIT_NAMES,

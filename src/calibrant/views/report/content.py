@@ -13,7 +13,7 @@ from calibrant._validation import Validation
 from calibrant.calibrators.regions import score_bins
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.tally import Tally
-from calibrant.views.report import sentences
+from calibrant.views.report import names
 from calibrant.views.report.figures import Figure, audit_figure, audit_texts, promise_figure, promise_texts, rows_at
 from calibrant.views.report.histogram import MOST_BARS
 from calibrant.views.report.scales import Thresholds
@@ -75,13 +75,13 @@ def collect(inputs: Inputs, sizes: MostShown) -> dict[str, Any]:
         parts["after_rows"] = promise_texts(guarantee, _largest(guarantee.radius, every, sizes.table_rows))
         parts["after_total"] = every.size
     return {
-        "title": sentences.name_of(inputs.title or _DEFAULT_TITLE, 160),
+        "title": names.name_of(inputs.title or _DEFAULT_TITLE, 160),
         "eyebrow": _DEFAULT_TITLE if inputs.title else None,
         "warnings": inputs.warnings,
         "audit": audit,
         "audit_after": after,
         "guarantee": guarantee,
-        "calibrator": sentences.name_of(" ".join(repr(inputs.calibrator).split()), _LONGEST_FACT),
+        "calibrator": names.name_of(" ".join(repr(inputs.calibrator).split()), _LONGEST_FACT),
         "fingerprint": getattr(getattr(inputs.calibrator, "partition_", None), "fingerprint", None),
         "validation": inputs.validation,
         "period": inputs.period,
@@ -165,7 +165,7 @@ def _largest(values: FloatArray, at: IndexArray, most: int) -> IndexArray:
 
 def _facts(source: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [
-        (sentences.name_of(str(name).replace("_", " ")), sentences.name_of(_plain(value), _LONGEST_FACT))
+        (names.name_of(str(name).replace("_", " ")), names.name_of(_plain(value), _LONGEST_FACT))
         for name, value in list(source.items())[:_MOST_FACTS]
     ]
     if len(source) > _MOST_FACTS:

@@ -13,6 +13,7 @@ from calibrant.guarantee import Guarantee
 from calibrant.monotone import MonotoneBand
 from calibrant.tally import Tally
 from calibrant.views.report.histogram import Bar, region_bars, score_bars
+from calibrant.views.report.names import FINDINGS, region_name
 from calibrant.views.report.scales import (
     LARGE,
     SMALL,
@@ -28,7 +29,6 @@ from calibrant.views.report.scales import (
     limits_of,
     threshold_marks,
 )
-from calibrant.views.report.sentences import FINDINGS, region_name
 from calibrant.views.style import logit_ends
 
 _MOST_KNOTS = 150  # of the limits at every score; between those that are kept, the wider limits are drawn

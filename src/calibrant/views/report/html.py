@@ -13,7 +13,7 @@ from calibrant._numbers import counted, limits, lower, nearest, percent, upper
 from calibrant._optional import needed
 from calibrant._text import sentence
 from calibrant._version import __version__
-from calibrant.views.report.sentences import FINDINGS, name_of, region_name
+from calibrant.views.report.names import FINDINGS, name_of, region_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment

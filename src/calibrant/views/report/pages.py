@@ -13,7 +13,7 @@ from calibrant.metrics import ReliabilityTable
 from calibrant.views.report.charts import decision_chart, differences_chart, models_chart, threshold_chart
 from calibrant.views.report.figures import Figure
 from calibrant.views.report.html import rendered_page
-from calibrant.views.report.sentences import name_of, region_name
+from calibrant.views.report.names import name_of, region_name
 
 _MOST_FIGURES = 12
 

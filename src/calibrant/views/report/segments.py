@@ -7,8 +7,8 @@ import numpy as np
 from calibrant._audit import Audit, AuditTable, Finding
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.views.report.figures import Figure, audit_figure, audit_limits
+from calibrant.views.report.names import name_of
 from calibrant.views.report.scales import SMALL, Axis, Thresholds, limits_of
-from calibrant.views.report.sentences import name_of
 
 _BAR = 120.0
 _SMALL_REGIONS = 48  # a small figure shows the finest resolution with at most this many regions
