@@ -197,6 +197,16 @@ def test_it_says_how_it_was_computed() -> None:
         assert said in text
 
 
+@pytest.mark.parametrize(
+    "beside", [{"groups": np.arange(6_000) // 3}, {"importance_weight": 0.5 + SCORES, "weight_bound": 1.5}]
+)
+def test_it_says_how_rows_with_groups_or_weights_were_audited(beside) -> None:
+    text = read(render_report(audit(Y, SCORES, **beside))).text
+    assert "bets on the weighted mean of label minus score" in text
+    assert "Hoeffding 1956" not in text
+    assert "bets on the weighted mean" not in read(render_report(AUDIT)).text
+
+
 @pytest.mark.parametrize("epsilon", [0.07, 0.29, 0.000712345])
 def test_epsilon_reads_the_same_everywhere(epsilon) -> None:
     guarantee = CALIBRATOR.guarantee_
