@@ -10,6 +10,7 @@ import torch
 
 import calibrant
 from calibrant import (
+    AnchoredCalibrator,
     BetaCalibrator,
     BinningCalibrator,
     ClassWiseCalibrator,
@@ -188,6 +189,15 @@ def test_errors_of_predictions_are_those_of_numpy_arrays(bad) -> None:
     with pytest.raises(calibrant.errors.InvalidValueError) as far:
         fitted.predict(torch.from_numpy(bad))
     assert str(far.value) == str(near.value)
+
+
+@pytest.mark.parametrize("kind", [AnchoredCalibrator, BinningCalibrator, ConformalSets, PlattCalibrator])
+def test_tensors_give_the_frames_that_set_output_asks_for(kind) -> None:
+    fitted = kind().fit(SCORES, Y).set_output(transform="pandas")
+    for method in [name for name in dir(fitted) if name.startswith("predict")]:
+        got, want = (getattr(fitted, method)(scores) for scores in (torch.from_numpy(NEW), NEW))
+        assert type(got) is type(want)
+        assert got.equals(want)
 
 
 @pytest.mark.parametrize("names", [{}, {"segment": "region"}, {"id": "id"}, {"segment": "region", "id": "id"}], ids=str)
