@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from calibrant._optional import _PACKAGES, install
+from calibrant.rows import _ENGINES
 
 HEAVY = {
     "numba",
@@ -111,6 +112,10 @@ def test_a_library_that_is_missed_is_named_with_how_to_install_it():
     said = done.stderr.splitlines()
     for (_, extra), line in zip(USES, said, strict=True):
         assert install(extra) in line
+
+
+def test_every_engine_says_what_to_install():
+    assert {engine for engine, _ in _ENGINES.values()} <= {*_PACKAGES}
 
 
 def test_the_packages_of_an_extra_are_those_of_the_project():
