@@ -40,12 +40,14 @@ def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
     (array([0, 1, 2, 4, 7]), array([0, 1, 2, 4, 7]))
     """
     first, factor, found = plus + GOLDEN, ROUNDS[0][1], [np.empty(0, dtype=np.intp)]
+    near = np.uint64(limit | 2 ** (64 - ROUNDS[2][0]) - 1)  # the last round keeps as many leading bits as it shifts by
     products = np.arange(_BLOCK, dtype=np.uint64) * np.uint64(factor)
     z, shifted = np.empty((2, _BLOCK), dtype=np.uint64)
     for start in range(first - first % _BLOCK, first + n, _BLOCK):
         high = start % 2**64 ^ (start % 2**64 >> ROUNDS[0][0])
         np.add(products, np.uint64((high - high % _BLOCK) * factor % 2**64), out=z)
-        hits = np.flatnonzero(_scrambled(z, shifted, ROUNDS[1:]) < np.uint64(limit))
+        hits = np.flatnonzero(_scrambled(z, shifted, ROUNDS[1:2]) <= near)
         found.append((hits ^ high % _BLOCK) + (start - first))
     numbers = np.sort(np.concatenate(found))
-    return np.asarray(numbers[(numbers >= 0) & (numbers < n)])
+    numbers = numbers[(numbers >= 0) & (numbers < n)]
+    return np.asarray(numbers[mixed(numbers.astype(np.uint64), plus) < np.uint64(limit)])
