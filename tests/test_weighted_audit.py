@@ -179,6 +179,17 @@ def test_an_audit_of_groups_within_segments_is_about_the_population_of_all_rows(
     assert 0.3 < within.lower_bound <= 1 / 3 <= within.upper_bound < 0.4
 
 
+def test_an_average_within_segments_whose_scores_no_row_set_aside_has() -> None:
+    """Rows set aside have one score, in one segment; counted rows have another score, in other segments."""
+    read = read_rows(np.zeros(600), np.arange(600) % 2).collect()
+    other = ~read.chosen(read.draw(0.1, 0)) & (np.arange(600) % 2 == 0)
+    scores, segments = np.where(other, 0.25, 0.5), np.where(other, np.where(np.arange(600) % 4, "b", "c"), "a")
+    report = audit(
+        np.ones(600), scores, segments=segments, classes=[0, 1], importance_weight=np.ones(600), weight_bound=1
+    )
+    assert 0.4 < report.within_segments.average_lower_bound <= (1.0 - scores).mean()
+
+
 @pytest.mark.parametrize("n_bins", [5, "auto"])
 def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins) -> None:
     """By another computation: quantiles of the rows set aside, pairs of neighbours, and bets on label minus score."""

@@ -187,7 +187,8 @@ def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[An
         size = int(max(before.max(initial=-1), now.max(initial=-1))) + 1
         held = before >= 0
         sums = np.bincount(before[held], (cut.codes - cut.scores)[held], minlength=size)
-        sign = np.where(now >= 0, np.where(sums < 0.0, -1.0, 1.0)[now], 0.0)
+        signs = np.append(np.where(sums < 0.0, -1.0, 1.0), 0.0)  # the last is that of rows in no region
+        sign = signs[np.maximum(now, -1)]
         outcomes = (sign * (others.codes - others.scores) + 1.0) / 2.0
         best = max(best, 2.0 * units.limits(outcomes, 2.0 * alpha / len(levels[0]))[0] - 1.0)
     return best
