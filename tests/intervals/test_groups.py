@@ -144,6 +144,7 @@ def test_the_distance_is_that_of_the_formula(world, tally, design):
 def test_a_saved_design_is_checked():
     for design in (GroupDesign(1), GroupDesign(7, "groups", 3)):
         assert GroupDesign.from_dict(design.to_dict()) == design
+    assert GroupDesign(3).to_dict() == {"max_size": 3, "target": "rows", "aside": 0}
     for change in ({"max_size": 0}, {"aside": -1}, {"target": "columns"}):
         with pytest.raises(InvalidValueError, match=next(iter(change))):
             GroupDesign.from_dict(GroupDesign(1).to_dict() | change)
