@@ -309,10 +309,11 @@ class Audit(Bounds):
     def sentence(self) -> str:
         """The verdict and what it rests on. Where nothing is proved, it says so."""
         basis = f"with {_numbers.percent(self.confidence_level)} confidence, from {self.basis}"
-        if self.verdict != NO_EVIDENCE:
-            return sentence(f"{self.verdict}, {basis}")
-        rest = "this does not prove that the scores are calibrated"
-        return sentence(f"{NO_EVIDENCE} of miscalibration, {basis}; {rest}")
+        verdict = f"{NO_EVIDENCE} of miscalibration" if self.verdict == NO_EVIDENCE else self.verdict
+        if any(part.is_miscalibrated or part.is_nearly_calibrated for part in (self, self.within_segments or self)):
+            return sentence(f"{verdict}, {basis}")
+        aim = f"within {self.tolerance:g}" if self.tolerance else "calibrated"
+        return sentence(f"{verdict}, {basis}; this does not prove that the scores are {aim}")
 
     @property
     def details(self) -> list[str]:

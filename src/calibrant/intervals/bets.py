@@ -17,8 +17,9 @@ _MOST_TRIES = 80
 class Bets:
     """Bets on weighted outcomes, one after another; the size of each is chosen before its outcomes are seen.
 
-    If m is the mean E[w y] / E[w], the capital prod(1 + min(stake, c / m) w (y - m)) is a nonnegative martingale, and
-    so is that of bets on smaller outcomes. By Ville's inequality it ever reaches exp(goal) with probability at most
+    If the weights w and outcomes y are independent draws of one region, in an order that depends on neither, and m is
+    E[w y] / E[w], then the capital prod(1 + min(stake, c / m) w (y - m)) is a nonnegative martingale, and so is that of
+    bets on smaller outcomes. By Ville's inequality it ever reaches exp(goal) with probability at most
     exp(-goal). The stakes do not depend on m, so that each factor is monotone in m.
 
     Attributes
