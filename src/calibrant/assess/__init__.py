@@ -1,0 +1,1 @@
+"""Questions about scores and labels, one file each, exported from `calibrant` itself."""
