@@ -7,10 +7,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, and not in each process that a test starts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test oldest lint docs look paper study mutants bench dist clean
+.PHONY: help demo quick test portable oldest lint docs look paper study mutants bench dist clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.ready-demo ## Train, audit, calibrate and judge a model of flight delays; writes out/report.html
 	@$(BIN)/calibrant demo
@@ -23,6 +23,15 @@ quick: $(VENV)/.ready-test ## Run the tests for daily work, in less than a minut
 
 test: $(VENV)/.ready-test ## Run all tests and the examples in docstrings, README and docs; prints the slowest ten
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --durations=10 -p no:logging
+
+# Another machine, as far as this one can be: linear algebra that every x86 processor has, one thread, other hashes,
+# another time zone, no home.
+ELSEWHERE := OPENBLAS_CORETYPE=Prescott OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONHASHSEED=1 TZ=Asia/Tokyo HOME=/nonexistent
+
+portable: $(VENV)/.ready-test ## Run the quick tests and the examples of README and docs as on another machine; two minutes
+	@$(ELSEWHERE) $(MAKE) --no-print-directory quick
+	@$(ELSEWHERE) $(BIN)/python -m pytest -n 2 --dist worksteal -p no:logging -o addopts='-ra --strict-markers --import-mode=importlib' \
+		tests/test_readme.py
 
 oldest: $(VENV)-oldest/.ready ## Run the quick tests with the oldest dependencies that are supported
 	@$(VENV)-oldest/bin/python -m pytest -n 2 -q -m 'not slow and not broad' -p no:cacheprovider --no-header \

@@ -3,9 +3,11 @@
 import gc
 import importlib
 import os
+from importlib import metadata
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_info
 
 # Tests run beside each other, one process per core: threads of linear algebra would only wait for each other. Virtual
 # machines of Java live for a minute, in which a second round of compilation does not pay.
@@ -23,6 +25,20 @@ gc.disable()
 settings.register_profile("house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("house"), max_examples=8)
 settings.load_profile("house")
+
+
+def pytest_report_header() -> list[str]:
+    """What the last digits of linear algebra depend on: libraries, kernels of the processor, threads."""
+    import scipy.linalg  # noqa: F401  it loads the BLAS of scipy, and that of numpy
+
+    versions = (f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
+    kernels = {
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')} ({pool['num_threads']} threads)"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
+    return [f"runs on: {', '.join(versions)}", f"BLAS kernels: {', '.join(sorted(kernels))}"]
+
 
 SERVICES = {"browser", "cluster", "postgres", "spark"}
 """Fixtures that start a server or a browser."""

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from sklearn.linear_model import LogisticRegression
-
 from calibrant import (
     AnchoredCalibrator,
     BetaCalibrator,
@@ -30,6 +28,7 @@ from calibrant.calibrators import CrossVennAbersCalibrator
 from calibrant.intervals import METHODS
 from calibrant.ratios import KLIEP, ULSIF, DensityRatio, LogisticRatio, RuLSIF
 from calibrant.sequences import SEQUENCES
+from calibrator_checks.data import GivenScores
 
 CALIBRATORS: dict[str, Any] = {
     "default": BinningCalibrator(),
@@ -88,8 +87,8 @@ OTHERS: dict[str, Any] = {
     "class-wise": ClassWiseCalibrator(n_bins=3),
     "conformal": ConformalSets(),
     "monotone-band": MonotoneBand(),
-    "classifier": CalibratedClassifier(LogisticRegression(), random_state=0),
-    "classifier-cross": CalibratedClassifier(LogisticRegression(), VennAbersCalibrator(), cv=2, random_state=0),
+    "classifier": CalibratedClassifier(GivenScores(), random_state=0),
+    "classifier-cross": CalibratedClassifier(GivenScores(), VennAbersCalibrator(), cv=2, random_state=0),
     "kliep": KLIEP(centers=10, bandwidth=1.0),
     "ulsif": ULSIF(centers=10),
     "rulsif": RuLSIF(centers=10, n_jobs=1),

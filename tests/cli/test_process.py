@@ -134,7 +134,7 @@ def test_a_stopped_apply_leaves_no_half_file(
                 assert process.poll() is None, "it ended before it could be stopped"
                 time.sleep(0.01)
             process.send_signal(number)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=600)
         finally:
             process.kill()
     assert process.returncode == code

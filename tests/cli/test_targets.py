@@ -245,7 +245,7 @@ class TestDrafts:
             assert process.stdout.readline() == b"writing\n"
             write_file(b"first", target)
             assert len(drafts(tmp_path)) == 1
-            process.communicate(b"", timeout=60)
+            process.communicate(b"", timeout=600)
         assert process.returncode == 0
         assert target.read_text() == "half"
         assert drafts(tmp_path) == []

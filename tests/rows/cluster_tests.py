@@ -79,7 +79,7 @@ class ClusterTests:
         finally:
             thread.join()
             signal.signal(signal.SIGINT, handler)
-        wait_for(lambda: not at_work(), "ending", seconds=30)
+        wait_for(lambda: not at_work(), "ending", seconds=60)  # less than the work would take
 
 
 def check_killed(cluster: Any, slow: Callable[..., Any], whole: Callable[[], Any], kills: int) -> None:

@@ -193,7 +193,7 @@ def stop_spark(session: Any) -> None:
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(30)
+    gateway.proc.wait(300)
 
 
 class Killing:

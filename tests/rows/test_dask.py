@@ -31,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 @pytest.fixture(scope="module")
 def joined(cluster: DaskCluster) -> Iterator[Any]:
     with distributed.Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=90)
+        client.wait_for_workers(2, timeout=300)
         yield client
 
 
@@ -163,7 +163,7 @@ def test_a_library_that_workers_lack_is_named(tmp_path) -> None:
     cluster = DaskCluster(tmp_path, "pyarrow", workers=1)
     try:
         with distributed.Client(cluster.address, set_as_default=False) as client, dask.config.set(scheduler=client):
-            client.wait_for_workers(1, timeout=90)
+            client.wait_for_workers(1, timeout=300)
             data = DaskData(frame_of(rows_of(100), 2), PLAIN, progress=False)
             with pytest.raises(ImportError, match="workers of the Dask cluster need pyarrow"):
                 data.tally(EDGES)

@@ -176,7 +176,7 @@ def test_spark_connect_does_the_same(tmp_path) -> None:
             command, env=environment | home, cwd=tmp_path, stdout=written, stderr=written, start_new_session=True
         )
     try:
-        assert process.wait(240) == 0, log.read_text(encoding="utf-8")[-4000:]
+        assert process.wait(600) == 0, log.read_text(encoding="utf-8")[-4000:]
     finally:
         end(process)
     assert "\nsame\n" in log.read_text(encoding="utf-8")
