@@ -30,8 +30,11 @@ def read_flag(state: Mapping[str, Any], name: str) -> bool:
 
 
 def read_count(state: Mapping[str, Any], name: str) -> int:
-    """A whole number >= 0."""
-    return Integer(0).check(name, state[name])
+    """A whole number from 0 to the largest that a double counts exactly."""
+    count = Integer(0).check(name, state[name])
+    if count > _LARGEST_COUNT:
+        raise InvalidValueError(name, f"be at most {_LARGEST_COUNT:,}", got=shown(count))
+    return count
 
 
 def read_numbers(

@@ -130,6 +130,38 @@ def test_what_was_learned_is_compared(
     assert name in {check["name"] for check in answer.json["checks"] if check["stands"] is False}
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "role"),
+    [
+        ("fit", ("--holdout", "last", "--time", "y"), "time"),
+        ("fit", ("--segment", "y"), "segment"),
+        ("fit", ("--weight", "y"), "weight"),
+        ("fit", ("--id", "y"), "id"),
+        ("fit", ("--group", "y"), "group"),
+        ("threshold", ("--precision", "0.8", "--segment", "y"), "segment"),
+        ("check", ("--time", "y"), "time"),
+        ("check", ("--group", "y"), "groups"),
+        ("audit", ("--time", "y"), "time"),
+        ("audit", ("--segment", "y"), "segment"),
+        ("compare", ("--weight", "y"), "weight"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_the_label_has_no_other_role(command: str, options: tuple[str, ...], role: str, calibrant: Any) -> None:
+    """With the label as time, the most recent rows would be the positive ones alone."""
+    answer = calibrant(command, "scores.csv", *COLUMNS, *options)
+    assert answer.code == 2, answer.out
+    assert f"{role} column 'y' must be another column than that of the label" in answer.err
+
+
+def test_a_file_that_names_the_label_as_time_does_not_stand(folder: Path, calibrant: Any) -> None:
+    options = ("--holdout", "last", "--time", "w", "-o", "last.json")
+    assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
+    assert calibrant("verify", "last.json", "scores.csv").code == 0
+    forge(folder / "last.json", lambda content: content["provenance"]["settings"].update(time="y"))
+    assert calibrant("verify", "last.json", "scores.csv").code == 2
+
+
 @pytest.mark.broad
 def test_settings_are_not_needed(model: Path, calibrant: Any) -> None:
     forge(model, without_settings)

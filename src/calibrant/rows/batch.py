@@ -63,15 +63,27 @@ class Columns:
         return Columns(self.score, **chosen, pending=self.pending, kept=self.kept)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise an error for columns that the data do not have, with the nearest name."""
-        if self.group is not None and (other := {self.score: "score", self.label: "label"}.get(self.group)):
-            rule = f"be another column than that of the {other}"
+        """Raise an error for columns that the data do not have, and for a label that is also something else."""
+        for part, name in self.named.items():
+            if part != "label":
+                self.check_no_label(part, name)
+        if self.group is not None and self.group == self.score:
+            rule = "be another column than that of the score"
             raise InvalidValueError("group", rule, got="the same", column=self.group)
         if self.group is not None and self.id is not None:
             rule, advice = "be None with a group", "whole groups are drawn, by the entries of their column"
             raise InvalidValueError("id", rule, got=repr(self.id), advice=advice)
         for part, name in self.named.items():
             check_name(part, name, names)
+
+    def check_no_label(self, part: str, name: str) -> None:
+        """Raise an error if the column of another role is that of the label.
+
+        Rows that are picked, ordered or divided by their labels are no random sample, and nothing would be proved.
+        """
+        if self.label is not None and name == self.label:
+            rule = "be another column than that of the label"
+            raise InvalidValueError(part, rule, got="the same", column=name)
 
 
 def check_name(part: str, name: str, names: Sequence[str]) -> None:

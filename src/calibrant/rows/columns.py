@@ -36,6 +36,8 @@ class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
 def column_of(data: ScoredData, name: str, part: str) -> Any:
     """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it."""
     check_name(part, name, data.names())
+    if part != "label":
+        data.columns.check_no_label(part, name)
     pieces = data.fold(TakeColumn(data.columns, name))
     ordered = [column for _, column in sorted(pieces, key=lambda piece: piece[0])]
     if sum(map(len, ordered)) > COLLECT_LIMIT:
