@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant import BinningCalibrator, Tally, plan
+import calibrant
+from calibrant import AnchoredCalibrator, BinningCalibrator, Tally, plan
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals import METHODS, get_method
 from calibrant.intervals.empirical_bernstein import largest_bernstein
@@ -167,9 +168,40 @@ def test_papers_bound_on_the_emptiest_bin_holds() -> None:
 
 def test_the_answer_is_a_sentence() -> None:
     assert str(plan(n=10_000, n_bins=10)) == (
-        "10,000 labels, in 10 bins of at least 956, give epsilon 0.043 at 90% confidence, for any rates, if no scores "
-        "are tied."
+        "10,000 labels give BinningCalibrator, in 10 bins of at least 956, epsilon 0.043 at 90% confidence, for any "
+        "rates, if no scores are tied."
     )
+
+
+def test_a_plan_names_the_calibrator_that_it_is_for() -> None:
+    for planned in (plan(n=10_000), plan(n=10_000, base_rate=0.1, split=0.5), plan(n=4000, group_size=8, icc=0.3)):
+        assert planned.calibrator == "BinningCalibrator"
+        assert f"give {planned.calibrator}" in str(planned)
+
+
+def test_a_fit_of_the_named_calibrator_reaches_the_plan_and_the_default_need_not() -> None:
+    planned = plan(n=4_000, n_bins=10)
+    named = getattr(calibrant, planned.calibrator)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(size=4_000)
+        y = rng.uniform(size=4_000) < scores
+        assert named(n_bins=10).fit(scores, y).guarantee_.epsilon <= planned.epsilon
+        assert AnchoredCalibrator(n_bins=10).fit(scores, y).guarantee_.epsilon > planned.epsilon
+
+
+@pytest.mark.parametrize("split", ["auto", 0.5, 0.2, 2_000])
+@pytest.mark.parametrize("base_rate", [0.005, 0.05, 0.5, 0.8])
+def test_a_base_rate_never_asks_for_more_labels_nor_gives_a_larger_epsilon(split: float, base_rate: float) -> None:
+    for epsilon in (0.1, 0.05):
+        alone = plan(epsilon=epsilon, split=split)
+        planned = plan(epsilon=epsilon, split=split, base_rate=base_rate)
+        assert planned.n <= alone.n
+        assert planned.epsilon <= epsilon
+        assert planned.base_rate == base_rate
+        assert plan(n=planned.n - 1, split=split, base_rate=base_rate).epsilon > epsilon
+    for n in (3_000, 50_000):
+        assert plan(n=n, split=split, base_rate=base_rate).epsilon <= plan(n=n, split=split).epsilon
 
 
 def test_the_answer_says_how_likely_it_is() -> None:

@@ -21,7 +21,7 @@ from calibrant._params import (
     check_bins,
     error_budget,
 )
-from calibrant._text import Setting
+from calibrant._text import Setting, words
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators._bins import look_size
 from calibrant.calibrators._groups import groups_that_cut
@@ -32,6 +32,8 @@ from calibrant.mass import budgets
 from calibrant.partition.scores import edge_ranks
 from calibrant.tally import Tally
 
+_PLANNED = "BinningCalibrator"
+_NAMED = Setting("method", "binning", python=_PLANNED)
 _LARGEST_PLAN = 10**12
 _INTERVALS = tuple(name for name, method in METHODS.items() if method.largest_radius is not None)
 _FIRST_TRIED = 12  # counts of positives; they show which others need not be tried
@@ -42,29 +44,26 @@ _CORRELATION = Number("a number from 0 to 1", 0.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A number of labels, and the epsilon that it gives.
+    """A number of labels, and the epsilon that it gives a `BinningCalibrator`.
 
     Attributes
     ----------
     n : int
-        Rows with labels, including those that are only used to cut bins.
+        Rows with labels, those that only cut bins included.
     epsilon : float
-        A fit gives at most this epsilon: in every bin at once, the true rate is within epsilon of the predicted
-        probability.
+        A fit gives at most this: in every bin at once, the true rate is within epsilon of the predicted probability.
     rows_per_bin : int
         Rows in the smallest bin.
-    confidence_level, n_bins, interval :
+    confidence_level, n_bins, interval, split :
         As given.
     base_rate : float or None
         Overall rate of positives, as given; None for the worst case.
-    split : "auto", float, int or None
-        As given.
     probability : float
         The probability that a fit gives at most `epsilon`: 1 without a base rate, a split and groups, else as given.
-    group_size : int or None
-        Rows of each group, as given; None for independent rows.
-    icc : float or None
-        Correlation of labels within a group, as given.
+    group_size, icc : int and float, or None
+        Rows of each group, and the correlation of labels within a group, as given; None for independent rows.
+    calibrator : str
+        The calibrator that the plan is for, "BinningCalibrator". The epsilon of `AnchoredCalibrator` is usually larger.
     """
 
     n: int
@@ -78,24 +77,30 @@ class Plan:
     probability: float
     group_size: int | None = None
     icc: float | None = None
+    calibrator: str = _PLANNED
 
     @property
     def design_effect(self) -> float:
         """How many times larger variances are than those of independent rows: 1 + (group_size - 1) icc."""
         return 1.0 if self.group_size is None or self.icc is None else 1.0 + (self.group_size - 1) * self.icc
 
-    def __str__(self) -> str:
+    def sentence(self) -> str:
+        """The plan in words, which name the calibrator that it is for."""
         bins = "1 bin" if self.n_bins == 1 else f"{self.n_bins:,} bins of at least {self.rows_per_bin:,}"
         claim = f"epsilon {upper(self.epsilon)} at {percent(self.confidence_level)} confidence"
         how_likely = "" if self.probability == 1.0 else f" with probability at least {percent(self.probability)}"
-        rates = (
-            "for any rates, if" if self.base_rate is None else f"if {percent(self.base_rate)} of rows are positive and"
-        )
+        rates = "for any rates, if"
+        if self.base_rate is not None:
+            rates = f"if {percent(self.base_rate)} of rows are positive and"
         if self.group_size is not None:
             groups = f"in {self.n // self.group_size:,} groups of {self.group_size:,}"
             alike = f"at an intra-cluster correlation of {self.icc:g} (design effect {nearest(self.design_effect, 2)})"
-            return f"{self.n:,} labels {groups}, {alike}, give about {claim}{how_likely}."
-        return f"{self.n:,} labels, in {bins}, give {claim}{how_likely}, {rates} no scores are tied."
+            return words((f"{self.n:,} labels {groups}, {alike}, give ", _NAMED, f" about {claim}{how_likely}."))
+        given = f", in {bins}, {claim}{how_likely}, {rates} no scores are tied."
+        return words((f"{self.n:,} labels give ", _NAMED, given))
+
+    def __str__(self) -> str:
+        return str(self.sentence())
 
 
 def plan(
@@ -111,12 +116,13 @@ def plan(
     group_size: int | None = None,
     icc: float | None = None,
 ) -> Plan:
-    """Return the number of labels needed for a target epsilon, or the epsilon that a number of labels gives.
+    """Return how many labels a `BinningCalibrator` needs for a target epsilon, or the epsilon that it reaches.
 
-    Claimed, for quantile bins, `value="jeffreys"` or "mean", and scores without ties: a fit of `n` rows has at most the
-    planned epsilon. Without `base_rate` and a number as `split` this is sure. With them, it holds with at least the
-    stated `probability`, because the number of positives, or of rows in a bin, is random. Assumed then: rows are
-    independent draws, and the base rate is as given.
+    Claimed, for `BinningCalibrator` with quantile bins, `value="jeffreys"` or "mean", and scores without ties: a fit of
+    `n` rows has at most the planned epsilon. Without `base_rate` and a number as `split` this is sure. With them, it
+    holds with at least the stated `probability`, because the number of positives, or of rows in a bin, is random.
+    Assumed then: rows are independent draws, and the base rate is as given. Other calibrators are not covered; the
+    epsilon of `AnchoredCalibrator` is usually larger.
 
     Parameters
     ----------
@@ -131,18 +137,18 @@ def plan(
     base_rate : float, optional
         Overall rate of positives. None plans for the worst case over all counts of positives. With a base rate, the
         number of positives is binomial. The plan is for the worst case in which no bin has more positives than the
-        `probability` quantile of that number. For rates above 1/2, read negatives for positives.
+        `probability` quantile of that number, or that without a base rate if it is better. For rates above 1/2, read
+        negatives for positives.
     interval : str, default="clopper-pearson"
         As in `BinningCalibrator`.
     split : "auto", None, float or int, default="auto"
         As in `BinningCalibrator`. "auto" sets aside the rows that are looked at for ties. A fraction or number of rows
-        is only used to cut bins. The size of the smallest bin is then random. By
-        `thm:data_dep_partition`, for continuous scores, if at least 5.18 B ln(2B / t) rows cut the bins, then with
-        probability 1 - t it holds at least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and
-        None the counts are known exactly.
+        is only used to cut bins. The size of the smallest bin is then random. By `thm:data_dep_partition`, for
+        continuous scores, if at least 5.18 B ln(2B / t) rows cut the bins, then with probability 1 - t it holds at
+        least m / 2B - sqrt(m ln(2B / t) / 2) of the m other rows. With "auto" and None the counts are known exactly.
     probability : float, default=0.9
-        How likely the plan must be to succeed, with `base_rate` or `split`. What is left, 1 - probability, is shared
-        equally by the numbers that are random: of positives, of rows in a bin, of rows that a fraction draws.
+        How likely the plan must be to succeed, with `base_rate` or `split`. The numbers that are random share the rest
+        equally: of positives, of rows in a bin, of rows that a fraction draws.
     group_size : int, optional
         Rows of each group, where rows belong together; see `BinningCalibrator.fit`. `n` is a multiple of it.
     icc : float in [0, 1], optional
@@ -163,8 +169,7 @@ def plan(
     For the limits of Clopper and Pearson, and Blaker's inside them, it follows from Zubkov and Serov (2013):
     P(X <= k) <= Phi(-sqrt(2 N kl((k + 1) / N, q))). So the radius is at most 1 / N plus the largest q - p with
     kl(p, q) <= z^2 / (2N).
-
-    With a target, the answer is an `n` that is enough although `n` - 1 is not.
+    With a target, `n` is enough although `n` - 1 is not.
 
     References
     ----------
@@ -175,12 +180,13 @@ def plan(
     --------
     >>> from calibrant import plan
     >>> print(plan(epsilon=0.05, n_bins=10))  # doctest: +NORMALIZE_WHITESPACE
-    7,240 labels, in 10 bins of at least 687, give epsilon 0.05 at 90% confidence, for any rates, if no scores are tied.
-    >>> round(plan(n=10_000, n_bins=10).epsilon, 4)
-    0.0423
+    7,240 labels give BinningCalibrator, in 10 bins of at least 687, epsilon 0.05 at 90% confidence, for any rates, if
+    no scores are tied.
+    >>> plan(n=10_000, n_bins=10).epsilon <= 0.0423
+    True
     >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3))  # doctest: +NORMALIZE_WHITESPACE
-    10,390 labels in 1,039 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give about epsilon
-    0.1 at 90% confidence with probability at least 90%.
+    10,390 labels in 1,039 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
+    BinningCalibrator about epsilon 0.1 at 90% confidence with probability at least 90%.
     """
     if (epsilon is None) == (n is None):
         raise InvalidTypeError("epsilon", "be given if n is not, and only then", got="neither" if n is None else "both")
@@ -221,11 +227,20 @@ class _Question:
     probability: float
 
     def answer(self, n: int) -> Plan:
-        sizes = self._sizes(n)
-        return Plan(n, self._epsilon(n, sizes), sizes.smallest, **asdict(self))
+        epsilon, smallest = min((way._epsilon(way._sizes(n)), way._sizes(n).smallest) for way in self._ways)
+        return Plan(n, epsilon, smallest, **asdict(self))
 
     def enough(self, n: int, epsilon: float) -> bool:
-        return self._epsilon(n, self._sizes(n), epsilon) <= epsilon
+        return any(way._epsilon(way._sizes(n), epsilon) <= epsilon for way in self._ways)
+
+    @property
+    def _ways(self) -> "tuple[_Question, ...]":
+        """The question with its base rate, and without: no plan depends on rows, so that the better one may be taken.
+
+        A base rate can cost more than it gives: the number of positives is one more thing that may go wrong, so that
+        less of what may go wrong is left for the sizes of bins.
+        """
+        return (self,) if self.base_rate is None else (self, replace(self, base_rate=None))
 
     @property
     def _alpha(self) -> float:
@@ -260,7 +275,7 @@ class _Question:
         smallest = math.floor(counting / (2 * self.n_bins) - math.sqrt(counting * log_term / 2))
         return _Sizes(max(0, smallest), [], n - fewest)
 
-    def _epsilon(self, n: int, sizes: "_Sizes", target: float = 0.0) -> float:
+    def _epsilon(self, sizes: "_Sizes", target: float = 0.0) -> float:
         """Largest distance between a limit and the observed rate; near enough to compare it with a target."""
         most = sizes.counted
         if self.base_rate is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant import AnchoredCalibrator
+from calibrant import AnchoredCalibrator, plan
 from calibrant.model_files import load_model
 
 COLUMNS = ("--score", "p", "--label", "y")
@@ -113,6 +113,8 @@ class TestFit:
         refused = calibrant("fit", "scores.csv", *COLUMNS, "--bins", "4", "--require-epsilon", "0.001")
         assert refused.code == 1
         assert "was not reached" in refused.out
+        enough = plan(epsilon=0.001, n_bins=4).n
+        assert f"--method binning --bins 4, {enough:,} rows would be enough" in " ".join(refused.out.split())
         nothing = ("--method", "platt", "--require-epsilon", "0.5", "--json")
         answer = calibrant("fit", "scores.csv", *COLUMNS, *nothing)
         assert answer.code == 1

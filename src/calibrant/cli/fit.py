@@ -163,19 +163,22 @@ def _show_rest(guarantee: Any, n_rows: int) -> None:
 
 
 def _rows_needed(calibrator: Any, wanted: float) -> str:
-    """How many rows would be enough, if their labels are like those seen."""
+    """With how many rows, and which method, the required epsilon is sure to be reached; empty if that is not known."""
     from calibrant import plan
     from calibrant.errors import CalibrantError
+    from calibrant.guarantee.statement import Population
 
     guarantee = calibrator.guarantee_
-    question = {"n_bins": len(guarantee.regions), "confidence_level": guarantee.confidence_level}
+    statement = guarantee.statement
+    if statement.groups is not None or statement.n_segments or statement.population is not Population.SAME:
+        return ""
+    n_bins = len(guarantee.regions)
     try:
-        worst = plan(n=max(guarantee.n_rows, len(guarantee.regions)), **question).epsilon
-        n = plan(epsilon=min(0.99, wanted * worst / guarantee.epsilon), **question).n
+        n = plan(epsilon=wanted, n_bins=n_bins, confidence_level=guarantee.confidence_level).n
     except CalibrantError:  # as a required epsilon of 0
         return ""
-    rounded = float(f"{n:.2g}")
-    return f" About {rows(int(rounded if rounded >= n else rounded + 10 ** (len(str(n)) - 2)))} would be enough."
+    enough = f"{rows(n)} would be enough, whatever their labels, if no scores are tied"
+    return f" With --method binning --bins {n_bins}, {enough}."
 
 
 def _next(calibrator: Any, model: str, options: dict[str, Any]) -> list[str]:

@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
+from calibrant._text import render
 from calibrant.cli import _options as option
-from calibrant.cli._output import paragraph, print_json
+from calibrant.cli._output import note, paragraph, print_json
+from calibrant.cli._words import in_options
 
 
 @option.command("How many labels does a guarantee need?")
@@ -28,7 +30,8 @@ from calibrant.cli._output import paragraph, print_json
 def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: Any) -> None:
     """Say how many labels a guarantee needs, or what a number of labels guarantees.
 
-    The answer uses the exact intervals of fit, not a formula.
+    The answer uses the exact intervals of fit, not a formula. It is for fit --method binning. The default method,
+    anchored, is not covered; its epsilon is usually larger.
 
     Examples
     --------
@@ -44,7 +47,11 @@ def command(ctx: click.Context, /, as_json: bool, confidence: float, **options: 
     del options["quiet"]
     options["split"] = {None: "auto", "none": None}.get(options["split"], options["split"])
     found = plan(confidence_level=confidence, **options)
+    said = render(found.sentence(), in_options)
     if as_json:
-        print_json({"command": "plan", "sentence": str(found), **asdict(found)})
+        facts = asdict(found)
+        facts.pop("calibrator")
+        print_json({"command": "plan", "sentence": said, "method": "binning", **facts})
     else:
-        paragraph(str(found), bold=True)
+        paragraph(said, bold=True)
+        note("the default method, anchored, is not covered; its epsilon is usually larger")
