@@ -42,6 +42,11 @@ def parquet(columns: dict[str, Any], name: str = "x.parquet") -> Callable[[Path]
     return make
 
 
+def pipe(folder: Path) -> str:
+    os.mkfifo(folder / "x.csv")
+    return "x.csv"
+
+
 def changed(row: int, line: str) -> str:
     """The good file with one row, counted from 1, replaced."""
     lines = GOOD.splitlines(keepends=True)
@@ -194,6 +199,13 @@ CASES: dict[str, tuple[Callable[[Path], str], tuple[str, ...], tuple[str, ...]]]
     "latin-1 labels": (
         text(GOOD.replace(",1,", ",café,").replace(",0,", ",thé,"), encoding="latin-1"),
         ("--pos-label", "café"), ("label column 'y'", "x.csv", "UTF-8")),
+    "latin-1 in the header": (
+        text(GOOD.replace("region", "région"), encoding="latin-1"), (), ("x.csv", "'région'", "CSV UTF-8", "iconv")),
+    "cp1252 in the header": (
+        text(GOOD.replace("region", "price €"), encoding="cp1252"), (), ("x.csv", "'price €'", "CSV UTF-8", "iconv")),
+    "latin-1 in names of json lines": (
+        text('{"p": 0.5, "y": 1, "région": 1}\n', "x.jsonl", "latin-1"), (), ("x.jsonl", "UTF-8", "iconv")),
+    "a pipe": (pipe, (), ("x.csv", "a pipe", "read several times", "standard input")),
     "excel": (workbook, (), ("x.csv", "Excel workbook", "save it as CSV")),
     "parquet named csv": (
         raw(b"PAR1" + bytes(40) + b"PAR1", "x.csv"), (), ("x.csv", "looks like Parquet", "--format parquet")),
@@ -243,7 +255,8 @@ def test_fit_refuses_in_one_line(case: str, tmp_path: Path, calibrant: Any, monk
     assert not [path for path in tmp_path.iterdir() if path.name.endswith((".part", ".tmp"))]
 
 
-AUDITED = ("no file", "empty csv", "text in the score", "truncated parquet", "score missing", "three labels", "utf-16")
+AUDITED = ("no file", "empty csv", "text in the score", "truncated parquet", "score missing", "three labels", "utf-16",
+           "latin-1 in the header", "a pipe")  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["audit", "compare"])
@@ -304,6 +317,8 @@ APPLY_CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "text in the score": (("model.json", "text.csv", "-o", "out.csv"), ("score column 'p'", "'high'", "row 2 of text.csv")),
     "text in the score, to parquet": (
         ("model.json", "text.csv", "-o", "out.parquet"), ("score column 'p'", "'high'", "row 2 of text.csv")),
+    "latin-1 in other columns": (("model.json", "latin.csv", "-o", "out.csv"), ("latin.csv", "UTF-8", "iconv")),
+    "latin-1 in the header": (("model.json", "names.csv", "-o", "out.parquet"), ("names.csv", "'région'", "iconv")),
     "lists can not be CSV": (("model.json", "lists.parquet", "-o", "out.csv"), ("'tags'", ".parquet")),
     "coverage of 95": (("model.json", "scores.csv", "-o", "out.csv", "--coverage", "95"), ("--coverage", "95")),
     "no data": (("model.json", "-o", "out.csv"), ("DATA",)),
@@ -321,6 +336,8 @@ def test_apply_refuses_in_one_line(case: str, model: Path, folder: Path, calibra
     (folder / "short.json").write_text(content[: len(content) // 2])
     (folder / "taken.csv").write_text("p,calibrated\n0.5,1\n")
     (folder / "text.csv").write_text("p\n0.5\nhigh\n")
+    (folder / "latin.csv").write_text("p,note\n0.5,café\n", encoding="latin-1")
+    (folder / "names.csv").write_text("p,région\n0.5,1\n", encoding="latin-1")
     pq.write_table(pa.table({"p": [0.5], "tags": [["a"]]}), folder / "lists.parquet")
     before = {path.name for path in folder.iterdir()}
     arguments, words = APPLY_CASES[case]

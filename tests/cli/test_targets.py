@@ -11,11 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from calibrant._file import draft_of, write_file
+from calibrant.cli._app import app
+from calibrant.cli._target import InputPath, OutputPath
 
 COLUMNS = ("--score", "p", "--label", "y")
 
@@ -85,6 +88,27 @@ class TestInputsAreKept:
         assert done.returncode == 2
         assert "-o must not name a file that is read" in done.stderr
         assert (folder / "scores.csv").read_bytes() == before
+
+
+    def test_thresholds(self, folder: Path, calibrant: Any) -> None:
+        assert calibrant("threshold", "scores.csv", *COLUMNS, "--precision", "0.7", "-o", "t.json").code == 0
+        marked = (folder / "t.json").rename(folder / "marked.html")
+        before = marked.read_bytes()
+        (folder / "link.html").symlink_to(marked)
+        for target in ("marked.html", "link.html"):
+            answer = calibrant("audit", "scores.csv", *COLUMNS, "--mark", "marked.html", "-o", target, "--overwrite")
+            assert answer.code == 2
+            assert "-o must not name a file that is read" in answer.err
+            assert marked.read_bytes() == before
+
+    def test_every_path_of_every_command_is_known_as_input_or_output(self) -> None:
+        """The comparison goes by these types, so that no command can forget it."""
+        context = click.Context(app)
+        for name in app.list_commands(context):
+            for parameter in app.get_command(context, name).params:
+                words = parameter.make_metavar(context).strip("[].")
+                if words in ("FILE", "MODEL", "DATA", "FOLDER"):
+                    assert isinstance(parameter.type, InputPath | OutputPath), f"{name} {parameter.opts}"
 
 
 class TestOnlyRegularFilesAreReplaced:

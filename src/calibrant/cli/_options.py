@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from calibrant.cli._errors import RefusedError
+from calibrant.cli._target import InputPath, OutputPath, check_apart
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS = ("csv", "parquet", "json", "ipc")
@@ -33,6 +34,11 @@ class Documented(click.Command):
     def __init__(self, name: str | None, **settings: Any) -> None:
         text, _, shown = cleandoc(settings.pop("help")).partition("\n\nExamples\n--------\n")
         super().__init__(name, help=text, epilog=f"\b\nExamples:\n{indent(shown, '  ')}", **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, unless it would write over what it reads."""
+        check_apart(self.params, ctx.params)
+        return super().invoke(ctx)
 
 
 def command(short_help: str) -> Callable[[Callable[..., Any]], click.Command]:
@@ -70,8 +76,8 @@ def group_size(text: str) -> Callable[[Command], Command]:
     return click.option("--max-group-size", type=click.IntRange(min=1), metavar="N", help=said)
 
 
-data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path(allow_dash=True))
-model = click.argument("model", metavar="MODEL", type=click.Path(allow_dash=True))
+data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=InputPath(allow_dash=True))
+model = click.argument("model", metavar="MODEL", type=InputPath(allow_dash=True))
 score = column("score", "Column of scores.")
 label = column("label", "Column of outcomes.")
 segment = column("segment", "Column of segments. Each is treated on its own, and all statements hold at once.")
@@ -142,7 +148,7 @@ def check_bounds(options: Mapping[str, Any]) -> None:
 
 def output(text: str, metavar: str = "FILE", **settings: Any) -> Callable[[Command], Command]:
     """Where to write."""
-    return click.option("-o", "--output", metavar=metavar, type=click.Path(allow_dash=True), help=text, **settings)
+    return click.option("-o", "--output", metavar=metavar, type=OutputPath(allow_dash=True), help=text, **settings)
 
 
 def confidence(default: float) -> Callable[[Command], Command]:

@@ -2,30 +2,68 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import click
 
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT
 
 
-def check_target(options: Mapping[str, Any]) -> None:
-    """Refuse an output path that cannot be written to, or that is read, before any work is done."""
-    from calibrant._file import check_place
+class InputPath(click.Path):
+    """The type of every argument and option that names files to read."""
+
+    name = "input"
+
+
+class OutputPath(click.Path):
+    """The type of every option that names a file to write."""
+
+    name = "output"
+
+
+def check_apart(parameters: Iterable[click.Parameter], values: Mapping[str, Any]) -> None:
+    """Refuse an output that is one of the inputs, by whatever name: a link or another way to it is the same file.
+
+    Every command is checked here before it runs, by the types of its parameters, so that none can forget one.
+    """
+    paths: dict[type, list[tuple[str, str]]] = {InputPath: [], OutputPath: []}
+    for parameter in parameters:
+        given = values.get(parameter.name or "")
+        if type(parameter.type) in paths and given is not None:
+            entries = given if isinstance(given, tuple) else (given,)
+            option = min(parameter.opts, key=len)
+            paths[type(parameter.type)].extend((option, entry) for entry in entries)
+    for option, output in paths[OutputPath]:
+        for _, entry in paths[InputPath]:
+            if output != STANDARD_INPUT and any(_same_file(path, output) for path in _files_of(entry)):
+                raise RefusedError(option, "not name a file that is read", got=repr(output))
+
+
+def _files_of(entry: str) -> list[Any]:
+    """The files that an argument names; none where it names none, which is an error elsewhere."""
+    from calibrant.errors import CalibrantError
     from calibrant.rows.files import find_files
 
-    output, model = options["output"], options.get("model")
-    data = [entry for entry in options.get("data", ()) if entry != STANDARD_INPUT]
-    read: list[Any] = [*find_files(data), *([] if model in (None, STANDARD_INPUT) else [model])]
-    if STANDARD_INPUT in (model, *options.get("data", ())):
-        with suppress(OSError, ValueError, AttributeError):  # standard input need not be a file
-            read.append(sys.stdin.fileno())
-    for entry in read:
-        with suppress(OSError):
-            if os.path.samefile(entry, output):
-                raise RefusedError("-o", "not name a file that is read", got=repr(output))
-    check_place(output, overwrite=options["overwrite"])
+    try:
+        return [sys.stdin.fileno()] if entry == STANDARD_INPUT else find_files(entry)
+    except (CalibrantError, OSError, ValueError, AttributeError):  # standard input need not be a file
+        return []
+
+
+def _same_file(path: Any, output: str) -> bool:
+    try:
+        return os.path.samefile(path, output)
+    except (OSError, ValueError):  # there is no such file yet
+        return False
+
+
+def check_target(options: Mapping[str, Any]) -> None:
+    """Refuse an output path that cannot be written to, before any work is done."""
+    from calibrant._file import check_place
+
+    check_place(options["output"], overwrite=options["overwrite"])
 
 
 def kind_of(output: str) -> tuple[str, str | None]:

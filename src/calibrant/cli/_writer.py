@@ -18,6 +18,7 @@ from calibrant._optional import pa, pc, pq
 from calibrant.cli._errors import RefusedError
 from calibrant.cli._output import harmless
 from calibrant.cli._target import kind_of
+from calibrant.rows.file_kind import SAVE_AS_UTF8
 
 _FORMULA = r"^(\s*[=+\-@＝＋－＠]|[\t\r]|\{\s*=)"  # what spreadsheets take for the start of a formula
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
@@ -103,7 +104,10 @@ def _csv_cells(column: Any, name: str, mark: str, *, escape: bool) -> Any:
         texts = column.cast(pa.large_string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         rule = "be numbers, text or dates in CSV"
-        raise RefusedError(f"column {name!r}", rule, got=str(kind), advice="use -o out.parquet") from None
+        advice = "use -o out.parquet"
+        if pa.types.is_binary(kind):
+            advice += f"; or, if the input is CSV, {SAVE_AS_UTF8}"
+        raise RefusedError(f"column {name!r}", rule, got=str(kind), advice=advice) from None
     if not _is_text(kind):
         return texts
     if escape:

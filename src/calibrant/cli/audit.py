@@ -15,6 +15,7 @@ from calibrant.cli._output import table as print_table
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._report import check_report, shown_names, today
 from calibrant.cli._signs import show_signs, signs_of, texts_of
+from calibrant.cli._target import InputPath
 
 _HISTOGRAM_BINS = 50
 _MOST_ROWS = 1_000_000
@@ -31,11 +32,12 @@ _MOST_ROWS = 1_000_000
 @option.confidence(0.95)
 @option.bins("Number of bins at the finest resolution.")
 @option.output("Write a report: one HTML file that needs nothing else.")
-@click.option("--model", metavar="MODEL", help="Show the guarantee of this model in the report too. The model must "
-              "have the same columns and classes.")  # fmt: skip
+@click.option("--model", metavar="MODEL", type=InputPath(allow_dash=True),
+              help="Show the guarantee of this model in the report too. The model must have the same columns and "
+              "classes.")  # fmt: skip
 @click.option("--title", metavar="TEXT", help="Title of the report.")
-@click.option("--mark", metavar="FILE", help="Mark the thresholds of this file, from calibrant threshold -o, in the "
-              "report.")  # fmt: skip
+@click.option("--mark", metavar="FILE", type=InputPath(allow_dash=True),
+              help="Mark the thresholds of this file, from calibrant threshold -o, in the report.")  # fmt: skip
 @option.scale
 @click.option("--tolerance", type=float, default=0.0, show_default=True, metavar="SIZE", help="Size of error that does "
               "not matter: call scores miscalibrated only if they are proved off by more.")  # fmt: skip

@@ -15,7 +15,7 @@ from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.arrow import ArrowData, Part
 from calibrant.rows.batch import Columns
 from calibrant.rows.faults import Place
-from calibrant.rows.file_kind import beginning
+from calibrant.rows.file_kind import SAVE_AS_UTF8, beginning
 
 arrow_csv: Any = Lazy("pyarrow.csv")
 
@@ -84,7 +84,7 @@ class CsvFile:
         for part, name in self.columns.named.items():
             if name in schema.names and schema.names.count(name) == 1 and pa.types.is_binary(schema.field(name).type):
                 got = f"other bytes in {self.path.name!r}"
-                raise InvalidValueError(part, "be UTF-8 text", got=got, advice="save the file as UTF-8", column=name)
+                raise InvalidValueError(part, "be UTF-8 text", got=got, advice=SAVE_AS_UTF8, column=name)
 
     def fault(self, names: Sequence[str] | None) -> CalibrantError | None:
         """Return the error of the first row that cannot be read, or None; reads the file again, as text."""
@@ -190,7 +190,7 @@ def _header(path: Path, delimiter: str) -> list[str] | None:
     """Return the fields of the first line that is not empty; None if it does not end within the limit."""
     for size in _HEADER_SIZES:
         start = beginning(path, size)
-        text = start.decode("utf-8-sig", "replace").lstrip("\r\n")
+        text = start.decode("utf-8-sig", "surrogateescape").lstrip("\r\n")
         if not text.strip():
             raise InvalidValueError(f"the file {path.name!r}", "hold a header line and rows", got="an empty file")
         lines = io.StringIO(text, newline="")
@@ -199,8 +199,21 @@ def _header(path: Path, delimiter: str) -> list[str] | None:
         except csv.Error:  # a field of more than 128 KB
             continue
         if len(start) < size or lines.tell() < len(text):
+            _check_names(header, path)
             return header
     return None
+
+
+def _check_names(header: list[str], path: Path) -> None:
+    """Raise an error for a name that is not UTF-8, as Excel writes names with accents."""
+    for name in header:
+        raw = name.encode("utf-8", "surrogateescape")
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            got = repr(_shortened(raw.decode("cp1252", "replace"), 60)) + " in another encoding"
+            where = f"the names of columns in {path.name!r}"
+            raise InvalidValueError(where, "be UTF-8 text", got=got, advice=SAVE_AS_UTF8) from None
 
 
 def delimiter_of(path: Path, columns: Columns) -> str:

@@ -25,6 +25,9 @@ SUFFIXES = sorted(suffix for suffixes in _SUFFIXES.values() for suffix in suffix
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 """How names of compressed files end, and Arrow's names of the compressions."""
 
+SAVE_AS_UTF8 = "save it as UTF-8 (in Excel as 'CSV UTF-8', in a shell with iconv -f CP1252 -t UTF-8)"
+"""What to do with text in another encoding."""
+
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
 _FOREIGN = {
     b"PK\x03\x04": "a zip file or an Excel workbook",
@@ -97,7 +100,7 @@ def _strange(start: bytes, format: str) -> Text | None:
     if found is not None and found != format and (found in _BINARY or format in _BINARY):
         return (f"looks like {FORMATS[found]}; rename it, or give ", Setting("format", found))
     if few[:2] in (b"\xff\xfe", b"\xfe\xff") or (format not in _BINARY and few.count(0) > len(few) // 4):
-        return "is in UTF-16; save it as UTF-8"
+        return f"is in UTF-16; {SAVE_AS_UTF8.replace('CP1252', 'UTF-16')}"
     if format not in _BINARY and start.startswith(_COMPRESSED):
         return "is compressed; let its name end in .gz, .bz2, .zst or .lz4"
     if format == "json" and start.lstrip()[:1] == b"[":
@@ -152,6 +155,8 @@ def unreadable(path: Path, format: str, error: Exception) -> InvalidValueError:
     if isinstance(error, PermissionError):
         return _not_allowed(path)
     reason = " ".join(str(error).split())
+    if isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason:
+        return InvalidValueError(f"the text in {path.name!r}", "be UTF-8", got="other bytes", advice=SAVE_AS_UTF8)
     can_break = format in _BINARY or path.suffix.lower() in COMPRESSIONS
     if can_break and not isinstance(error, pa.ArrowNotImplementedError):
         reason = f"it is cut short or damaged ({reason[:160]}): get it again from where it was made"

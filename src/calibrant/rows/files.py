@@ -44,6 +44,10 @@ def _found(text: str) -> list[Path]:
             raise InvalidValueError(f"the folder {text!r}", rule, got="none")
         return found
     found = sorted(Path(entry) for entry in glob.glob(text, recursive=True) if Path(entry).is_file())
+    if not found and path.exists():
+        rule = "be a file, a folder or a glob, because rows are read several times"
+        advice = "write the rows to a file; on the command line, pipe them in and name - (standard input)"
+        raise InvalidValueError(repr(text), rule, got="a pipe or a device", advice=advice)
     if not found:
         what = "no file matches" if glob.has_magic(text) else "there is no file"
         raise InvalidValueError(None, f"{what} {text!r}")
@@ -171,6 +175,7 @@ class File:
         """Return the schema and the parts, whose errors are ours."""
         with self._reading(None):
             schema, parts = _OPEN[self.kind](self)
+            list(schema.names)  # an error where a name is not UTF-8
         return schema, [(self._guarded(read), rows) for read, rows in parts]
 
     def _guarded(self, read: Read) -> Read:
@@ -188,7 +193,7 @@ class File:
             yield
         except Exception as error:
             self._check_unchanged()  # which explains the error better
-            if not isinstance(error, pa.ArrowException | OSError):
+            if not isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError):
                 raise
             raise self._fault(names) or file_kind.unreadable(self.path, self.kind, error) from None
         self._check_unchanged()
