@@ -10,10 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from calibrant.cli._app import app
 
 COMMAND = [sys.executable, "-m", "calibrant"]
 HEAVY = (
@@ -218,3 +221,27 @@ def test_a_bar_moves_where_someone_watches(model: Path, folder: Path) -> None:
     rows = {int(text) for text in re.findall(rb"(\d+)/2097152", plain)}
     assert len(rows) > 3
     assert max(rows) > min(rows)
+
+
+def test_every_command_runs_without_docstrings(folder: Path, model: Path) -> None:
+    """PYTHONOPTIMIZE=2 removes docstrings, which are the help of commands."""
+    columns = ["--score", "p", "--label", "y"]
+    commands = [
+        ["--help"],
+        *([name, "--help"] for name in app.list_commands(click.Context(app))),
+        ["fit", "scores.csv", *columns, "-o", "made.json"],
+        ["audit", "scores.csv", *columns, "-o", "audit.html"],
+        ["apply", "made.json", "scores.csv", "-o", "out.csv"],
+        ["verify", "made.json", "scores.csv"],
+        ["export", "made.json", "--to", "python", "-o", "made.py"],
+    ]
+    code = (
+        "import json, sys; from click.testing import CliRunner; from calibrant.cli._app import app\n"
+        "for command in json.loads(sys.argv[1]):\n"
+        "    result = CliRunner().invoke(app, command)\n"
+        "    if result.exit_code: sys.exit(f'{command}: {result.output}')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", code, json.dumps(commands)], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

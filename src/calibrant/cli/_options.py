@@ -16,6 +16,13 @@ PLAN_INTERVALS = ("clopper-pearson", "blaker", "kl", "hoeffding", "empirical-ber
 # the last three need the sizes of all bins, their edges, and weights
 INTERVALS = (*PLAN_INTERVALS, "umd", "clopper-pearson-weighted", "betting")
 
+_NO_HELP = """Run without PYTHONOPTIMIZE=2 to read what this command does: that setting removes such texts from Python.
+
+Examples
+--------
+PYTHONOPTIMIZE=0 calibrant --help
+"""
+
 
 def together(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     """Combine decorators, in the order in which --help lists them."""
@@ -32,7 +39,8 @@ class Documented(click.Command):
     """A command whose docstring is its help. The section of examples comes last, printed as it is."""
 
     def __init__(self, name: str | None, **settings: Any) -> None:
-        text, _, shown = cleandoc(settings.pop("help")).partition("\n\nExamples\n--------\n")
+        documented = cleandoc(settings.pop("help") or _NO_HELP)
+        text, _, shown = documented.partition("\n\nExamples\n--------\n")
         super().__init__(name, help=text, epilog=f"\b\nExamples:\n{indent(shown, '  ')}", **settings)
 
     def invoke(self, ctx: click.Context) -> Any:
