@@ -275,9 +275,16 @@ def test_cells_that_a_spreadsheet_would_run_are_copied_unless_escaped(
     safe = read_csv(folder / "safe.csv")
     assert [row["'=name"] for row in safe] == [*(f"'{cell}" for cell in FORMULAS), *PLAIN]
     assert [row["calibrated"] for row in safe] == [row["calibrated"] for row in read_csv(folder / "same.csv")]
-    refused = calibrant("apply", "model.json", "new.csv", "-o", "safe.parquet", "--escape-formulas")
-    assert refused.code == 2
-    assert "--escape-formulas must go with CSV or TSV" in refused.err
+    costs = ("--cost-false-alarm", "1", "--cost-miss", "5", "--escape-formulas")
+    assert calibrant("decide", "model.json", "new.csv", *costs, "-o", "decided.csv").code == 0
+    assert [row["'=name"] for row in read_csv(folder / "decided.csv")] == [row["'=name"] for row in safe]
+    for refused in (
+        calibrant("apply", "model.json", "new.csv", "-o", "safe.parquet", "--escape-formulas"),
+        calibrant("decide", "model.json", "new.csv", *costs, "-o", "safe.html"),
+        calibrant("decide", "model.json", "new.csv", *costs),
+    ):
+        assert refused.code == 2
+        assert "--escape-formulas must go with CSV or TSV" in refused.err
 
 
 def test_our_own_sets_begin_with_no_sign_that_spreadsheets_interpret(folder: Path, calibrant: Any) -> None:

@@ -89,7 +89,6 @@ class TestInputsAreKept:
         assert "-o must not name a file that is read" in done.stderr
         assert (folder / "scores.csv").read_bytes() == before
 
-
     def test_thresholds(self, folder: Path, calibrant: Any) -> None:
         assert calibrant("threshold", "scores.csv", *COLUMNS, "--precision", "0.7", "-o", "t.json").code == 0
         marked = (folder / "t.json").rename(folder / "marked.html")

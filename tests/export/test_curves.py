@@ -59,6 +59,30 @@ def test_engine_gives_twelve_digits(engine, name):
     np.testing.assert_allclose(np.array(found, dtype=float), calibrator.predict(scores), rtol=1e-12, atol=0.0)
 
 
+def isotonic_world(n_scores):
+    """A curve with many corners, and scores on corners, between them, and beyond."""
+    generator = np.random.default_rng(5)
+    scores = generator.beta(0.5, 2.0, size=3_000)
+    calibrator = IsotonicCalibrator().fit(scores, generator.uniform(size=3_000) < scores**1.5)
+    corners = calibrator.thresholds_[:60]
+    new = [generator.uniform(size=n_scores), corners, (corners[1:] + corners[:-1]) / 2, [-3.0, 7.5]]
+    return calibrator, np.concatenate(new).tolist()
+
+
+def test_isotonic_curves_agree_bit_for_bit(engine):
+    """Straight pieces need one difference, one product and one sum, which no engine rounds differently."""
+    calibrator, scores = isotonic_world(300)
+    evaluate = {"onnx": by_onnx, "python": by_python}.get(engine.name)
+    found = by_sql(engine, calibrator, scores) if evaluate is None else evaluate(calibrator, scores)
+    np.testing.assert_array_equal(np.array(found, dtype=float), calibrator.predict(scores))
+
+
+def test_isotonic_curves_agree_bit_for_bit_at_many_scores():
+    calibrator, scores = isotonic_world(20_000)
+    np.testing.assert_array_equal(by_python(calibrator, scores), calibrator.predict(scores))
+    np.testing.assert_array_equal(by_onnx(calibrator, scores), calibrator.predict(scores))
+
+
 @pytest.mark.parametrize("name", CURVES)
 def test_every_constant_of_an_onnx_model_is_used(name):
     graph = to_onnx(fitted(name)).graph  # onnxruntime would warn of others

@@ -10,11 +10,12 @@ from sklearn.base import clone
 from calibrant._labels import CODED
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
+from calibrant.calibrators._pieces import interpolate
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.curve import CurveCalibrator, inner
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.calibrators.isotonic import IsotonicCalibrator, interpolate
+from calibrant.calibrators.isotonic import IsotonicCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.errors import InvalidValueError

@@ -12,7 +12,6 @@ from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import BoolArray, FloatArray, IndexArray, IntArray
 from calibrant.calibrators._grid import Grid, first_inside
-from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.partition import Bins, ScorePartition
 from calibrant.partition.layout import next_double
@@ -213,6 +212,18 @@ class Averages:
 
 def _sums(where: IndexArray, values: FloatArray | IntArray, size: int) -> FloatArray:
     return np.asarray(np.bincount(where, values, size), dtype=np.float64)
+
+
+def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as doubles are."""
+    right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
+    left = np.maximum(right - 1, 0)
+    width = x[right] / 2 - x[left] / 2
+    share = np.where(width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0)
+    share = np.clip(share, 0.0, 1.0)
+    between = y[left] + share * (y[right] - y[left])
+    low, high = np.minimum(y[left], y[right]), np.maximum(y[left], y[right])
+    return np.where(share == 1.0, y[right], np.clip(between, low, high))
 
 
 def with_jumps(x: FloatArray, y: FloatArray, cuts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -9,11 +9,13 @@ import numpy as np
 from calibrant._state import read_numbers
 from calibrant._text import shown
 from calibrant._typing import FloatArray
+from calibrant.calibrators._pieces import Pieces
 from calibrant.calibrators.claims import BINNED_INSTEAD, WeakerGuarantee
 from calibrant.calibrators.curve import CurveCalibrator
 from calibrant.calibrators.distinct import DistinctScores
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import NoGuarantee
+from calibrant.partition import ScorePartition
 
 _KNOWN = WeakerGuarantee(
     reason=(
@@ -46,6 +48,8 @@ class IsotonicCalibrator(CurveCalibrator):
     ----------
     thresholds_, values_ : arrays of shape (m,)
         The curve's corners; straight in between, and flat outside.
+    pieces_ : Pieces
+        The same curve by pieces, from which `predict` and exports compute.
     guarantee_ : WeakerGuarantee
         What is known, and why there is no bound.
     classes_ : array of shape (2,)
@@ -91,19 +95,11 @@ class IsotonicCalibrator(CurveCalibrator):
             raise InvalidValueError("thresholds", "increase", got=shown(state["thresholds"]))
         if (np.diff(values) < 0.0).any():
             raise InvalidValueError("values", "not fall", got=shown(state["values"]))
-        self.thresholds_, self.values_ = thresholds, values
+        self.thresholds_ = thresholds
+        self.values_ = values
+        self.pieces_ = Pieces.through(ScorePartition(np.empty(0)), [thresholds], [values])
 
     def _curve(self, scores: FloatArray) -> FloatArray:
-        return interpolate(scores, self.thresholds_, self.values_)
-
-
-def interpolate(scores: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """Piecewise linear, never outside the two nearest values, and finite for knots as far apart as doubles are."""
-    right = np.clip(np.searchsorted(x, scores, side="left"), 0, x.size - 1)
-    left = np.maximum(right - 1, 0)
-    width = x[right] / 2 - x[left] / 2
-    share = np.where(width > 0.0, (scores / 2 - x[left] / 2) / np.where(width > 0.0, width, 1.0), 1.0)
-    share = np.clip(share, 0.0, 1.0)
-    between = y[left] + share * (y[right] - y[left])
-    low, high = np.minimum(y[left], y[right]), np.maximum(y[left], y[right])
-    return np.where(share == 1.0, y[right], np.clip(between, low, high))
+        """Start, value and slope of the piece, as exports have them: the same sum, so the same bits."""
+        start, value, slope = self.pieces_.table[np.searchsorted(self.thresholds_, scores, side="right")].T
+        return np.asarray(value + slope * (scores - start))

@@ -119,6 +119,8 @@ keep_segment = click.option("--keep-segment", multiple=True, metavar="NAME", hel
                             "\"other\".")  # fmt: skip
 scale = click.option("--scale", type=click.Choice(("linear", "logit")), default="linear", show_default=True,
                      help="Axes of the report's reliability diagrams; logit is for rare events.")  # fmt: skip
+escape_formulas = click.option("--escape-formulas", is_flag=True,
+                               help="Put ' before text that a spreadsheet would run as a formula.")  # fmt: skip
 overwrite = click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
 classes = together(
     click.option("--pos-label", metavar="LABEL", help="Positive class."),

@@ -80,3 +80,10 @@ def kind_of(output: str) -> tuple[str, str | None]:
         rule = "end in .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow, or be - for CSV on standard output"
         raise RefusedError("-o", rule, got=repr(output))
     return kind, compression
+
+
+def check_escaping(options: Mapping[str, Any], kind: str | None) -> None:
+    """Refuse --escape-formulas for an output that no spreadsheet reads as text; `kind` is its format, if it has one."""
+    if options["escape_formulas"] and kind != "csv":
+        got = "no file" if options["output"] is None else repr(options["output"])
+        raise RefusedError("--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=got)

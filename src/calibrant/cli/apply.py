@@ -8,11 +8,10 @@ import click
 from calibrant._numbers import rows
 from calibrant._optional import pc
 from calibrant.cli import _options as option
-from calibrant.cli._errors import RefusedError
 from calibrant.cli._input import STANDARD_INPUT, files
 from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import print_json, remark, saved
-from calibrant.cli._target import check_target, kind_of
+from calibrant.cli._target import check_escaping, check_target, kind_of
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
 
@@ -27,7 +26,7 @@ _COLUMNS = ("calibrated", "lower", "upper", "set")
 @option.model_segment
 @option.coverage
 @option.allow_out_of_range
-@click.option("--escape-formulas", is_flag=True, help="Put ' before text that a spreadsheet would run as a formula.")
+@option.escape_formulas
 @click.option("--prefix", default="", metavar="TEXT", help="Prefix of the names of the new columns.")
 @option.overwrite
 @option.reading
@@ -54,8 +53,7 @@ def command(**options: Any) -> None:
     if options["model"] == STANDARD_INPUT and STANDARD_INPUT in data:
         raise click.UsageError("- (standard input) can be the model or the data, not both")
     kind, _ = kind_of(output)
-    if options["escape_formulas"] and kind != "csv":
-        raise RefusedError("--escape-formulas", "go with CSV or TSV, which spreadsheets open", got=repr(output))
+    check_escaping(options, kind)
     if output != "-":
         check_target(options)
     model = read_model(options["model"])

@@ -13,7 +13,7 @@ from calibrant.cli._input import files
 from calibrant.cli._model import read_model, rows_for
 from calibrant.cli._output import note, paragraph, print_json, saved, say, shortened, table
 from calibrant.cli._report import facts_of, is_page
-from calibrant.cli._target import check_target, kind_of
+from calibrant.cli._target import check_escaping, check_target, kind_of
 from calibrant.cli._words import in_options
 
 _COLUMNS = ("action", "rate_lower", "rate_upper")
@@ -28,6 +28,7 @@ _COLUMNS = ("action", "rate_lower", "rate_upper")
 @option.model_segment
 @option.allow_out_of_range
 @option.output("Write the rows with their action: .parquet, .csv, .csv.gz, .tsv, .jsonl or .arrow; or a report: .html.")
+@option.escape_formulas
 @option.overwrite
 @option.reading
 @option.common
@@ -48,11 +49,10 @@ def command(**options: Any) -> None:
 
     costs = [check_cost(name, options[name]) for name in ("cost_false_alarm", "cost_miss")]
     output = options["output"]
+    if output == "-":
+        raise RefusedError("-o", "name a file", got="-")
+    check_escaping(options, None if output is None or is_page(output) else kind_of(output)[0])
     if output is not None:
-        if output == "-":
-            raise RefusedError("-o", "name a file", got="-")
-        if not is_page(output):
-            kind_of(output)
         check_target(options)
     model = read_model(options["model"])
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
@@ -114,7 +114,8 @@ def _copied(reader: Any, data: Any, options: dict[str, Any], n_regions: int) -> 
     output, schema = options["output"], reader.schema.remove(reader.schema.get_field_index(REGION))
     counts, refused = np.zeros(n_regions, dtype=np.int64), 0
     writes = output is not None and not is_page(output)
-    with opened(output, schema, data, overwrite=options["overwrite"]) if writes else nullcontext(id) as write:
+    how = {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
+    with opened(output, schema, data, **how) if writes else nullcontext(id) as write:
         for batch in reader:
             refused += batch.column(REGION).null_count
             counts += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=n_regions)

@@ -30,12 +30,11 @@ def to_sql(
     """Return a fitted calibrator as SQL text.
 
     Claimed: in PostgreSQL, DuckDB, Spark SQL and SQLite every output equals what `predict`, `predict_interval` and
-    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats; curves with exp, and isotonic ones,
-    within 1e-12 of it, relatively. Every output is NULL for a score that
-    they do not accept (missing, NaN, infinite, outside the score range) and for a segment that is missing or, unless
-    the calibrator has regions for all other segments, was not seen in `fit`. The text for Snowflake and BigQuery has
-    the same shape, but was not run there. Assumed: the engine compares doubles as IEEE 754 says, and the column of
-    segments has the type that segments had in `fit`.
+    `predict_set` give, bit for bit, for columns of doubles and of 32-bit floats; curves with exp within 1e-12
+    of it, relatively. Every output is NULL for a score that they do not accept (missing, NaN, infinite, outside the
+    score range) and for a segment that is missing or, unless the calibrator has regions for all other segments, was not
+    seen in `fit`. The text for Snowflake and BigQuery has the same shape, but was not run there. Assumed: the engine
+    computes and compares doubles as IEEE 754 says, and the column of segments has the type that segments had in `fit`.
 
     Parameters
     ----------

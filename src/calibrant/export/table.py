@@ -14,7 +14,6 @@ from calibrant._text import Setting, Text, joined
 from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
-from calibrant.calibrators._pieces import Pieces
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
@@ -27,7 +26,7 @@ from calibrant.calibrators.temperature import TemperatureCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator, merged
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.monotone import MonotoneBand
-from calibrant.partition import Partition, ScorePartition
+from calibrant.partition import Partition
 from calibrant.partition.bins import OTHER, Rest
 from calibrant.tripod import region_sets
 
@@ -298,9 +297,8 @@ def _of_curve(calibrator: CurveCalibrator, coverage: float) -> ExportTable:
     low, high, cuts = -LARGEST, LARGEST, np.empty(0)
     zero = np.zeros(1)
     if isinstance(calibrator, IsotonicCalibrator):
-        bins = ScorePartition(np.empty(0))
-        curve = Pieces.through(bins, [calibrator.thresholds_], [calibrator.values_])
-        (start, value, slope), cuts = curve.table.T, calibrator.thresholds_
+        start, value, slope = calibrator.pieces_.table.T
+        cuts = calibrator.thresholds_
         lines = Lines(start, slope)
     elif isinstance(calibrator, PlattCalibrator):
         value, lines = np.array([calibrator.intercept_]), Lines(zero, np.array([calibrator.slope_]), logit=True)
