@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from calibrant._threshold import threshold as threshold
     from calibrant._validation import Validation as Validation
     from calibrant._validation import validate as validate
+    from calibrant.assess.rates import Rate as Rate
+    from calibrant.assess.rates import rate as rate
     from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators import BetaCalibrator as BetaCalibrator
     from calibrant.calibrators import BinningCalibrator as BinningCalibrator
@@ -71,6 +73,7 @@ _NAMES = {
     "_plan": ("Plan", "plan"),
     "_threshold": ("Threshold", "threshold"),
     "_validation": ("Validation", "validate"),
+    "assess.rates": ("Rate", "rate"),
     "calibrators": (
         "AnchoredCalibrator",
         "BetaCalibrator",

@@ -1,0 +1,6 @@
+"""Rates with honest limits from few labels and many scores."""
+
+from calibrant.assess.rates.rate_of_items import rate
+from calibrant.assess.rates.result import Rate, SegmentRate
+
+__all__ = ["Rate", "SegmentRate", "rate"]

@@ -1,0 +1,144 @@
+"""Cells of the score: sets of items with alike scores. They are fixed by the scores of all items, never by labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._input import as_column, as_scores, missing_entry
+from calibrant._labels import of_one_kind
+from calibrant._numbers import counted
+from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
+from calibrant.errors import InvalidValueError
+
+MOST_VERDICTS = 10
+"""Scores with more distinct values than this are numbers, and share cells."""
+
+_MOST_WORDS = 50
+_LABELS_PER_CELL = 25
+_MOST_CELLS = 20
+_SUREST = 0.02  # of a score that is taken as a probability: bets on a sure thing lose too much when it fails
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """What is known of every item before labels are seen.
+
+    Attributes
+    ----------
+    values : array
+        Numbers, or the codes of verdicts that are words.
+    distinct : array
+        The different values, in increasing order.
+    words : tuple of str
+        The verdicts, where they are words; empty for numbers.
+    """
+
+    values: FloatArray
+    distinct: FloatArray
+    words: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    def take(self, rows: BoolArray) -> "Scores":
+        """The scores of some items."""
+        values = self.values[rows]
+        return Scores(values, np.unique(values), self.words)
+
+    @property
+    def are_probabilities(self) -> bool:
+        """Whether they are numbers between 0 and 1, and more than two verdicts."""
+        inside = bool(self.distinct[0] >= 0.0 and self.distinct[-1] <= 1.0)
+        return inside and not self.words and self.distinct.size > 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreCells:
+    """The cell of each item, and what the score itself says about the rate in each cell.
+
+    Attributes
+    ----------
+    of_item : int array
+    counts : int array
+        Items in each cell.
+    prior : float array or None
+        The mean score in each cell, where scores are probabilities.
+    """
+
+    of_item: IntArray
+    counts: IntArray
+    prior: FloatArray | None
+
+
+def read_scores(scores: ArrayLike | None) -> Scores:
+    """Scores as numbers, or as the codes of words; one for each item, none missing."""
+    array = _one_or_two_columns(scores)
+    if array.dtype.kind in "OUST" and array.ndim == 1:
+        array = of_one_kind(array, "scores")
+        if array.size and isinstance(array.tolist()[0], str):
+            return _of_words(array)
+    values = np.asarray(as_scores(array), dtype=np.float64)
+    if values.size == 0:
+        raise InvalidValueError("scores", "have at least one item", got="none")
+    return Scores(values, np.unique(values))
+
+
+def _one_or_two_columns(scores: ArrayLike | None) -> NDArray[Any]:
+    shape = getattr(scores, "shape", ())
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 2:
+        return as_scores(scores)
+    return as_column(scores, "scores")
+
+
+def _of_words(array: NDArray[Any]) -> Scores:
+    blank = np.array([not word.strip() for word in array.tolist()])
+    if blank.any():
+        raise missing_entry("scores", int(blank.argmax()), int(blank.sum()), "an empty text")
+    words, codes = np.unique(array.astype(str), return_inverse=True)
+    if words.size > _MOST_WORDS:
+        rule = f"be numbers, or at most {_MOST_WORDS} verdicts in words"
+        raise InvalidValueError("scores", rule, got=counted(words.size, "word"))
+    values = codes.astype(np.float64)
+    return Scores(values, np.unique(values), tuple(words.tolist()))
+
+
+def cells_of(scores: Scores, n_labels: int) -> ScoreCells:
+    """One cell for each verdict; for numbers, cells of about equally many items, more of them with more labels."""
+    edges = scores.distinct[1:]
+    if not scores.words and scores.distinct.size > MOST_VERDICTS:
+        n_cells = int(np.clip(n_labels // _LABELS_PER_CELL, 2, _MOST_CELLS))
+        ranks = np.linspace(0.0, 1.0, n_cells + 1)[1:-1]
+        edges = np.unique(np.quantile(scores.values, ranks, method="higher"))
+        edges = edges[edges > scores.distinct[0]]
+    codes = np.searchsorted(edges, scores.values, side="right")
+    counts = np.bincount(codes)
+    prior = None
+    if scores.are_probabilities:
+        prior = np.bincount(codes, weights=scores.values) / np.maximum(counts, 1)
+        prior = np.clip(prior, _SUREST, 1.0 - _SUREST)
+    return ScoreCells(codes.astype(np.int64), counts.astype(np.int64), prior)
+
+
+def two_strata(scores: Scores) -> BoolArray | None:
+    """Which items are in the upper of two strata; None where all scores are the same.
+
+    Two verdicts are the strata themselves. Of several words the most common is set against the rest. Numbers are cut
+    where the variance between both sides is largest (Otsu 1979).
+    """
+    distinct = scores.distinct
+    if distinct.size == 1:
+        return None
+    if distinct.size == 2:
+        return np.asarray(scores.values == distinct[1])
+    counts = np.bincount(np.searchsorted(distinct, scores.values))
+    if scores.words:
+        return np.asarray(scores.values == distinct[counts.argmax()])
+    below = np.cumsum(counts)[:-1]
+    above = scores.values.size - below
+    sums = np.cumsum(counts * distinct)
+    gap = (sums[-1] - sums[:-1]) / above - sums[:-1] / below
+    between = below.astype(np.float64) * above * gap * gap
+    cut = distinct[int(between.argmax()) + 1]
+    return np.asarray(scores.values >= cut)

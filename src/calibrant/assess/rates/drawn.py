@@ -1,0 +1,113 @@
+"""Were labelled items drawn at random? A test by scores alone, which costs the limits nothing."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._numbers import nearest, percent
+from calibrant._typing import FloatArray, IntArray
+from calibrant.assess.rates.cells import MOST_VERDICTS, Scores
+from calibrant.assess.rates.hypergeometric import probabilities, upper_tails
+from calibrant.assess.rates.items import Items
+
+LEVEL = 0.01
+"""Items that were drawn at random are called otherwise with at most this probability."""
+
+_CUTS = 8
+_EXACT_LABELS = 20_000  # above, the tail is bounded by Hoeffding's inequality for draws without replacement
+
+
+@dataclass(frozen=True, slots=True)
+class DrawCheck:
+    """Whether scores of labelled items look like a random draw from those of all items.
+
+    Attributes
+    ----------
+    p_value : float
+        At most this probability would a random draw look as unlike all items as this one.
+    part : str
+        The set of scores in which they differ most, such as "score at least 0.7".
+    share_labelled, share_all : float
+        The share of that set among labelled items, and among all.
+    """
+
+    p_value: float
+    part: str
+    share_labelled: float
+    share_all: float
+
+    @property
+    def refuted(self) -> bool:
+        """Whether a random draw is refuted."""
+        return self.p_value <= LEVEL
+
+    @property
+    def sentence(self) -> str:
+        """What was found, where a random draw is refuted."""
+        p_value = max(self.p_value, 1e-99)
+        return (
+            f"The labelled items are no random draw: {percent(round(self.share_labelled, 3))} of them but "
+            f"{percent(round(self.share_all, 3))} of all items have a {self.part} (p = {nearest(p_value)}), so the "
+            "limits may not hold."
+        )
+
+
+def check_draw(items: Items) -> DrawCheck | None:
+    """Test sets of scores, fixed by all scores, one by one: how many labelled units are in each is hypergeometric.
+
+    The smallest p-value, times the number of sets and of sides, is a p-value (Bonferroni). With groups a unit is a
+    group, and its score the mean score of its items. None where there is nothing to compare.
+    """
+    values, labelled = _units(items)
+    n_units = values.size
+    n_labelled = int(labelled.sum())
+    parts = _parts(items.scores, values)
+    if n_labelled == n_units or not parts:
+        return None
+    best = None
+    for part, inside in parts:
+        in_all = int(inside.sum())
+        seen = int((inside & labelled).sum())
+        tail = _two_sided(n_units, in_all, n_labelled, seen)
+        p_value = min(1.0, len(parts) * tail)
+        if best is None or p_value < best.p_value:
+            best = DrawCheck(p_value, part, seen / n_labelled, in_all / n_units)
+    return best
+
+
+def _units(items: Items) -> tuple[FloatArray, IntArray]:
+    """The score of each unit, and whether it is labelled."""
+    if items.groups is None:
+        return items.scores.values, items.labelled.astype(np.int64)
+    sizes = np.bincount(items.groups)
+    means = np.bincount(items.groups, weights=items.scores.values) / sizes
+    labelled = np.bincount(items.groups, weights=items.labelled) > 0
+    return means, labelled.astype(np.int64)
+
+
+def _parts(scores: Scores, values: FloatArray) -> list[tuple[str, IntArray]]:
+    """Sets of scores, with their names."""
+    distinct = scores.distinct if values is scores.values else np.unique(values)
+    if scores.words and distinct.size <= len(scores.words):
+        return [
+            (f"verdict {scores.words[int(value)]!r}", (values == value).astype(np.int64))
+            for value in distinct
+            if distinct.size > 1
+        ]
+    cuts = distinct[1:]
+    if distinct.size > MOST_VERDICTS:
+        ranks = np.arange(1, _CUTS + 1) / (_CUTS + 1)
+        cuts = np.unique(np.quantile(values, ranks, method="higher"))
+        cuts = cuts[cuts > distinct[0]]
+    return [(f"score of at least {nearest(cut)}", (values >= cut).astype(np.int64)) for cut in cuts.tolist()]
+
+
+def _two_sided(n_units: int, in_all: int, n_labelled: int, seen: int) -> float:
+    """Twice the smaller tail of the hypergeometric law."""
+    if n_labelled > _EXACT_LABELS:
+        distance = abs(seen / n_labelled - in_all / n_units)
+        return min(1.0, 2.0 * float(np.exp(-2.0 * n_labelled * distance**2)))
+    law = probabilities(n_units, np.array([in_all]), n_labelled)
+    above = float(upper_tails(law)[0, seen])
+    below = float(law[0, : seen + 1].sum())
+    return min(1.0, 2.0 * min(above, below))

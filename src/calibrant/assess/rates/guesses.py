@@ -1,0 +1,137 @@
+"""A guess of each next label from its score and earlier labels: the control variate of the bets."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant._typing import FloatArray, IntArray
+from calibrant.assess.rates.cells import ScoreCells
+
+_LEARNING = 2.0  # at this rate the squared loss of the mixture is at most that of the best guess plus ln(3)/2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What is drawn at once: an item, or a group of items.
+
+    Attributes
+    ----------
+    cells : int array
+        The cell of each of its items.
+    codes : int array
+        Their labels.
+    """
+
+    cells: IntArray
+    codes: IntArray
+
+
+class Guesser:
+    """The rate in each cell, from the labels so far.
+
+    Three guesses are mixed: one rate for all cells, the rate of each cell's own labels, and the score itself where it
+    is a probability. Each has the weight exp(-2 x its squared error so far), so a useless score costs little, and a
+    good score is used from the first label on.
+    """
+
+    def __init__(self, cells: ScoreCells) -> None:
+        self._prior = cells.prior
+        self._labels = np.zeros(cells.counts.size)
+        self._positives = np.zeros(cells.counts.size)
+        self._losses = np.zeros(2 if cells.prior is None else 3)
+
+    def guesses(self) -> FloatArray:
+        """The mixed guess of the rate in each cell."""
+        weights = np.exp(-_LEARNING * (self._losses - self._losses.min()))
+        return np.asarray(weights @ self._each() / weights.sum())
+
+    def _each(self) -> FloatArray:
+        overall = (self._positives.sum() + 0.5) / (self._labels.sum() + 1.0)
+        own = (self._positives + overall) / (self._labels + 1.0)
+        found = [np.full(own.size, overall), own]
+        if self._prior is not None:
+            found.append(self._prior)
+        return np.array(found)
+
+    def learn(self, unit: Unit) -> None:
+        """Take the labels of a unit into account."""
+        errors = self._each()[:, unit.cells] - unit.codes
+        self._losses += np.sum(errors * errors, axis=1)
+        np.add.at(self._labels, unit.cells, 1.0)
+        np.add.at(self._positives, unit.cells, unit.codes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BetSteps:
+    """What each bet knows before its unit is drawn, and the unit's positives. Arrays have one entry for each bet.
+
+    Attributes
+    ----------
+    positives : float array
+        Positives of the unit that was drawn.
+    surplus : float array
+        Its guess, less the mean guess of the units that remain.
+    lowest, highest : float arrays
+        Limits of positives less surplus over the units that remain.
+    spread : float array
+        A guess of the standard deviation of positives less surplus.
+    n_units : int array
+        Units that remain, the next one included.
+    room : float array
+        The most positives that a unit can have on average among those that remain.
+    """
+
+    positives: FloatArray
+    surplus: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    spread: FloatArray
+    n_units: IntArray
+    room: FloatArray
+
+
+_TRUSTED = 5.0  # labels that the guess of a spread is worth where squared errors correct it
+_LEAST_SPREAD = 1e-3
+
+
+def steps_of(units: list[Unit], cells: ScoreCells, n_units: int, largest: int) -> BetSteps:
+    """Guess, draw, learn, unit by unit. Guess i is a function of units 1 .. i-1 only.
+
+    `largest` is the size of the largest unit among all, labelled or not: 1 for single items.
+    """
+    guesser = Guesser(cells)
+    left = cells.counts.astype(np.float64)
+    found = np.empty((len(units), 6))
+    squares = 0.0
+    for place, unit in enumerate(units):
+        remaining = n_units - place
+        guess = guesser.guesses()
+        there = left > 0.0
+        mean = float(left @ guess) / remaining
+        surplus = float(guess[unit.cells].sum()) - mean
+        positives = float(unit.codes.sum())
+        spread = float(left @ (guess * (1.0 - guess))) / remaining
+        if largest > 1:
+            spread *= (1.0 + largest) / 2.0  # between independent items and items that are all alike
+            spread = (squares + _TRUSTED * spread) / (place + _TRUSTED)
+        found[place] = (
+            positives,
+            surplus,
+            mean - largest * float(guess[there].max()),
+            mean + largest * (1.0 - float(guess[there].min())),
+            max(spread, _LEAST_SPREAD**2),
+            float(left.sum()) / remaining,
+        )
+        squares += (positives - mean - surplus) ** 2
+        np.subtract.at(left, unit.cells, 1.0)
+        guesser.learn(unit)
+    remaining_units = n_units - np.arange(len(units))
+    return BetSteps(
+        positives=found[:, 0],
+        surplus=found[:, 1],
+        lowest=found[:, 2],
+        highest=found[:, 3],
+        spread=np.sqrt(found[:, 4]),
+        room=found[:, 5],
+        n_units=remaining_units,
+    )

@@ -1,0 +1,158 @@
+"""Items: their scores, the labels of those that were labelled, and the groups in which they were drawn."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant._input import as_column, check_same_length, is_missing, shown
+from calibrant._labels import encode_labels
+from calibrant._numbers import counted
+from calibrant._typing import ArrayLike, BoolArray, IntArray
+from calibrant.assess.rates.cells import Scores, read_scores
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+UNLABELLED = -1
+"""The code of an item without a label."""
+
+_NUMBERS = (0, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """All items.
+
+    Attributes
+    ----------
+    scores : Scores
+    codes : int array
+        1 for the positive class, 0 for the other, -1 without a label.
+    groups : int array or None
+        The group of each item, numbered from 0.
+    order : int array or None
+        Where labels come one by one: when each item was labelled.
+    """
+
+    scores: Scores
+    codes: IntArray
+    groups: IntArray | None = None
+    order: IntArray | None = None
+
+    def __len__(self) -> int:
+        return self.codes.size
+
+    @property
+    def labelled(self) -> BoolArray:
+        """Which items have a label."""
+        return np.asarray(self.codes != UNLABELLED)
+
+    @property
+    def n_labels(self) -> int:
+        """How many items have a label."""
+        return int(self.labelled.sum())
+
+    @property
+    def positives(self) -> int:
+        """How many labels are positive."""
+        return int((self.codes == 1).sum())
+
+    def take(self, rows: BoolArray) -> "Items":
+        """Some of the items; groups are numbered again."""
+        groups = None
+        if self.groups is not None:
+            groups = np.unique(self.groups[rows], return_inverse=True)[1]
+        order = None if self.order is None else self.order[rows]
+        return replace(self, scores=self.scores.take(rows), codes=self.codes[rows], groups=groups, order=order)
+
+
+def read_items(
+    y: ArrayLike | None, scores: ArrayLike | None, groups: ArrayLike | None, pos_label: Hashable
+) -> tuple[Items, Any]:
+    """The items, and the positive label."""
+    found = read_scores(scores)
+    entries, present = _entries(y)
+    check_same_length(found.values, entries)
+    if not present.any():
+        raise InvalidValueError("y", "hold at least one label", got="none", advice="label some items drawn at random")
+    labels = entries[present]
+    coded, known = encode_labels(labels, classes=_classes(labels, pos_label), pos_label=pos_label, score_columns=1)
+    codes = np.full(entries.size, UNLABELLED, dtype=np.int64)
+    codes[present] = coded
+    items = Items(found, codes)
+    if groups is not None:
+        items = replace(items, groups=_group_numbers(groups, items))
+    positive = known.positive
+    if isinstance(positive, float) and positive.is_integer():
+        positive = int(positive)
+    return items, positive
+
+
+def _entries(y: ArrayLike | None) -> tuple[NDArray[Any], BoolArray]:
+    """The labels, and where there is one: None, NaN, a null and an empty text are no labels."""
+    if isinstance(y, np.ndarray) and not isinstance(y, np.ma.MaskedArray) and y.dtype.kind in "biuf":
+        array = as_column(y, "y")
+        return array, np.asarray(array == array)
+    if y is None or isinstance(y, str | bytes | dict | set):
+        raise InvalidTypeError("y", "be an array of labels, missing where there is none", got=shown(y))
+    listed = _listed(y)
+    present = np.array([not _is_blank(entry) for entry in listed], dtype=bool)
+    entries = np.empty(len(listed), dtype=object)
+    entries[:] = listed
+    return entries, present
+
+
+def _listed(y: Any) -> list[Any]:
+    """The entries as Python objects, of any library."""
+    for name in ("to_pylist", "to_list", "tolist"):
+        if hasattr(y, name):
+            found = getattr(y, name)()
+            break
+    else:
+        found = list(y) if isinstance(y, list | tuple) else as_column(y, "y").tolist()
+    if any(isinstance(entry, list | tuple) for entry in found):
+        raise InvalidValueError("y", "have shape (n,)", got="rows of several labels")
+    return list(found)
+
+
+def _is_blank(entry: Any) -> bool:
+    return is_missing(entry) or (isinstance(entry, str) and not entry.strip())
+
+
+def _classes(labels: NDArray[Any], pos_label: Hashable) -> tuple[Any, Any] | None:
+    """Both classes where labels are all alike, which is normal here; None where they are not."""
+    first = labels[0]
+    if any(label != first for label in labels.tolist()):
+        return None
+    if isinstance(first, str):
+        if pos_label is None:
+            rule = f"name the positive class, as all labels are {first!r}"
+            raise InvalidValueError("pos_label", rule, got="none")
+        other = pos_label if pos_label != first else f"not {first}"
+        return first, other
+    if first in _NUMBERS:
+        return _NUMBERS
+    return (-1, 1) if first == -1 else None
+
+
+def _group_numbers(groups: ArrayLike, items: Items) -> IntArray:
+    """Groups numbered from 0; a group is labelled whole or not at all."""
+    names = as_column(groups, "groups")
+    if names.size != len(items):
+        raise InvalidValueError("groups", f"have one entry per score, {len(items)}", got=f"{names.size}")
+    if names.dtype.kind == "O":
+        names = names.astype(str)
+    numbers = np.unique(names, return_inverse=True)[1]
+    sizes = np.bincount(numbers)
+    labels = np.bincount(numbers, weights=items.labelled)
+    partly = np.flatnonzero((labels > 0) & (labels < sizes))
+    if partly.size:
+        example = names[numbers == partly[0]][0]
+        got = f"{counted(partly.size, 'group')} labelled in part, such as {str(example)!r}"
+        advice = (
+            "label all items of a group that was drawn; if items were drawn one by one, leave groups out: the rate "
+            "among these items needs none"
+        )
+        raise InvalidValueError("groups", "be labelled whole or not at all", got=got, advice=advice)
+    return numbers.astype(np.int64)

@@ -1,0 +1,63 @@
+"""From the rate among the items to that of the population from which the items were drawn."""
+
+import math
+
+from scipy.optimize import brentq
+
+from calibrant.intervals._binomial import lower_limit, upper_limit
+
+_LEAST_SHARE = 0.1
+
+
+def population_share(n_labels: int, n_items: int) -> float:
+    """The share of alpha for the step from items to population: a tenth, and more where many items are labelled.
+
+    It is fixed by the numbers of labels and items alone.
+
+    >>> population_share(200, 4000), population_share(3000, 4000), population_share(50, 50)
+    (0.1, 0.75, 1.0)
+    """
+    return max(_LEAST_SHARE, n_labels / n_items)
+
+
+def population_limits(fewest: int, most: int, n_items: int, alpha: float) -> tuple[float, float]:
+    """Limits for the population, from limits of the number of positives among the items (Clopper and Pearson).
+
+    If the items are i.i.d. draws, their positives K are Bin(n_items, rate). The exact lower limit of the rate grows
+    with K. So that of `fewest` is below that of K wherever fewest <= K, and fails with probability at most alpha / 2
+    besides. Mirrored for the upper limit.
+
+    >>> [round(limit, 4) for limit in population_limits(3200, 3400, 4000, 0.005)]
+    [0.7817, 0.8655]
+    """
+    lower = float(lower_limit(fewest, n_items, alpha / 2.0))
+    upper = float(upper_limit(most, n_items, alpha / 2.0))
+    return lower, upper
+
+
+def group_population_limits(fewest: int, most: int, n_items: int, n_groups: int, alpha: float) -> tuple[float, float]:
+    """The same where items come in groups of one size, which are i.i.d. draws.
+
+    The mean of the groups' rates, each in [0, 1], exceeds x > rate with probability at most
+    exp(-n_groups kl(x, rate)) (Chernoff and Hoeffding), whatever the dependence within a group.
+    """
+    lower = _chernoff(fewest / n_items, n_groups, alpha / 2.0)
+    upper = 1.0 - _chernoff(1.0 - most / n_items, n_groups, alpha / 2.0)
+    return lower, upper
+
+
+def _chernoff(seen: float, n: int, tail: float) -> float:
+    """The smallest rate with n kl(seen, rate) <= ln(1 / tail), rounded down."""
+    goal = math.log(1.0 / tail) / n
+    if seen <= 0.0:
+        return 0.0
+    if seen >= 1.0:
+        return math.exp(-goal) * (1.0 - 1e-12)
+
+    def excess(rate: float) -> float:
+        return seen * math.log(seen / rate) + (1.0 - seen) * math.log((1.0 - seen) / (1.0 - rate)) - goal
+
+    tiny = seen * math.exp(-(goal + 2.0) / seen)
+    if tiny <= 1e-300:
+        return 0.0
+    return float(brentq(excess, tiny, seen, xtol=1e-14)) * (1.0 - 1e-9)

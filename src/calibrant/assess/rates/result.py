@@ -1,0 +1,184 @@
+"""The answer of `rate`."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant._numbers import counted, limits, nearest, percent, plain
+from calibrant._params import OPEN_UNIT
+from calibrant.assess.rates.drawn import DrawCheck
+from calibrant.result import Result, ResultTable
+
+_HOW = {
+    "exact": "exact hypergeometric tails in two strata of scores",
+    "labels": "exact hypergeometric tails of labels alone",
+    "bets": "bets without replacement, with the score as control variate",
+    "all labelled": "a count of all labels",
+    "no labels": "nothing, as there is no label",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRate:
+    """The rate in one segment.
+
+    Attributes
+    ----------
+    segment : object
+    estimate, lower, upper : float
+    n_labels, n_items : int
+    method : str
+    """
+
+    segment: Hashable
+    estimate: float
+    lower: float
+    upper: float
+    n_labels: int
+    n_items: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rate(Result):
+    """A rate with limits, from the labels of some items and the scores of all.
+
+    Attributes
+    ----------
+    estimate, lower, upper : float
+        The rate of the positive class, and limits for it.
+    confidence_level : float
+        All limits hold at once with this probability, over the draw of the items that were labelled.
+    n_labels, n_items : int
+        Items with a label, and all items.
+    target : {"items", "population"}
+        Whose rate it is.
+    method : {"exact", "labels", "bets", "all labelled", "no labels"}
+        How the limits were found.
+    positive_label : object
+        The label whose rate it is.
+    sequential : bool
+        Whether the limits hold at every look while labels come in.
+    n_groups, n_labelled_groups : int
+        Groups of items that were drawn whole; 0 for single items.
+    segments : tuple of SegmentRate
+        The rate in each segment.
+    draw : DrawCheck or None
+        Whether labelled items look like a random draw.
+    """
+
+    estimate: float
+    lower: float
+    upper: float
+    confidence_level: float
+    n_labels: int
+    n_items: int
+    target: str
+    method: str
+    positive_label: Any
+    sequential: bool = False
+    n_groups: int = 0
+    n_labelled_groups: int = 0
+    segments: tuple[SegmentRate, ...] = ()
+    draw: DrawCheck | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The limits, whose rate they are about, and what they assume; first, if it is so, that it is refuted."""
+        first = ""
+        if self.draw is not None and self.draw.refuted:
+            first = f"{self.draw.sentence} "
+        return first + self._claim()
+
+    def _claim(self) -> str:
+        labelled = f"have the label {self.positive_label!r}"
+        if self.lower == self.upper:
+            counted_all = f"all {counted(self.n_items, 'label')} are known"
+            return f"Exactly {nearest(self.estimate)} of these {self.n_items:,} items {labelled}: {counted_all}."
+        whose = f"these {self.n_items:,} items"
+        if self.target == "population":
+            whose = f"the population that these {self.n_items:,} items were drawn from"
+        drawn = f"{counted(self.n_labels, 'label')} on items drawn at random"
+        if self.n_groups:
+            groups = counted(self.n_labelled_groups, "group")
+            drawn = f"{counted(self.n_labels, 'label')} in {groups} drawn at random"
+        looks = ", at every look" if self.sequential else ""
+        together = ""
+        if self.segments:
+            together = f", together with the limits of {counted(len(self.segments), 'segment')}"
+        return (
+            f"With {percent(self.confidence_level)} confidence{looks}{together}, {limits(self.lower, self.upper)} of "
+            f"{whose} {labelled} (estimate {nearest(self.estimate)}), by {drawn}."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the limits take for granted."""
+        unit = "groups of items" if self.n_groups else "items"
+        found = []
+        if self.n_labels < self.n_items:
+            found.append(
+                f"the {unit} to be labelled were drawn at random from all of them, each as likely as any other"
+            )
+        if self.sequential:
+            found.append("labels are given in the order in which their items were drawn")
+        if self.target == "population":
+            same = ", all groups of one size" if self.n_groups else ""
+            found.append(f"the {unit} are independent draws from one population{same}")
+        return tuple(found)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the limits were found, and what the test of the draw says."""
+        found = [f"The limits come from {_HOW[self.method]}."]
+        if self.draw is not None and not self.draw.refuted:
+            p_value = nearest(self.draw.p_value, 3)
+            found.append(f"Scores of labelled items look like a random draw from those of all items (p = {p_value}).")
+        return tuple(found)
+
+    def check(self, at_least: float) -> str:
+        """Whether the rate is shown to be at least this: "shown", "refuted" or "undecided".
+
+        It is shown if the lower limit is at least the target, and refuted if the upper limit is below it. With
+        segments, it must be shown in every one, and it is refuted if it is in any.
+
+        Examples
+        --------
+        >>> from calibrant import rate
+        >>> rate([1] * 100 + [None] * 900, [0] * 1000).check(at_least=0.95)
+        'shown'
+        """
+        target = OPEN_UNIT.check("at_least", at_least)
+        parts = [(self.lower, self.upper), *((part.lower, part.upper) for part in self.segments)]
+        if any(upper < target for _, upper in parts):
+            return "refuted"
+        return "shown" if all(lower >= target for lower, _ in parts) else "undecided"
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """The rate of all items and, below it, that of each segment."""
+        whole = SegmentRate(None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method)
+        rows = [whole, *self.segments]
+        columns: dict[str, list[Any]] = {}
+        if self.segments:
+            columns["segment"] = ["all items", *(part.segment for part in self.segments)]
+        for name in ("estimate", "lower", "upper", "n_labels", "n_items", "method"):
+            columns[name] = [getattr(row, name) for row in rows]
+        return (ResultTable("rates", columns),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        found: dict[str, Any] = {
+            name: plain(getattr(self, name))
+            for name in (
+                "estimate", "lower", "upper", "confidence_level", "n_labels", "n_items", "target", "method",
+                "positive_label", "sequential", "n_groups", "n_labelled_groups",
+            )
+        }  # fmt: skip
+        draw = self.draw
+        found["draw"] = None
+        if draw is not None:
+            found["draw"] = {"p_value": draw.p_value, "refuted": draw.refuted, "part": draw.part,
+                             "share_labelled": draw.share_labelled, "share_all": draw.share_all}  # fmt: skip
+        # the plain call would not find the base class: a dataclass with slots is made twice
+        found.update(Result.to_dict(self))
+        return found

@@ -1,0 +1,277 @@
+"""`rate`: what it takes, what it says, and what "auto" depends on."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from calibrant import rate
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+
+def world(seed=0, n_items=1000, share=0.9, right=0.95):
+    """Labels of all items, and verdicts that are right with some probability."""
+    rng = np.random.default_rng(seed)
+    good = (rng.random(n_items) < share).astype(int)
+    judge = np.where(rng.random(n_items) < right, good, 1 - good)
+    return good, judge, rng
+
+
+def some_labels(good, rng, n_labels=100):
+    y = np.full(good.size, np.nan)
+    drawn = rng.choice(good.size, n_labels, replace=False)
+    y[drawn] = good[drawn]
+    return y
+
+
+def test_numbers_of_items_and_labels_and_the_order_of_limits():
+    good, judge, rng = world()
+    found = rate(some_labels(good, rng), judge)
+    assert (found.n_items, found.n_labels, found.target, found.method) == (1000, 100, "items", "exact")
+    assert 0 < found.lower < found.estimate < found.upper < 1
+    assert found.lower <= good.mean() <= found.upper
+
+
+def as_pandas(y):
+    import pandas as pd
+
+    return pd.Series(y)
+
+
+def as_polars(y):
+    import polars as pl
+
+    return pl.Series([None if math.isnan(value) else value for value in y])
+
+
+def as_arrow(y):
+    import pyarrow as pa
+
+    return pa.array([None if math.isnan(value) else int(value) for value in y])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y: [None if math.isnan(value) else int(value) for value in y],
+        lambda y: [None if math.isnan(value) else bool(value) for value in y],
+        lambda y: ["" if math.isnan(value) else str(int(value)) for value in y],
+        lambda y: np.ma.array(np.nan_to_num(y), mask=np.isnan(y)),
+        as_pandas,
+        as_polars,
+        as_arrow,
+    ],
+    ids=["list", "bools", "text", "masked", "pandas", "polars", "arrow"],
+)
+def test_missing_labels_of_any_kind_are_unlabelled_items(form):
+    good, judge, rng = world()
+    y = some_labels(good, rng)
+    labels = form(y)
+    pos_label = "1" if isinstance(labels, list) and isinstance(labels[0], str) else None
+    found = rate(labels, judge, pos_label=pos_label)
+    expected = rate(y, judge)
+    assert (found.lower, found.upper, found.n_labels) == (expected.lower, expected.upper, 100)
+
+
+def test_verdicts_in_words_and_numbers_give_the_same_limits():
+    good, judge, rng = world()
+    y = some_labels(good, rng)
+    words = np.where(judge == 1, "pass", "fail")
+    for form in (words, words.astype(object), list(words), judge.astype(bool), 10 * judge - 3):
+        found = rate(y, form)
+        assert (found.lower, found.upper) == (rate(y, judge).lower, rate(y, judge).upper)
+
+
+def test_all_labels_alike_get_their_limit():
+    _, judge, _ = world()
+    y = [1] * 100 + [None] * 900
+    found = rate(y, judge)
+    assert found.upper == 1.0
+    assert 0.9 < found.lower < 1.0
+    words = rate(["pass"] * 100 + [None] * 900, judge, pos_label="pass")
+    assert words.lower == found.lower
+    none_positive = rate(["pass"] * 100 + [None] * 900, judge, pos_label="fail")
+    assert none_positive.lower == 0.0
+    assert none_positive.upper == pytest.approx(1 - found.lower)
+
+
+def test_no_label_under_one_verdict_gets_its_limit():
+    y = np.full(1000, np.nan)
+    y[:60] = 1
+    judge = np.ones(1000)
+    judge[-100:] = 0
+    for method in ("auto", "exact", "bets"):
+        found = rate(y, judge, method=method)
+        assert found.upper == 1.0
+        assert found.lower <= 0.95
+    assert rate(y, judge, method="exact").lower < 0.9  # nothing is known of a tenth of the items
+
+
+def test_all_items_labelled_is_known_exactly():
+    good, judge, _ = world()
+    found = rate(good, judge)
+    assert found.lower == found.upper == found.estimate == pytest.approx(good.mean())
+    assert found.sentence.startswith("Exactly")
+    population = rate(good, judge, target="population")
+    assert population.lower < good.mean() < population.upper
+
+
+def test_auto_depends_on_scores_and_numbers_never_on_labels():
+    good, judge, rng = world(share=0.5)
+    y = some_labels(good, rng, 60)
+    labelled = ~np.isnan(y)
+    for scores in (judge, rng.random(1000), np.ones(1000), np.arange(1000) < 5):
+        methods = set()
+        for labels in (np.zeros(60), np.ones(60), rng.integers(0, 2, 60), np.arange(60) % 2):
+            changed = y.copy()
+            changed[labelled] = labels
+            methods.add(rate(changed, scores).method)
+        assert len(methods) == 1
+    assert rate(y, np.ones(1000)).method == "labels"
+    assert rate(y, np.arange(1000) < 5).method == "labels"
+    assert rate(y, judge).method == "exact"
+
+
+def test_many_labels_are_bet_on():
+    good, judge, rng = world(n_items=5000)
+    found = rate(some_labels(good, rng, 2100), judge)
+    assert found.method == "bets"
+    assert found.lower <= good.mean() <= found.upper
+    assert found.upper - found.lower < 0.02
+
+
+def test_a_good_judge_makes_limits_narrower_than_labels_alone():
+    good, judge, rng = world(n_items=4000, share=0.8, right=0.97)
+    y = some_labels(good, rng, 200)
+    alone = rate(y, judge, method="labels")
+    for method in ("exact", "bets"):
+        found = rate(y, judge, method=method)
+        assert found.upper - found.lower < 0.75 * (alone.upper - alone.lower)
+
+
+def test_flipping_labels_and_verdicts_mirrors_the_limits():
+    good, judge, rng = world()
+    y = some_labels(good, rng)
+    for method in ("exact", "labels"):
+        one = rate(y, judge, method=method)
+        two = rate(1 - y, 1 - judge, method=method)
+        assert (two.lower, two.upper) == pytest.approx((1 - one.upper, 1 - one.lower))
+
+
+def test_the_same_call_gives_the_same_answer():
+    good, judge, rng = world()
+    y = some_labels(good, rng)
+    for method in ("exact", "bets"):
+        assert rate(y, judge, method=method) == rate(y, judge, method=method)
+
+
+def test_segments_share_one_budget():
+    good, judge, rng = world(n_items=3000)
+    y = some_labels(good, rng, 300)
+    region = np.array(["north", "south", "west"])[np.arange(3000) % 3]
+    found = rate(y, judge, segments=region)
+    assert [part.segment for part in found.segments] == ["north", "south", "west"]
+    assert sum(part.n_items for part in found.segments) == 3000
+    assert sum(part.n_labels for part in found.segments) == 300
+    alone = rate(y[region == "north"], judge[region == "north"], confidence_level=1 - 0.05 / 4)
+    assert (found.segments[0].lower, found.segments[0].upper) == (alone.lower, alone.upper)
+    assert "3 segments" in found.sentence
+
+
+def test_a_segment_without_labels_has_no_limits():
+    good, judge, _ = world(n_items=300)
+    y = np.where(np.arange(300) < 40, good, np.nan)
+    found = rate(y, judge, segments=np.where(np.arange(300) < 200, "a", "b"))
+    assert (found.segments[1].lower, found.segments[1].upper) == (0.0, 1.0)
+
+
+def test_groups_are_drawn_whole():
+    good, judge, rng = world()
+    groups = np.arange(1000) // 5
+    drawn = rng.choice(200, 40, replace=False)
+    y = np.where(np.isin(groups, drawn), good, np.nan)
+    found = rate(y, judge, groups=groups)
+    assert (found.method, found.n_groups, found.n_labelled_groups) == ("bets", 200, 40)
+    assert found.lower <= good.mean() <= found.upper
+    assert found.upper - found.lower < 0.25
+
+
+def test_a_random_draw_that_is_refuted_is_said_first():
+    good, judge, _ = world()
+    failed = np.flatnonzero(judge == 0)
+    y = np.full(1000, np.nan)
+    y[failed[:60]] = good[failed[:60]]
+    y[np.flatnonzero(judge == 1)[:10]] = 1
+    found = rate(y, judge)
+    assert found.draw is not None
+    assert found.draw.refuted
+    assert found.sentence.startswith("The labelled items are no random draw")
+    fine = rate(some_labels(good, np.random.default_rng(3)), judge)
+    assert fine.draw is not None
+    assert not fine.draw.refuted
+    assert fine.sentence.startswith("With 95% confidence")
+
+
+def test_the_sentence_says_whose_rate_it_is():
+    good, judge, rng = world()
+    y = some_labels(good, rng)
+    assert "of these 1,000 items" in rate(y, judge).sentence
+    population = rate(y, judge, target="population")
+    assert "of the population" in population.sentence
+    assert any("independent draws" in text for text in population.assumptions)
+    assert "at every look" in rate(y, judge, sequential=True).sentence
+
+
+def test_the_gate_is_shown_refuted_or_undecided():
+    good, judge, rng = world(share=0.9)
+    found = rate(some_labels(good, rng), judge)
+    assert found.check(at_least=0.5) == "shown"
+    assert found.check(at_least=found.lower) == "shown"
+    assert found.check(at_least=0.99) == "refuted"
+    assert found.check(at_least=found.estimate) == "undecided"
+
+
+def test_a_result_is_data():
+    good, judge, rng = world()
+    found = rate(some_labels(good, rng), judge, segments=np.arange(1000) % 2)
+    state = json.loads(json.dumps(found.to_dict()))
+    assert state["lower"] == found.lower
+    assert [row["segment"] for row in state["rates"]] == ["all items", 0, 1]
+    assert len(found.to_frame()) == 3
+    assert "<table>" in found._repr_html_()
+    assert "drawn at random" in found.details
+
+
+@pytest.mark.parametrize(
+    ("y", "scores", "settings", "parameter"),
+    [
+        ([None, None, np.nan, ""], [1, 0, 1, 0], {}, "y"),
+        ([1, 0, 1], [1, 0], {}, "scores and y"),
+        ([1, 0, 2, None], [1, 0, 1, 0], {}, "y"),
+        ([1, 0, None], [1, None, 0], {}, "scores"),
+        ([1, 0, None], [1.0, np.nan, 0.0], {}, "scores"),
+        ([1, 0, None], ["pass", "", "fail"], {}, "scores"),
+        ([1, 0, None], [], {}, "scores"),
+        (["good", "bad", None], [1, 0, 1], {}, "pos_label"),
+        (["good", "good", None], [1, 0, 1], {}, "pos_label"),
+        ([1, 0, None, None], [1, 0, 1, 0], {"target": "people"}, "target"),
+        ([1, 0, None, None], [1, 0, 1, 0], {"method": "clt"}, "method"),
+        ([1, 0, None, None], [1, 0, 1, 0], {"confidence_level": 95}, "confidence_level"),
+        ([1, 0, None, None], [1, 0, 1, 0], {"groups": [1, 2, 1, 2]}, "groups"),
+        ([1, 0, None, None], [1, 0, 1, 0], {"groups": [1, 2, 3]}, "groups"),
+        ([1, 0, None, None], [1, 0, 1, 0], {"segments": [1, 2]}, "segments"),
+        ([1, 0, 1, None], [1, 0, 1, 0], {"groups": [1, 1, 1, 2], "target": "population"}, "groups"),
+    ],
+)
+def test_bad_input_names_the_parameter(y, scores, settings, parameter):
+    with pytest.raises(InvalidValueError) as raised:
+        rate(y, scores, **settings)
+    assert raised.value.parameter == parameter
+
+
+@pytest.mark.parametrize("settings", [{"sequential": True}, {"groups": [1, 1, 2, 2]}])
+def test_exact_limits_are_for_single_items_and_one_look(settings):
+    with pytest.raises(InvalidTypeError) as raised:
+        rate([1, 0, None, None], [1, 0, 1, 0], method="exact", **settings)
+    assert raised.value.parameter == "method"
