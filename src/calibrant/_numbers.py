@@ -76,6 +76,18 @@ def percent(share: float) -> str:
     return f"{_plain((short if short < 1 or share >= 1 else Decimal(repr(float(share)))) * 100)}%"
 
 
+def above_cap(share: float, of_what: str = "the rows counted") -> str:
+    """The end of a sentence about a cap on groups: which share of the rows is above it.
+
+    >>> above_cap(0.0), above_cap(0.8649), above_cap(0.000432, "the weight")
+    ('.', '; 86.5% of the rows counted are above that.', '; 0.043% of the weight is above that.')
+    """
+    if not share > 0.0:
+        return "."
+    verb = "is" if of_what == "the weight" else "are"
+    return f"; {percent(float(nearest(share)))} of {of_what} {verb} above that."
+
+
 def rows(count: int, groups: int = 0) -> str:
     """How many rows, and in how many groups if there are any.
 

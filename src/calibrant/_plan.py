@@ -24,7 +24,7 @@ from calibrant._params import (
 from calibrant._text import Setting, words
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators._bins import look_size
-from calibrant.calibrators._groups import groups_that_cut
+from calibrant.calibrators._groups import groups_set_aside
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee.absorbed import ABSORBED_SHARE
 from calibrant.intervals import METHODS, get_method
@@ -356,7 +356,7 @@ class _GroupQuestion(_Question):
         if n_groups <= bins:
             return 1.0, 0.0
         if isinstance(self.split, str):
-            aside = groups_that_cut(n_groups, bins)
+            aside = groups_set_aside(n_groups, bins)
         else:
             aside = round(self.split * n_groups) if isinstance(self.split, float) else int(self.split or 0)
         counted = n_groups - aside

@@ -73,6 +73,14 @@ class WeakGuaranteeWarning(CalibrantWarning):
     """What was proved says little: epsilon is 0.25 or more."""
 
 
+class GroupCapWarning(CalibrantWarning):
+    """Large groups count as fewer rows than they have, and that changes the answer.
+
+    What is proved is about rows where a group counts up to a cap, which groups set aside have fixed. Among all rows,
+    counted in full, the figure lies outside the limits.
+    """
+
+
 class InvalidValueError(CalibrantError, ValueError):
     """A value breaks a stated rule."""
 

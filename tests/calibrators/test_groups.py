@@ -249,15 +249,29 @@ def test_how_many_groups_are_set_aside():
     def aside(n_groups, fixed=False, **settings):
         return _aside(BinningCalibrator(10, **settings), n_groups, fixed)
 
-    assert [aside(n, split=7) for n in (100, 8, 7, 2, 1)] == [7, 7, 6, 1, 1]  # one group is left to be counted
+    assert [aside(n, split=7) for n in (70, 8, 7, 2)] == [7, 7, 6, 1]  # one group is left to be counted
     assert aside(100, split=0.3) == 0.3
-    assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [100, 2, 1, 1]  # a tenth, to find the size limit
+    assert [aside(n, fixed=True) for n in (1000, 25, 4, 2)] == [100, 3, 1, 1]  # a tenth, to fix the cap on sizes
     assert aside(1, fixed=True, max_group_size=5) == 0
     assert aside(1000, max_group_size=5) == aside(1000) == groups_that_cut(1000, 10)
     assert groups_that_cut(2, 10) == 1
     for fixed in (True, False):
         with pytest.raises(InvalidValueError, match="groups must be at least two"):
             aside(1, fixed=fixed)
+
+
+def test_a_tenth_of_the_groups_fixes_the_cap_whatever_is_asked_for():
+    def aside(n_groups, n_bins=10, **settings):
+        return _aside(BinningCalibrator(n_bins, **settings), n_groups, fixed=False)
+
+    assert [aside(n, n_bins=1) for n in (2000, 15, 2)] == [200, 2, 1]
+    assert [aside(n) for n in (100_000, 1_000_000)] == [10_000, 100_000]
+    assert aside(100, split=7) == 10
+    assert aside(100, split=0.03) == 0.1
+    for no_cap_is_learned in ({"max_group_size": 5}, {"group_target": "groups"}):
+        assert aside(2000, n_bins=1, **no_cap_is_learned) == 1
+        assert aside(100, split=7, **no_cap_is_learned) == 7
+        assert aside(100, split=0.03, **no_cap_is_learned) == 0.03
 
 
 def test_bins_within_segments_that_are_given_need_no_size_of_groups():

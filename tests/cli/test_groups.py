@@ -261,3 +261,25 @@ def test_groups_of_two_kinds_in_two_files_are_refused(visits: pd.DataFrame, cali
     answer = calibrant("fit", "visits.csv", "later.csv", *COLUMNS)
     assert answer.code == 2
     assert "group column 'patient' must hold one kind of entry in all files; got numbers and text" in answer.err
+
+
+def test_a_cap_that_changes_a_threshold_is_told_in_the_words_of_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calibrant: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    groups = np.concatenate([np.arange(2000), np.repeat([3001], 3000)])
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(size=groups.size)
+    y = ((rng.uniform(size=groups.size) < 0.95) & (groups < 3001)).astype(int)
+    lines = ["p,y,g", *(f"{p},{label},{group}" for p, label, group in zip(scores, y, groups, strict=True))]
+    Path("rows.csv").write_text("\n".join(lines))
+    answer = calibrant("threshold", "rows.csv", "--score", "p", "--label", "y", "--group", "g", "--precision", "0.8")
+    assert answer.code == 0
+    said = " ".join(answer.err.split())
+    assert said.startswith(
+        "warning: precision 0.8 is proved where a group counts as at most 1 row; among all rows that"
+    )
+    assert said.endswith("set --max-group-size if that is what you mean")
+    assert "of the rows counted are above that" in " ".join(answer.out.split())
+    model = calibrant("fit", "rows.csv", "--score", "p", "--label", "y", "--group", "g", "--bins", "1")
+    assert "lies outside the limits, which are for groups that count as at most 1 row" in " ".join(model.out.split())

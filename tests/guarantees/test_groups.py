@@ -94,6 +94,7 @@ def _rate_with_giants(largest):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::calibrant.errors.GroupCapWarning")
 def test_the_largest_size_seen_is_no_limit_and_is_never_taken_for_one():
     rng, missed, trapped, seeds = np.random.default_rng(4), 0, 0, 60
     for seed in range(seeds):

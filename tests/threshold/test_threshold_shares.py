@@ -72,6 +72,7 @@ def test_without_rows_of_a_class_nothing_is_known():
         assert math.isnan(found["recall"].value)
         assert (found["recall"].lower, found["recall"].upper) == (0.0, 1.0)
         assert (found["precision"].lower, found["precision"].upper) == (0.0, 1.0)
-    grouped = measured_in_groups(SEEN, "recall", 0.6)
+    shares = {name: k / n for name, (k, n) in SHARES.items()}
+    grouped = measured_in_groups(shares, "recall", 0.6)
     assert (grouped["recall"].lower, grouped["recall"].upper) == (0.6, 1.0)
     assert (grouped["precision"].lower, grouped["precision"].upper) == (0.0, 1.0)

@@ -39,6 +39,8 @@ class Resolutions:
         Distinct scores; None for more than were counted.
     n_singletons : int
         Scores seen once.
+    n_apart : int
+        Regions where the error lies outside its limits if large groups count in full, see `audit_units`.
     """
 
     table: AuditTable
@@ -47,6 +49,7 @@ class Resolutions:
     finite: bool
     n_values: int | None
     n_singletons: int
+    n_apart: int = 0
 
     @property
     def n_rows(self) -> int:

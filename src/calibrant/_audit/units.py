@@ -1,5 +1,6 @@
 """An audit of rows that count differently, or that belong together: bets on weighted rows, or on whole groups."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +12,10 @@ from calibrant._audit.report import AuditTable
 from calibrant._audit.resolutions import AVERAGE_SHARE, REGIONS_SHARE, UNSEEN_SHARE, Proved, Resolutions
 from calibrant._input import shown
 from calibrant._numbers import counted
+from calibrant._text import Setting, words
 from calibrant._typing import BoolArray, FloatArray, IndexArray
-from calibrant.errors import InvalidValueError
+from calibrant.calibrators._weighted import weights_of
+from calibrant.errors import GroupCapWarning, InvalidValueError, warn_caller
 from calibrant.metrics.bins import few_values
 from calibrant.metrics.units import Units
 from calibrant.rows.memory import MemoryRows
@@ -33,7 +36,10 @@ def audit_units(
     Groups may have rows in several regions, so alpha is shared by Bonferroni's rule, among the segments that units set
     aside have.
     """
-    cutting = rows.chosen(rows.draw(_CUTTING, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
+    # of groups exactly a tenth or more, because they fix the cap on sizes, too
+    share = _CUTTING if rows.groups is None else max(1, math.ceil(_CUTTING * rows.n_groups()))
+    cutting = rows.chosen(rows.draw(share, 0)) if len(rows) > 1 else np.zeros(1, dtype=bool)
+    learned = max_group_size is None
     if rows.groups is not None and max_group_size is None:
         max_group_size = int(rows.groups.take(cutting).sizes.max(initial=1))
     # the weights of rows that only cut are checked too
@@ -41,6 +47,7 @@ def audit_units(
     rows, cutting = rows.take(order), cutting[order]
     if cutting.all():
         raise InvalidValueError("y", "have more than one row or group", got="one")
+    in_full = weights_of(rows.take(~cutting))
     others, units = Units.of(rows.take(~cutting), weight_bound, max_group_size)
     n_units = units.n_units or len(others)
     segments = _segments(rows)
@@ -58,7 +65,7 @@ def audit_units(
         unseen[int(len(cuts) > 1), inside] = ~np.isin(rows.scores[inside], cuts[-1].values)
         members = np.flatnonzero(inside[~cutting])
         if members.size:  # they count as among all rows: what is said of segments is about the same population
-            own = others.take(members), units.part(members)
+            own = others.take(members), units.part(members), in_full[members]
             parts.append(_resolve(name, *own, cuts[-1], alpha * REGIONS_SHARE / len(known)))
     if len(parts) < len(known):  # a segment was seen by rows set aside alone: nothing bounds its errors
         parts[1:] = [replace(part, largest_possible=1.0) for part in parts[1:]]
@@ -76,8 +83,22 @@ def audit_units(
     silent = [name for name, inside in segments if not (inside & cutting).any()]
     if silent:
         assumed += (f"nothing is said of segments that no row set aside has, such as {shown(silent[0])}",)
+    if learned and units.unit is not None:
+        _warn_of_cap(parts, units)
     aside = len(rows) - parts[0].n_rows
     return Proved(parts, (average, within), (masses[0], masses[-1]), assumed, units.n_units, aside, units.population)
+
+
+def _warn_of_cap(parts: list[Resolutions], units: Units) -> None:
+    """Warn where the error among all rows lies outside limits that are for groups which count up to a learned cap."""
+    n_apart = sum(part.n_apart for part in parts)
+    if not n_apart:
+        return
+    said = (
+        f"in {counted(n_apart, 'region')} of scores the error among all rows lies outside the limits, which are for "
+        f"groups that count {units.counts_as}: set "
+    )
+    warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)
 
 
 def _segments(rows: MemoryRows) -> list[tuple[Hashable, BoolArray]]:
@@ -123,12 +144,15 @@ class _Cuts:
         return found
 
 
-def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alpha: float) -> Resolutions:
-    """What is proved for each region of some rows."""
+def _resolve(
+    segment: Hashable, rows: MemoryRows, units: Units, in_full: FloatArray, cuts: _Cuts, alpha: float
+) -> Resolutions:
+    """What is proved for each region of some rows; `in_full` are the weights of rows without a cap on groups."""
     levels = cuts.levels(rows.scores)
     weights = units.weights(len(rows))
     parts: list[dict[str, Any]] = []
     offset, farthest, above = 0, 1.0, np.full(len(rows), -1)
+    n_apart = 0
     for level, (region, low_end, high_end) in enumerate(levels):
         inside = np.flatnonzero(region >= 0)
         if not inside.size:
@@ -140,6 +164,9 @@ def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alp
         outcomes = (some.codes - some.scores + most[place]) / span[place]
         limits = part.means(outcomes, place, seen.size, alpha / (len(levels) * low_end.size))
         low, high = span * limits.lower - most, span * limits.upper - most
+        whole = np.bincount(place, in_full[inside])
+        error = np.bincount(place, in_full[inside] * (some.codes - some.scores)) / np.maximum(whole, 1e-300)
+        n_apart += int(np.count_nonzero((error < low - _ROUNDING) | (error > high + _ROUNDING)))
         # of a region without rows nothing is known
         farthest = float(np.maximum(np.abs(low), np.abs(high)).max()) if seen.size == low_end.size else 1.0
         own = weights[inside]
@@ -174,7 +201,8 @@ def _resolve(segment: Hashable, rows: MemoryRows, units: Units, cuts: _Cuts, alp
     finite = cuts.finite and bool((levels[-1][0] >= 0).all())
     n_values = np.unique(rows.scores).size
     table = AuditTable(segment=names, **columns)
-    return Resolutions(table, found, min(1.0, farthest + _ROUNDING), finite=finite, n_values=n_values, n_singletons=0)
+    reach = min(1.0, farthest + _ROUNDING)
+    return Resolutions(table, found, reach, finite=finite, n_values=n_values, n_singletons=0, n_apart=n_apart)
 
 
 def _average(given: tuple[MemoryRows, MemoryRows], units: Units, levels: list[Any], alpha: float) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._numbers import nearest
 from calibrant._numbers import rows as rows_text
 from calibrant._params import (
     FRACTION_OR_COUNT,
@@ -17,12 +18,12 @@ from calibrant._params import (
     RandomState,
     error_budget,
 )
-from calibrant._text import Setting
+from calibrant._text import Setting, words
 from calibrant._threshold.finder import Search, regions
 from calibrant._threshold.result import Cut, Measured, Ratio, Threshold
 from calibrant._typing import ArrayLike, Seed
 from calibrant.calibrators._weighted import kept_rows
-from calibrant.errors import InvalidTypeError
+from calibrant.errors import GroupCapWarning, InvalidTypeError, warn_caller
 from calibrant.metrics.units import Units
 from calibrant.rows import ScoredData, read_judged
 
@@ -85,8 +86,9 @@ def threshold(
         Which rows belong together, such as those of one customer. Whole groups are drawn, and what is proved is about
         rows of new groups. Rows of a group may depend on each other in any way.
     max_group_size : int, optional
-        A group counts as at most this many rows; by default the size of the largest group that was drawn. With weights,
-        only rows that are kept count as rows of a group.
+        A group counts as at most this many rows among those that a share is about; by default the size of the largest
+        group that was drawn, of a tenth of the groups or more. A warning says so if a target is then proved that fails
+        among all rows. With weights, only rows that are kept count as rows of a group.
     method : {"auto", "ranks", "look"}, default="auto"
         For precision and npv. "ranks" tests every score of the rows themselves, and draws none. "look" draws rows at
         random, which choose the thresholds to test and are not counted. Both are exact for every curve. "auto" takes
@@ -201,5 +203,21 @@ def threshold(
         assumed += [kept] if weighted else []
     elif weighted or search.n_drawn or (method == "ranks" and search.has_ties):
         assumed.append("the order of the rows says nothing about scores and labels")
+    if max_group_size is None:
+        _warn_of_cap(search)
     counts = search.n_rows, search.n_drawn
-    return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest)
+    above = search.above_cap if grouped else None
+    return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest, above)
+
+
+def _warn_of_cap(search: Search) -> None:
+    """Warn where a target is proved for groups that count up to a learned cap, and missed if all rows count."""
+    if not search.broken:
+        return
+    target, level, found = min(search.broken, key=lambda one: one[2] - one[1])
+    cap = rows_text(search.max_group_size or 1)
+    said = (
+        f"{target} {level:g} is proved where a group counts as at most {cap}; among all rows that were counted it is "
+        f"{nearest(found)}: set "
+    )
+    warn_caller(words((said, Setting("max_group_size"), " if that is what you mean")), GroupCapWarning)

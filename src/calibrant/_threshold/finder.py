@@ -27,12 +27,13 @@ from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, me
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
-from calibrant.intervals.group_sums import GroupDesign
+from calibrant.intervals.group_sums import GroupDesign, GroupSums
 from calibrant.partition import ScorePartition, SegmentedPartition
 from calibrant.rows import Groups, MemoryRows, ScoredData, seed_of
 
 _DRAWN = 0.15  # share of the rows that only choose where to look
 _MOST_DRAWN = 10**6
+_LEAST_SHARE = 0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
 _GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
 _GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
 _SHARES = 5  # with exact limits beside the target
@@ -69,6 +70,20 @@ class _GroupedRows:
             ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond), self.groups
         )
         return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
+
+    def shares(self, cut: float) -> dict[str, tuple[float, float]]:
+        """Each share at a threshold, where a group counts up to its cap, as in the tests; and where all rows count."""
+        positive, above = self.codes == 1, self.scores >= cut
+        sets = {
+            "selected": (np.ones(above.size, dtype=bool), above),
+            "precision": (above, positive),
+            "recall": (positive, above),
+            "specificity": (~positive, ~above),
+            "npv": (~above, ~positive),
+        }
+        sums = GroupSums.of(nested_groups(sets.values(), self.groups), self.design)
+        found = zip(sums.rates.tolist(), sums.uncapped_rates.tolist(), strict=True)
+        return dict(zip(sets, found, strict=True))
 
 
 class _Counted:
@@ -115,14 +130,19 @@ class Search:
         self._budget = alpha / len(targets)
         self.alpha = sidak_level(alpha, len(self.names)) / len(targets)  # groups share the budget after the look
         self.max_group_size = max_group_size
+        self.above_cap = 0.0  # share of the counted rows, where rows have groups
+        self.broken: list[tuple[str, float, float]] = []  # targets that the same rows miss if all of them count
         self._split, self._seed, self.has_ties = split, seed_of(random_state), False
 
     def _look(self) -> tuple[MemoryRows, ScoredData]:
         """Rows drawn at random, with their labels, and the others."""
         size = self._split
+        units = self.data.n_groups() if self.grouped else self.n_rows
         if isinstance(size, str):
-            units = self.data.n_groups() if self.grouped else self.n_rows
             size = min(math.ceil(_DRAWN * units), _MOST_DRAWN, max(units - 1, 1))
+        if self.grouped and self.max_group_size is None:  # the drawn groups fix the cap, too
+            least = _LEAST_SHARE if isinstance(size, float) else math.ceil(_LEAST_SHARE * units)
+            size = max(size, least)
         draw = self.data.draw(size, self._seed)
         others = self.data.split_by(draw).others
         drawn = self.data.collect(draw=draw)
@@ -172,9 +192,11 @@ class Search:
                 if found.size:
                     steps = here.tested(target, found[0])
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
-            at_fixed = partial(measured_at_fixed, tail=self.alpha / (2 * _SHARES * max(here.cuts.size, 1)))
-            measured = measured_in_groups if self.grouped else at_fixed
-            cuts += self._decided(name, tested, here.confusion, here.n, measured)
+            if here.rows is None:
+                tail = self.alpha / (2 * _SHARES * max(here.cuts.size, 1))
+                cuts += self._decided(name, tested, here.confusion, here.n, partial(measured_at_fixed, tail=tail))
+            else:
+                cuts += self._decided(name, tested, here.rows.shares, here.n, self._measured_in_groups)
         return tuple(cuts)
 
     def _count(self, data: ScoredData, cuts: Mapping[Hashable, FloatArray]) -> dict[Hashable, _Counted]:
@@ -194,6 +216,8 @@ class Search:
         if self.max_group_size is None:
             self.max_group_size = int(np.bincount(drawn.groups.codes).max())
         design = GroupDesign(self.max_group_size)
+        sizes = np.bincount(others.groups.codes)
+        self.above_cap = float(np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1))
         for name, (scores, codes) in _by_segment(others, self.names).items():
             groups = others.groups
             if others.segment is not None:
@@ -204,11 +228,11 @@ class Search:
         self,
         name: Any,
         tested: Mapping[str, Tested],
-        confusion: Callable[[float], Confusion[int]],
+        seen_at: Callable[[float], Any],
         n: int,
-        measured: Callable[[Confusion[int], str, float], dict[str, Measured]],
+        measured: Callable[[Any, str, float], dict[str, Measured]],
     ) -> list[Cut]:
-        """The thresholds of one segment: of one target, or of both sides."""
+        """The thresholds of one segment: of one target, or of both sides; `measured` gives limits to what was seen."""
         chosen = {target: float(steps.cuts[proved][-1]) for target, (steps, proved) in tested.items() if proved.any()}
         reasons: dict[str, str] = {}
         if len(chosen) == 2 and chosen["precision"] < chosen["npv"]:  # nothing need be referred
@@ -222,13 +246,22 @@ class Search:
         cuts = []
         for target, level in self.targets.items():
             if target in chosen:
-                seen = confusion(chosen[target])
-                cuts.append(Cut.at(name, target, level, chosen[target], seen.n, measured(seen, target, level)))
+                parts = measured(seen_at(chosen[target]), target, level)
+                cuts.append(Cut.at(name, target, level, chosen[target], n, parts))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
             else:
                 cuts.append(self._failed(name, target, tested[target][0] if target in tested else None, n))
         return cuts
+
+    def _measured_in_groups(
+        self, shares: Mapping[str, tuple[float, float]], target: str, level: float
+    ) -> dict[str, Measured]:
+        """Shares where a group counts up to its cap; a target that fails where all rows count is kept in mind."""
+        in_full = shares[target][1]
+        if in_full < level:
+            self.broken.append((target, level, in_full))
+        return measured_in_groups({name: capped for name, (capped, _) in shares.items()}, target, level)
 
     def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
         level = self.targets[target]

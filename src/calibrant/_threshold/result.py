@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._input import as_scores
-from calibrant._numbers import limits, lower, nearest, percent, plain, rows, upper
+from calibrant._numbers import above_cap, limits, lower, nearest, percent, plain, rows, upper
 from calibrant._params import check_state
 from calibrant._state import check_schema
 from calibrant._text import TextTable, shown
@@ -168,7 +168,9 @@ class Threshold:
     assumptions : tuple of str
         What must be true for all this to hold.
     max_group_size : int or None
-        Where rows belong together: a group counts as at most this many rows.
+        Where rows belong together: a group counts as at most this many rows, in the shares as in their limits.
+    above_cap : float or None
+        Then also: the share of the counted rows by which groups exceed that.
     """
 
     cuts: tuple[Cut, ...]
@@ -179,6 +181,7 @@ class Threshold:
     positive_label: Hashable
     assumptions: tuple[str, ...]
     max_group_size: int | None = None
+    above_cap: float | None = None
 
     @property
     def limits_confidence_level(self) -> float:
@@ -247,7 +250,9 @@ class Threshold:
     def _statements(self) -> list[str]:
         """How sure everything is, what is said of each threshold, and how much a group counts."""
         together = ", all at once" if len(self.cuts) > 1 else ""
-        about = "" if self.max_group_size is None else f"A group counts as at most {rows(self.max_group_size)}."
+        about = ""
+        if self.max_group_size is not None:
+            about = f"A group counts as at most {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         return [head, *(cut.sentence() for cut in self.cuts), about]
 
@@ -328,7 +333,7 @@ class Threshold:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         names = [part.name for part in fields(cls)]
-        check_schema(state, _SCHEMA, names[:-1])
+        check_schema(state, _SCHEMA, names[:-2])
         cuts = tuple(_read_cut(cut) for cut in state["cuts"])
         rest: dict[str, Any] = {name: state.get(name) for name in names if name not in ("cuts", "assumptions")}
         return cls(cuts=cuts, assumptions=tuple(state["assumptions"]), **rest)

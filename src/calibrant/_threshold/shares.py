@@ -1,6 +1,7 @@
 """Shares at a threshold, and limits for them in the population."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,9 @@ def measured_anywhere(seen: Confusion[int], target: str, level: float, alpha: fl
     return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level)
 
 
-def measured_in_groups(seen: Confusion[int], target: str, level: float) -> dict[str, Measured]:
-    """Shares among the counted rows of groups. Only the target is proved."""
-    parts = {name: Measured(_share(*share), *_EVERYTHING) for name, share in seen.shares.items()}
+def measured_in_groups(shares: Mapping[str, float], target: str, level: float) -> dict[str, Measured]:
+    """Shares among rows of groups, counted as in the tests. Only the target is proved."""
+    parts = {name: Measured(share, *_EVERYTHING) for name, share in shares.items()}
     return _finished(parts, target, level)
 
 

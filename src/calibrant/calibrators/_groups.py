@@ -1,5 +1,6 @@
 """Rows that belong together: bins cut from whole groups, and limits by bets on the sums of groups."""
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import Draw, MemoryRows, Reach, RowFacts, ScoredData, seed_of
 from calibrant.rows.base import Split
 
-_SHARE = 0.1  # of groups set aside to find the size limit, if no groups are needed to cut bins
+_SHARE = 0.1  # of groups, at least, that are set aside where they fix the cap on the size of groups
 
 
 def cut_rows(data: ScoredData, settings: FitParameters) -> Binned:
@@ -46,8 +47,10 @@ def has_groups(data: ScoredData, settings: WeightAndGroupParameters) -> bool:
 def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> Binned:
     """Cut bins from whole groups that are set aside, count the others, and settle how groups count.
 
-    Edges and the size limit come from groups that are not counted. Own-sample edges would need independent rows, and
-    the largest size among the counted groups is no limit on the size of a new group.
+    Edges and the cap on sizes come from groups that are not counted. Own-sample edges would need independent rows, and
+    the largest size among the counted groups is no limit on the size of a new group. A cap that is not given is the
+    largest size of a tenth of the groups or more: a new group is larger with probability 1 / (1 + groups set aside), so
+    that few groups count as fewer rows than they have.
     """
     check_interval(settings.interval, "groups")
     weighted = has_weights(data)
@@ -103,24 +106,41 @@ def _most_weight(
     return float(design.max_size * settings.weight_bound)
 
 
+def _learns_cap(settings: WeightAndGroupParameters) -> bool:
+    """Whether groups that are set aside fix as how many rows a group counts."""
+    return settings.max_group_size is None and settings.group_target == "rows"
+
+
 def _aside(settings: FitParameters, n_groups: int, fixed: bool, known: bool = True) -> float:
     """How many groups are set aside, as an int; or a fraction of them. It must not depend on the rows of groups.
 
-    `fixed` says that the bins were fixed beforehand, `known` that the segments were.
+    `fixed` says that the bins were fixed beforehand, `known` that the segments were. A tenth of the groups are set
+    aside at least where these fix the cap on sizes, whatever is asked for.
     """
-    split = settings.split
+    split, learned = settings.split, _learns_cap(settings)
     if not fixed and split is None:
         rule = ("be ", Setting("split", "auto"), ", or a fraction or number of groups, where rows have groups")
         raise InvalidValueError("split", rule, got="None")
-    if not fixed and split is not None and not isinstance(split, str):
-        return split if isinstance(split, float) else min(int(split), max(n_groups - 1, 1))
+    if not fixed and isinstance(split, float):
+        return max(split, _SHARE) if learned else split
     if fixed and known and settings.max_group_size is not None:
         return 0
     if n_groups < 2:
         raise _too_few(n_groups)
     if fixed:
-        return max(round(_SHARE * n_groups), 1)
-    return groups_that_cut(n_groups, settings._bins_for(n_groups))
+        return groups_set_aside(n_groups, 1)
+    asked = groups_that_cut(n_groups, settings._bins_for(n_groups)) if isinstance(split, str) else int(split or 1)
+    least = groups_set_aside(n_groups, 1) if learned else 1
+    return min(max(asked, least), n_groups - 1)
+
+
+def groups_set_aside(n_groups: int, n_bins: int) -> int:
+    """How many groups are set aside to cut bins and to fix the cap on sizes: a tenth of them at least.
+
+    >>> [groups_set_aside(n, 10) for n in (20, 1000, 100_000)]
+    [10, 128, 10000]
+    """
+    return min(max(groups_that_cut(n_groups, n_bins), math.ceil(_SHARE * n_groups)), n_groups - 1)
 
 
 def groups_that_cut(n_groups: int, n_bins: int) -> int:

@@ -1,7 +1,7 @@
 """What counted rows prove of the rate of each region: plain rows, rows of groups, and rows with weights."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,10 +21,12 @@ from calibrant.intervals import Interval, get_method
 from calibrant.intervals.group_sums import TARGETS, GroupDesign, GroupSums
 from calibrant.intervals.groups import group_limits, shared_limits
 from calibrant.intervals.shift import Evidence, get_shift_method
+from calibrant.intervals.shift.base import weighted_rates
 from calibrant.mass import budgets, mass_limits
 from calibrant.partition import Partition
 from calibrant.tally import Tally
 
+_SHARE = Number("a number from 0 to 1", 0.0, 1.0)
 OF_GROUPS = "Ville's inequality for bets on the sums of whole groups, by Bonferroni over regions"
 UNBOUNDED = Caveat(
     (Setting("weight_bound"), " was not given, and there may be larger weights than the largest seen"),
@@ -60,9 +62,11 @@ class WeightedLimits:
             return cls(get_shift_method("betting")(evidence, alpha), largest, bound is not None)
         rows = binned.rows.collect()
         sums, _ = weighted_sums(rows, binned.partition, design)
-        groups = _facts(design, rows.n_groups(), float(np.nan_to_num(sums.design_effect, nan=1.0)))
         largest = checked_bound(weights_of(rows), bound)
-        return cls(shared_limits(sums, design, alpha), largest, bounded=True, groups=groups, rows=sums.telling)
+        limits = shared_limits(sums, design, alpha)
+        groups = _facts(design, rows.n_groups(), sums, limits)
+        groups = replace(groups, design_effect=float(np.nan_to_num(groups.design_effect, nan=1.0)))
+        return cls(limits, largest, bounded=True, groups=groups, rows=sums.telling)
 
     def said(self, statement: Statement) -> Statement:
         """The statement about the weighted population."""
@@ -106,16 +110,33 @@ class WeightedLimits:
 
 def read_group_facts(state: Any) -> GroupFacts:
     """What a state says of weighted groups."""
-    check_state(state, [entry.name for entry in fields(GroupFacts) if entry.name != "fixed"])
+    check_state(state, [entry.name for entry in fields(GroupFacts) if entry.default is MISSING] + ["max_weight"])
     n_groups, aside, size = (Integer(0).check(name, state[name]) for name in ("counted", "aside", "max_size"))
     effect, most = (Number(low=0.0).check(name, state[name]) for name in ("design_effect", "max_weight"))
     fixed = Flag().check("fixed", state.get("fixed", False))
-    return GroupFacts(n_groups, aside, size, Choice(TARGETS).check("target", state["target"]), effect, most, fixed)
+    target = Choice(TARGETS).check("target", state["target"])
+    above, farthest = (_SHARE.check(name, state.get(name, 0.0)) for name in ("above_cap", "farthest"))
+    n_apart = Integer(0).check("n_apart", state.get("n_apart", 0))
+    return GroupFacts(n_groups, aside, size, target, effect, most, fixed, above, n_apart, farthest)
 
 
-def _facts(design: GroupDesign, n_groups: int, effect: float) -> GroupFacts:
-    size, weight = design.max_size, design.max_weight
-    return GroupFacts(n_groups, design.aside, size, design.target, effect, weight, design.fixed)
+def _facts(design: GroupDesign, n_groups: int, sums: GroupSums, limits: Interval) -> GroupFacts:
+    """What is to be said of groups, and how far the rate that counts all rows in full is from the limits."""
+    in_full = sums.uncapped_rates
+    apart = (in_full < limits.lower) | (in_full > limits.upper)
+    distance = np.abs(in_full - sums.rates)[apart]
+    return GroupFacts(
+        n_groups,
+        design.aside,
+        design.max_size,
+        design.target,
+        sums.design_effect,
+        design.max_weight,
+        design.fixed,
+        sums.above_cap,
+        int(apart.sum()) if sums.above_cap > 0.0 else 0,
+        float(distance.max(initial=0.0)) if sums.above_cap > 0.0 else 0.0,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +217,18 @@ class Proof:
         return region_limits(self.partition, self.tally, get_method(self.interval), self.for_rates, shares)
 
     @property
+    def observed(self) -> FloatArray:
+        """The rate of each region as its limits count rows; NaN where no row was seen."""
+        if self.design is not None:
+            return GroupSums.of(self.tally, self.design).rates
+        if self.weighted is not None and self.weighted.rows is not None:
+            rows, positives = self.weighted.rows
+            rates = np.full(rows.size, np.nan)
+            np.divide(positives, rows, out=rates, where=rows > 0.0)
+            return rates
+        return self.tally.rates if self.tally.weights is None else weighted_rates(self.tally)
+
+    @property
     def telling(self) -> tuple[FloatArray, FloatArray] | None:
         """How many independent rows, and positives among them, rows of groups are worth; None without groups."""
         if self.design is not None:
@@ -207,21 +240,22 @@ class Proof:
     ) -> Guarantee:
         """What follows from limits of the rates; limits on mass are found of plain rows only."""
         method = get_method(self.interval)
-        said = self._said(Statement.about(self.partition, theorem=method.theorem, **settings._asked()), settings)
+        asked = Statement.about(self.partition, theorem=method.theorem, **settings._asked())
+        said = self._said(asked, settings, limits)
         name, level = method.name if self.is_plain else "betting", self.confidence_level
         found = Guarantee.from_limits(self.partition, self.tally, limits, level, name, said, value, positive_label)
         if not self.is_plain:
             return found
         return replace(found, mass_limits=mass_limits(self.partition, self.tally, budgets(error_budget(level))[1]))
 
-    def _said(self, statement: Statement, settings: CutParameters) -> Statement:
+    def _said(self, statement: Statement, settings: CutParameters, limits: Interval) -> Statement:
         """The statement about the weighted population, and about rows of new groups."""
         groups = None
         if self.weighted is not None:
             statement, groups = self.weighted.said(statement), self.weighted.groups
         elif self.design is not None:
             n_groups = 0 if self.tally.groups is None else self.tally.groups.n_groups
-            groups = _facts(self.design, n_groups, GroupSums.of(self.tally, self.design).design_effect)
+            groups = _facts(self.design, n_groups, GroupSums.of(self.tally, self.design), limits)
         if groups is None:
             return statement
         cut = settings.strategy == "quantile" and not groups.fixed and groups.aside > 0

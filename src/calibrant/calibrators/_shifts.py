@@ -4,11 +4,10 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import isotonic_regression
 
-from calibrant._typing import FloatArray
+from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators._pieces import Averages, Pieces
 from calibrant.intervals import Interval
 from calibrant.partition import Bins
-from calibrant.tally import Tally
 
 _BISECTIONS = 40
 _NEAR = 0.1  # of the half-width of a rate: how far the average of a curve may be from the rate before it is bent
@@ -25,7 +24,9 @@ def anchored(curve: Pieces, averages: Averages, regions: Bins, limits: Interval)
     return curve if (target == found).all() else _moved(curve, averages, regions, found, target)
 
 
-def bent(curve: Pieces, averages: Averages, regions: Bins, tally: Tally, limits: Interval) -> Pieces:
+def bent(
+    curve: Pieces, averages: Averages, regions: Bins, counts: IntArray, rates: FloatArray, limits: Interval
+) -> Pieces:
     """Shift a curve that never falls, in each region, towards the rate, and keep the order of scores.
 
     On the logit scale, until its average is within a tenth of the half-width of the rate. Where the shifts of two
@@ -33,12 +34,12 @@ def bent(curve: Pieces, averages: Averages, regions: Bins, tally: Tally, limits:
     mixed in, so that scores are not tied. Rates that fall are joined first, as by isotonic regression.
     """
     found, _ = averages.of(curve)
-    rate = np.where(tally.counts > 0, tally.rates, found)
+    rate = np.where(counts > 0, rates, found)
     # about what the promise needs in each region; only the largest counts, and others may stay as they are
-    needed = limits.radius + curve.variation(regions) * (_DISTANCE / np.sqrt(np.maximum(tally.counts, 1)))
-    near = np.clip((needed.max(where=tally.counts > 0, initial=0.0) - needed) / limits.radius, _NEAR, _FAR)
+    needed = limits.radius + curve.variation(regions) * (_DISTANCE / np.sqrt(np.maximum(counts, 1)))
+    near = np.clip((needed.max(where=counts > 0, initial=0.0) - needed) / limits.radius, _NEAR, _FAR)
     near = np.clip(found, rate - near * (rate - limits.lower), rate + near * (limits.upper - rate))
-    target, weights = np.empty_like(near), np.maximum(tally.counts, 1e-3)
+    target, weights = np.empty_like(near), np.maximum(counts, 1e-3)
     segment = regions.layout.cells.segment
     for number in range(len(regions.parts)):
         here = segment == number

@@ -202,7 +202,8 @@ class AnchoredCalibrator(BinnedCalibrator, _CurveParameter):
                 near = limits
                 if self.confidence_level != _USUAL_LEVEL:
                     near = CurveProof.of(binned, self, _USUAL_LEVEL).rates(guess.shares)
-                curve = bent(curve, curve.averages(grid, regions), regions, to_fit, near)
+                rates = to_fit.rates if design is None else proof.observed
+                curve = bent(curve, curve.averages(grid, regions), regions, to_fit.counts, rates, near)
             grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
             moved = anchored(curve, curve.averages(grid, regions), regions, limits)
             averages = moved.averages(grid, regions).of(moved)

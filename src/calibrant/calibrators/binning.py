@@ -78,7 +78,9 @@ class BinningCalibrator(BinnedCalibrator, RegionParameters):
         Both labels, needed where the data may hold one of them only.
     max_group_size : int or None, default=None
         With `groups`: a group counts as at most this many rows in a bin. None takes the largest number of rows that a
-        group set aside has in a bin. The largest among the counted groups would not do: it misses rare giants.
+        group set aside has in a bin, and sets at least a tenth of the groups aside. The largest among the counted
+        groups would not do: it misses rare giants. `GroupCapWarning` says so if the rate among all rows, where large
+        groups count in full, lies outside the limits of some bin.
     group_target : {"rows", "groups"}, default="rows"
         With `groups`: "rows" is the rate among rows, "groups" that of a random row of a random group, where every group
         counts the same, whatever its number of rows.

@@ -13,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._labels import Classes
 from calibrant._numbers import upper
 from calibrant._params import thread_count
+from calibrant._text import Setting, words
 from calibrant._typing import ArrayLike, BoolArray, FloatArray
 from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._groups import cut_rows
 from calibrant.calibrators._parameters import FitParameters
 from calibrant.calibrators._proof import Proof
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.errors import InvalidTypeError, WeakGuaranteeWarning, warn_caller
+from calibrant.errors import GroupCapWarning, InvalidTypeError, WeakGuaranteeWarning, warn_caller
 from calibrant.guarantee import Guarantee
+from calibrant.guarantee.words import cap_matters
 from calibrant.partition import Partition, ScorePartition
 from calibrant.rows import Columns, RowFacts, ScoredData
 from calibrant.rows.added_columns import LookUp
@@ -34,15 +36,29 @@ _ALONE = "no group has more than one row, among these rows and in the future"
 
 def warn_if_weak(fitted: object, guarantee: Guarantee, of: str = "") -> None:
     """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
-    if guarantee.weakness is None:
+    if guarantee.weakness is not None and _asked_by_user(fitted):
+        said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {upper(guarantee.stated.epsilon)}"
+        warn_caller(said, WeakGuaranteeWarning)
+
+
+def warn_of_cap(fitted: object, guarantee: Guarantee, of: str = "", *, always: bool = False) -> None:
+    """Warn where a cap on groups that was not given excludes the rate among all rows; likewise, or `always`."""
+    groups = guarantee.statement.groups
+    if groups is None or not groups.n_apart or getattr(fitted, "max_group_size", None) is not None:
         return
+    if always or _asked_by_user(fitted):
+        said = f"the guarantee{of} is not about all rows, counted in full: {cap_matters(groups)}; set "
+        either = (Setting("max_group_size"), " or ", Setting("group_target", "groups"), " if that is what you mean")
+        warn_caller(words((said, *either)), GroupCapWarning)
+
+
+def _asked_by_user(fitted: object) -> bool:
+    """Whether the code that called `fit` is not calibrant's own, or is a classifier that fits on a user's behalf."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_locals.get("self", frame.f_locals.get("fitted")) is fitted:
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals.get("__name__"))
-    if module.partition(".")[0] != "calibrant" or module.startswith("calibrant.classifier"):
-        said = f"the guarantee{of} says {guarantee.weakness}; epsilon is {upper(guarantee.stated.epsilon)}"
-        warn_caller(said, WeakGuaranteeWarning)
+    return module.partition(".")[0] != "calibrant" or module.startswith("calibrant.classifier")
 
 
 class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
@@ -75,6 +91,7 @@ class RegionCalibrator(ScoreCalibrator, takes_device_arrays=True):
     def _warn_if_weak(self) -> None:
         """Warn where little is proved; not where calibrant itself called `fit`, and says so or does not need it."""
         warn_if_weak(self, self.guarantee_)
+        warn_of_cap(self, self.guarantee_)
 
     @property
     def _threads(self) -> int:

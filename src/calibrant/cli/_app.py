@@ -3,17 +3,20 @@
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
-from calibrant._text import did_you_mean
+from calibrant._text import did_you_mean, render
 from calibrant._version import __version__
 from calibrant.cli._errors import ReaderGone, RefusedError, Stopped, told
-from calibrant.cli._output import say
+from calibrant.cli._output import say, warn
+from calibrant.cli._words import in_options
+from calibrant.errors import CalibrantWarning
 
 _COMMANDS = (
     "demo",
@@ -67,7 +70,8 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command. A closed pipe is no failure, as it would be for click."""
         try:
-            return super().invoke(ctx)
+            with _own_warnings():
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise ReaderGone from None
 
@@ -104,6 +108,23 @@ class LazyGroup(click.Group):
         except OSError:  # the reader is gone, or the disk full: keep Python from complaining about it again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(code)
+
+
+@contextmanager
+def _own_warnings() -> Iterator[None]:
+    """Say calibrant's own warnings in the words of the command line; others are shown as Python shows them."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, CalibrantWarning):
+                warn(render(message.args[0], in_options))
+            else:
+                usual(message, category, *place)
+
+        warnings.simplefilter("always", CalibrantWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _stop(number: int, frame: Any) -> None:

@@ -106,6 +106,12 @@ class GroupFacts:
         Where rows have importance weights: by how much a group counts in a region, at most.
     fixed : bool
         Whether the regions were given, so that groups set aside did not cut them.
+    above_cap : float
+        The share of rows, or of their weight, by which counted groups exceed what they count as.
+    n_apart : int
+        Regions where the rate that counts all rows in full lies outside the limits.
+    farthest : float
+        The largest difference, in such a region, between that rate and the rate that the limits are for.
     """
 
     counted: int
@@ -115,6 +121,9 @@ class GroupFacts:
     design_effect: float
     max_weight: float | None = None
     fixed: bool = False
+    above_cap: float = 0.0
+    n_apart: int = 0
+    farthest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibrant._numbers import counted, lower, nearest, percent, upper
+from calibrant._numbers import above_cap, counted, lower, nearest, percent, upper
 from calibrant._text import Setting, Text, joined
 from calibrant.guarantee.statement import Claim, Edges, Event, GroupFacts, Population, Statement
 
@@ -124,13 +124,28 @@ def _group_scope(groups: GroupFacts, n_rows: int) -> str:
         said += "The rate is that of a row of a random group, drawn by the importance weights: groups count the same."
     elif groups.max_weight is not None:
         most = upper(groups.max_weight)
-        said += f"Each row counts by its importance weight; a group counts by at most {most} in a region."
+        said += f"Each row counts by its importance weight; a group counts by at most {most} in a region"
+        said += above_cap(groups.above_cap, "the weight")
     elif groups.target == "groups":
         said += "The rate is that of a random row of a random group: every group counts the same."
     else:
-        said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region."
+        said += f"The rate is that among rows; a group counts as at most {counted(groups.max_size, 'row')} in a region"
+        said += above_cap(groups.above_cap)
     effect = groups.design_effect
     return said if np.isnan(effect) else f"{said} Observed design effect: {nearest(effect, 2)}."
+
+
+def cap_matters(groups: GroupFacts) -> str:
+    """What to say where rates that count all rows in full lie outside the limits; empty where none does."""
+    if not groups.n_apart:
+        return ""
+    cap = f"as at most {counted(groups.max_size, 'row')}"
+    if groups.max_weight is not None:
+        cap = f"by at most {upper(groups.max_weight)}"
+    return (
+        f"in {counted(groups.n_apart, 'region')} the rate among all rows lies outside the limits, which are for groups "
+        f"that count {cap}, and differs from the rate counted so by up to {nearest(groups.farthest)}"
+    )
 
 
 def _set_aside(statement: Statement) -> str:
@@ -244,6 +259,8 @@ def remarks(guarantee: "Guarantee") -> tuple[Text, ...]:
         stated.append(
             (f"scores are tied: {single} {are}, and {few} {has} few rows; ", split, " lets tied scores share a bin")
         )
+    if statement.groups is not None and statement.groups.n_apart:
+        stated.append(cap_matters(statement.groups))
     return (*statement.notes, *stated)
 
 

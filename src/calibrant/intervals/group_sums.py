@@ -88,6 +88,8 @@ class GroupSums:
         How many regions there are.
     bound : float
         What no weight exceeds.
+    uncapped : float array
+        What the weight of each of its groups would be without the cap.
     """
 
     region: IndexArray
@@ -98,6 +100,7 @@ class GroupSums:
     row_weight: FloatArray
     n_regions: int
     bound: float
+    uncapped: FloatArray
 
     @classmethod
     def of(cls, tally: Tally, design: GroupDesign) -> Self:
@@ -107,13 +110,14 @@ class GroupSums:
             raise InvalidTypeError("tally", "count groups", got="rows only")
         rows = table.rows.astype(np.float64)
         if design.target == "rows":
-            weight, bound = np.minimum(rows, design.max_size), float(design.max_size)
+            uncapped, bound = rows, float(design.max_size)
         elif not table.size.all():
             raise InvalidTypeError("tally", "know the sizes of groups", got="rows and positives only")
         else:
-            weight, bound = rows / table.size, 1.0
-        rate = table.positives / rows
-        return cls(table.region, weight, rate, table.block, table.number, weight / rows, tally.n_regions, bound)
+            uncapped, bound = rows / table.size, 1.0
+        weight, rate = np.minimum(uncapped, bound), table.positives / rows
+        counted = (table.block, table.number, weight / rows, tally.n_regions)
+        return cls(table.region, weight, rate, *counted, bound, uncapped)
 
     @classmethod
     def of_rows(
@@ -138,18 +142,32 @@ class GroupSums:
         total = np.bincount(entry, weights[inside], minlength=pairs.size)
         rate = np.minimum(np.bincount(entry, weights[inside] * codes[inside], minlength=pairs.size) / total, 1.0)
         if design.target == "groups":
-            weight, bound = np.minimum(total / whole[group], 1.0), 1.0
+            uncapped, bound = total / whole[group], 1.0
         else:
             bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
-            weight = np.minimum(total, bound)
+            uncapped = np.asarray(total, dtype=np.float64)
+        weight = np.minimum(uncapped, bound)
         block, number = block_of(keys)[group], np.ones(pairs.size, dtype=np.int64)
         rows, own = np.bincount(entry, minlength=pairs.size), np.zeros(weights.size)
         own[inside] = weights[inside] * (weight / total)[entry]
-        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound), own
+        return cls(region, weight, rate, block, number, weight / rows, n_regions, bound, uncapped), own
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Sums over the groups of each region."""
         return np.bincount(self.region, self.number * values, minlength=self.n_regions).astype(np.float64)
+
+    @property
+    def above_cap(self) -> float:
+        """The share of rows, or of their importance weight, by which groups exceed what they count as."""
+        whole = float((self.number * self.uncapped).sum())
+        return 1.0 - float((self.number * self.weight).sum()) / whole if whole > 0.0 else 0.0
+
+    @property
+    def uncapped_rates(self) -> FloatArray:
+        """The rate of each region if every group counted in full; NaN where no row was seen."""
+        total, rates = self.sums(self.uncapped), np.full(self.n_regions, np.nan)
+        np.divide(self.sums(self.uncapped * self.rate), total, out=rates, where=total > 0.0)
+        return rates
 
     @property
     def n_groups(self) -> IntArray:

@@ -12,9 +12,9 @@ from calibrant._optional import pandas
 from calibrant._params import error_budget
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IndexArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
+from calibrant.calibrators.regions import warn_of_cap
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals.group_sums import GroupDesign, GroupSums
-from calibrant.intervals.shift.base import weighted_rates
 from calibrant.partition import Partition
 from calibrant.rows.groups import Groups
 
@@ -157,6 +157,7 @@ def reliability_table(
         max_group_size=max_group_size,
     ).fit(scores, y, importance_weight=importance_weight, groups=groups)
     guarantee, bins = calibrator.guarantee_, calibrator.partition_.bins_by_segment.get(None)
+    warn_of_cap(calibrator, guarantee, always=True)
     if bins is None:
         got = type(calibrator.partition_).__name__
         raise InvalidTypeError("partition", "be bins of one score, without segments", got=got)
@@ -176,7 +177,7 @@ def reliability_table(
         bounds=bins.bounds,
         counts=guarantee.counts,
         mean_score=mean_score,
-        rate=_rates(calibrator),
+        rate=calibrator.proof_.observed,
         lower=guarantee.lower,
         upper=guarantee.upper,
         confidence_level=guarantee.confidence_level,
@@ -185,20 +186,6 @@ def reliability_table(
         histogram=histogram,
         histogram_edges=histogram_edges,
     )
-
-
-def _rates(calibrator: BinningCalibrator) -> FloatArray:
-    """The share of positives, as the limits count rows: by weight, and as much of a group as counts."""
-    proof = calibrator.proof_
-    tally, design, weighted = proof.tally, proof.design, proof.weighted
-    if design is not None:
-        return GroupSums.of(tally, design).rates
-    if weighted is not None and weighted.rows is not None:
-        rows, positives = weighted.rows
-        rates = np.full(rows.size, np.nan)
-        np.divide(positives, rows, out=rates, where=rows > 0.0)
-        return rates
-    return tally.rates if tally.weights is None else weighted_rates(tally)
 
 
 def _row_weights(

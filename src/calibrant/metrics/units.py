@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from calibrant._numbers import counted
+from calibrant._numbers import counted, nearest, percent
 from calibrant._params import Integer, Optional
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators._weighted import checked_bound
@@ -37,7 +37,7 @@ class Units:
     population : str
         Which population a mean is about, where it is not that of the rows.
     counts_as : str
-        How a group counts at most; empty without groups.
+        How a group counts at most, and which share of the rows is above that; empty without groups.
     weighted : bool
         Whether rows have importance weights.
     """
@@ -92,7 +92,11 @@ class Units:
         factor = np.divide(np.minimum(total, largest), total, out=np.zeros(total.size), where=total > 0.0)
         weights, capped = own * factor[unit], size is not None and total.max() > largest
         bounded = size is not None and (rows.weights is None or weight_bound is not None)
-        said = f" {about}{f', where a group counts {counts_as}' if capped else ''}"
+        said = f" {about}"
+        if capped:
+            above = percent(float(nearest(1.0 - float(weights.sum()) / float(own.sum()))))
+            counts_as += f" ({above} of the {'rows are' if rows.weights is None else 'weight is'} above that)"
+            said += f", where a group counts {counts_as}"
         return replace(rows, weights=weights), cls(
             unit, weights, largest, bounded, said, counts_as, rows.weights is not None
         )

@@ -12,7 +12,7 @@ from calibrant._numbers import percent, upper
 from calibrant._params import check_state, error_budget
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray, IndexArray
-from calibrant.calibrators.regions import warn_if_weak
+from calibrant.calibrators.regions import warn_if_weak, warn_of_cap
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Claim, Guarantee
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
@@ -124,6 +124,8 @@ class ClassWiseCalibrator(ColumnsCalibrator):
         self._set_calibrators(tuple(fitted), classes)
         name, weakest = max(self.guarantee_.guarantees.items(), key=lambda one: one[1].stated.epsilon)
         warn_if_weak(self, weakest, of=f" of class {name!r}")
+        for own, guarantee in self.guarantee_.guarantees.items():
+            warn_of_cap(self, guarantee, of=f" of class {own!r}")
 
     def _level(self, n_classes: int) -> float:
         return 1.0 - error_budget(self.confidence_level) / n_classes

@@ -15,7 +15,7 @@ from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._groups import cut_rows
 from calibrant.calibrators._parameters import FitParameters, automatic_bins
 from calibrant.calibrators.anchored import automatic_regions
-from calibrant.calibrators.regions import warn_if_weak
+from calibrant.calibrators.regions import warn_if_weak, warn_of_cap
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Event, Guarantee
 from calibrant.multiclass._columns import ColumnsCalibrator, OneClass
@@ -134,6 +134,7 @@ class TopLabelCalibrator(ColumnsCalibrator):
         self._set_calibrator(fitted)
         self._set_classes(classes)
         warn_if_weak(self, self.guarantee_)
+        warn_of_cap(self, self.guarantee_)
 
     def _set_calibrator(self, calibrator: OneClass) -> None:
         calibrator.guarantee_ = calibrator.guarantee_.with_facts(event=Event.CORRECT_PREDICTION)
