@@ -241,3 +241,41 @@ class TestAuditByMonth:
         answer = calibrant("audit", path, *COLUMNS, "--time", "t", *more)
         assert answer.code == 2
         assert words in answer.err
+
+
+class TestManyRows:
+    """More than --most-rows: a random sample is tested, in its order, with its own times and groups."""
+
+    @pytest.fixture
+    def long(self, folder: Path) -> Path:
+        generator = np.random.default_rng(3)
+        scores = generator.uniform(size=40_000)
+        place = np.arange(scores.size)
+        rate = np.where(place < scores.size // 2, scores, scores**3)
+        shuffled = generator.permutation(scores.size)
+        table = pa.table(
+            {
+                "p": scores,
+                "y": (generator.uniform(size=scores.size) < rate).astype(np.int8),
+                "day": place // 100,
+                "customer": place // 2,
+            }
+        )
+        pq.write_table(table.take(pa.array(shuffled)), folder / "long.parquet", row_group_size=3_000)
+        return folder / "long.parquet"
+
+    @pytest.mark.parametrize("more", [(), ("--group", "customer"), ("--skip-missing",)])
+    def test_a_sample_keeps_its_times(self, more: tuple[str, ...], long: Path, calibrant: Any) -> None:
+        arguments = ("check", str(long), *COLUMNS, "--time", "day", *more, "--most-rows", "8000", "--json")
+        answer = calibrant(*arguments).json
+        assert answer["rows_in_data"] == 40_000
+        assert 0.8 * 8_000 < answer["rows"] < 1.05 * 8_000
+        assert answer["alarm"]
+        (labels,) = (test for test in answer["tests"] if test["kind"] == "labels")
+        assert 190 <= labels["change_time"] <= 210
+
+    def test_the_sample_is_announced(self, long: Path, calibrant: Any) -> None:
+        answer = calibrant("check", str(long), *COLUMNS, "--most-rows", "8000")
+        assert "of 40,000 rows" in answer.err
+        assert "--most-rows" in answer.err
+        assert "most-rows" not in calibrant("check", str(long), *COLUMNS).err

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from calibrant._numbers import percent
+from calibrant._numbers import percent, rows
 from calibrant._text import Setting, render, sentence
 from calibrant.cli import _options as option
-from calibrant.cli._input import labelled
-from calibrant.cli._output import paragraph, print_json
+from calibrant.cli._input import labelled, sample_of
+from calibrant.cli._output import paragraph, print_json, remark
 from calibrant.cli._signs import show_signs, signs_of
 from calibrant.cli._words import in_options
 
@@ -26,6 +26,7 @@ _FIELDS = ("kind", "null", "alarm", "log_evidence", "p_value", "alarm_after", "a
 @option.skip_missing
 @option.confidence(0.95)
 @click.option("--check", is_flag=True, help="Exit with 1 if the rows are proved not to be drawn alike.")
+@option.most_rows
 @option.seed
 @option.classes
 @option.reading
@@ -34,7 +35,8 @@ def command(**options: Any) -> int:
     """Test whether rows are drawn alike, as every guarantee assumes, and look for rows that belong together.
 
     DATA are files, folders or globs, or - for standard input. The test is valid for every distribution of the data. It
-    says whether scores or rates changed, and when. The look names a column that seems to be an id.
+    says whether scores or rates changed, and when. The look names a column that seems to be an id. Rows are tested in
+    memory, so of more than --most-rows a random sample is.
 
     Examples
     --------
@@ -44,9 +46,16 @@ def command(**options: Any) -> int:
     calibrant check scores.csv --score p --label y --time day --check --json    # exit 1 if they are not
     """
     from calibrant import check_exchangeable
+    from calibrant.rows.columns import drawn_rows
 
     time = options["time"]
     with labelled(options) as (_, data, labels):
+        signs = signs_of(data, labels, options)
+        n_rows, draw = sample_of(data, options)
+        if draw is not None:
+            remark(f"about {options['most_rows']:,} of {rows(n_rows)} are drawn at random; --most-rows takes more")
+            named = {"time": time, "groups": options["group"]}
+            data = drawn_rows(data, {part: name for part, name in named.items() if name is not None}, draw)
         found = check_exchangeable(
             data,
             time=time,
@@ -55,9 +64,9 @@ def command(**options: Any) -> int:
             random_state=options["seed"],
             **labels,
         )
-        signs = signs_of(data, labels, options)
     if options["as_json"]:
-        print_json({"command": "check", **check_json(found, time), "signs_of_groups": signs})
+        told = {**check_json(found, time), "rows_in_data": n_rows, "signs_of_groups": signs}
+        print_json({"command": "check", **told})
     else:
         basis = f"with {percent(found.confidence_level)} confidence, from {found.tested}"
         paragraph(sentence(f"{found.verdict}, {basis}"), bold=True)

@@ -1,21 +1,24 @@
 """A column of scored data that plays no part in a calibration, such as a time, brought into memory in row order."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError
 from calibrant.rows.base import ScoredData
 from calibrant.rows.batch import Columns, Work, absent_rows, check_name, plain_column
+from calibrant.rows.draw import Draw, position_keys
 from calibrant.rows.faults import Place
 from calibrant.rows.sample import COLLECT_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
 class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
-    """Take a column as it is, without rows whose label is skipped."""
+    """Take a column as it is, without rows whose label is skipped; with a draw, a random part of it."""
 
     name: str = ""
+    draw: Draw | None = None
 
     @property
     def columns(self) -> Columns:
@@ -26,23 +29,40 @@ class TakeColumn(Work[tuple[tuple[Place, Any], ...]]):
         """Take one batch of it."""
         column, pending = plain_column(batch.column(self.name)), self.data_columns.pending
         absent = None if pending is None else absent_rows(plain_column(batch.column(pending)))
-        return ((place, column if absent is None else column.filter(pa.array(~absent))),)
+        kept = None if absent is None else ~absent
+        if self.draw is not None:
+            drawn = self.draw.chosen(position_keys(place.key, len(column)))
+            kept = drawn if kept is None else drawn & kept
+        return ((place, column if kept is None else column.filter(pa.array(kept))),)
 
     def nothing(self) -> tuple[tuple[Place, Any], ...]:
         """No rows."""
         return ()
 
 
-def column_of(data: ScoredData, name: str, part: str) -> Any:
-    """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it."""
+def column_of(data: ScoredData, name: str, part: str, draw: Draw | None = None) -> Any:
+    """A column, in the order of `collect`, as an Arrow array; `part` is what an error calls it.
+
+    With a draw, those of its rows that are drawn by their position.
+    """
     check_name(part, name, data.names())
     if part != "label":
         data.columns.check_no_label(part, name)
-    pieces = data.fold(TakeColumn(data.columns, name))
+    pieces = data.fold(TakeColumn(data.columns, name, draw))
     ordered = [column for _, column in sorted(pieces, key=lambda piece: piece[0])]
     if sum(map(len, ordered)) > COLLECT_LIMIT:
         raise InvalidTypeError("the data", f"have at most {COLLECT_LIMIT:,} rows here", got="more")
     return pa.chunked_array(ordered)
+
+
+def drawn_rows(data: ScoredData, others: Mapping[str, str], draw: Draw) -> ScoredData:
+    """The drawn rows in memory, in their order: columns that have a role, and `others`, by what errors call them."""
+    from calibrant.rows.arrow import from_arrow
+
+    whole = data.with_columns(replace(data.columns, pending=None))
+    wanted = {**others, **whole.columns.named}
+    table = pa.table({name: column_of(whole, name, part, draw) for part, name in wanted.items()})
+    return from_arrow(table, data.columns, threads=1, progress=False)
 
 
 def first_rows_of(data: ScoredData, most: int) -> Any:
