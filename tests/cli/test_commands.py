@@ -272,3 +272,51 @@ def test_choices_are_those_of_the_library() -> None:
     planned = {name for name, method in intervals.METHODS.items() if method.largest_radius is not None}
     assert set(_options.PLAN_INTERVALS) == planned == set(intervals.METHODS) - {"umd", "clopper-pearson-weighted"}
     assert set(export.DIALECTS) == set(DIALECTS)
+
+
+class TestDefaultColumns:
+    """Columns called score and label need no options, in any command; others are asked for."""
+
+    @pytest.fixture
+    def named(self, table: pa.Table, folder: Path) -> Path:
+        renamed = table.select(["p", "y", "w"]).rename_columns(["score", "label", "other"])
+        pq.write_table(renamed, folder / "named.parquet")
+        return folder / "named.parquet"
+
+    def test_every_command_finds_them(self, named: Path, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        fitted = calibrant("fit", named, "-o", "m.json", "--json").json
+        assert fitted["columns"] == {"score": "score", "label": "label"}
+        assert fitted["fingerprint"] == calibrant("fit", "scores.parquet", *COLUMNS, "--json").json["fingerprint"]
+        for arguments in (
+            ("audit", named, "--full"),
+            ("check", named),
+            ("compare", named),
+            ("threshold", named, "--precision", "0.6"),
+            ("verify", "m.json", named),
+            ("apply", "m.json", named, "-o", "out.csv"),
+            ("decide", "m.json", named, "--cost-false-alarm", "1", "--cost-miss", "5"),
+            ("compare-models", named, "--score", "score", "--score", "label_free"),
+        ):
+            if arguments[0] == "compare-models":
+                both = table.select(["p", "y"]).append_column("label_free", table["p"])
+                pq.write_table(both.rename_columns(["score", "label", "label_free"]), named)
+            answer = calibrant(*arguments)
+            assert answer.code == 0, answer.err
+
+    def test_a_model_that_names_no_columns_takes_them_too(self, named: Path, folder: Path, calibrant: Any) -> None:
+        rows = pq.read_table(named)
+        save_model(BinningCalibrator(5).fit(rows["score"], rows["label"]), folder / "plain.json")
+        assert calibrant("apply", "plain.json", named, "-o", "out.csv").code == 0
+        assert '"score"' in calibrant("export", "plain.json", "--to", "sql", "--dialect", "duckdb").out
+        refused = calibrant("apply", "plain.json", "scores.csv", "-o", "out2.csv")
+        assert refused.code == 2
+        assert "--score must name a column of the data" in refused.err
+
+    def test_two_columns_of_that_name_are_not_chosen_from(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
+        both = table.select(["p", "y", "w"]).rename_columns(["score", "label", "Score"])
+        pq.write_table(both, folder / "both.parquet")
+        answer = calibrant("fit", "both.parquet")
+        assert answer.code == 2
+        assert "--score must name a column of the data" in answer.err
+        assert "'Score' (numbers)" in answer.err
+        assert calibrant("fit", "both.parquet", "--score", "Score").code == 0

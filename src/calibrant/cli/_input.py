@@ -118,7 +118,7 @@ def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "A
     """The files, their rows with scores, labels and more columns, and the parameters `pos_label` and `classes`."""
     parts = ("score", "label", *more)
     with files(options) as source:
-        named = _given(source, {part: options[part] for part in parts})
+        named = with_defaults(source, {part: options[part] for part in parts})
         data = source.scored(named, skip_missing=options["skip_missing"])
         yield source, data, _class_parameters(data, options["pos_label"], options["classes"])
 
@@ -156,22 +156,34 @@ def _spool(folder: "Path", file_format: str | None) -> "Path":
     return raw.rename(folder / f"standard-input{_SUFFIXES[kind]}{'.gz' if packed else ''}")
 
 
-def _given(source: Files, given: dict[str, str | None]) -> dict[str, str | None]:
-    """Columns by role; where the score or the label is not given, an error lists the columns."""
+def with_defaults(source: Files, given: dict[str, str | None]) -> dict[str, str | None]:
+    """Columns by role; `score` and `label` are columns of these names unless others are given.
+
+    Where there is none, or more than one in upper and lower case, an error lists the columns.
+    """
     from calibrant.rows.files import schema_of
 
-    missing = [part for part in ("score", "label") if given[part] is None]
-    if not missing:
+    asked = [part for part in ("score", "label") if part in given]
+    if all(given[part] is not None for part in asked):
         return given
     schema = schema_of(source.paths, source.file_format)
+    given = {**given, **{part: given[part] or _of_that_name(schema.names, part) for part in asked}}
+    missing = [part for part in asked if given[part] is None]
+    if not missing:
+        return given
     found = [f"{name!r} ({_kind(schema.field(place).type)})" for place, name in enumerate(schema.names)]
     more = f" and {len(found) - _MOST_COLUMNS} more" if len(found) > _MOST_COLUMNS else ""
-    guesses = {part: given[part] or _guess(schema.names, part) for part in ("score", "label")}
+    guesses = {part: given[part] or _guess(schema.names, part) for part in asked}
     hint = " ".join(f"--{part} {name}" for part, name in guesses.items() if name is not None)
     advice = f"perhaps {hint}?" if guesses[missing[0]] is not None else None
-    asked = " and ".join(f"--{part}" for part in missing)
     rule = f"name a column of the data, which has {', '.join(found[:_MOST_COLUMNS])}{more}"
-    raise RefusedError(asked, rule, advice=advice)
+    raise RefusedError(" and ".join(f"--{part}" for part in missing), rule, advice=advice)
+
+
+def _of_that_name(names: Sequence[str], part: str) -> str | None:
+    """The one column that is called by its role, in upper or lower case."""
+    found = [name for name in names if name.lower() == part]
+    return found[0] if len(found) == 1 else None
 
 
 def _guess(names: Sequence[str], part: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant._numbers import nearest, rows
 from calibrant._optional import pa
 from calibrant.cli._errors import RefusedError, message_of
+from calibrant.cli._input import with_defaults
 
 if TYPE_CHECKING:
     from calibrant._labels import Classes
@@ -112,14 +113,19 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
         if not segmented and given is not None:
             raise RefusedError("--segment", "be left out, as the model was fitted without segments", got=repr(given))
         return name if segmented else None
-    if name is None and part in ("score", "label"):
-        raise RefusedError(f"--{part}", "name a column, as the model file does not name it")
     return name
+
+
+def columns_for(
+    model: "Model", source: "Files", options: Mapping[str, Any], *parts: str
+) -> dict[str, str | None]:
+    """Columns by role: as given, as in the model file, or by their names."""
+    return with_defaults(source, {part: role_of(model, part, options[part]) for part in parts})
 
 
 def rows_for(model: "Model", source: "Files", options: Mapping[str, Any], **how: Any) -> "ArrowData":
     """The rows that a model is applied to: columns in their roles, and scores of the model's scale."""
-    columns = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
+    columns = columns_for(model, source, options, "score", "segment")
     data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
     if not options["allow_out_of_range"]:
         check_scale(model.calibrator, data)

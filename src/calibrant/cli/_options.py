@@ -86,8 +86,8 @@ def group_size(text: str) -> Callable[[Command], Command]:
 
 data = click.argument("data", nargs=-1, required=True, metavar="DATA...", type=InputPath(allow_dash=True))
 model = click.argument("model", metavar="MODEL", type=InputPath(allow_dash=True))
-score = column("score", "Column of scores.")
-label = column("label", "Column of outcomes.")
+score = column("score", "Column of scores. Default: the column score.")
+label = column("label", "Column of outcomes. Default: the column label.")
 segment = column("segment", "Column of segments. Each is treated on its own, and all statements hold at once.")
 columns = together(score, label, segment)
 weight = column("weight", "Column of importance weights.")

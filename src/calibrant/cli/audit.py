@@ -92,7 +92,7 @@ def command(**options: Any) -> int:
         if period is not None:
             found = replace(found, noun=period)
         signs = signs_of(data, labels, options)
-        table = _validated(source, labels, options) if options["full"] else None
+        table = _validated(source, data, labels, options) if options["full"] else None
         if output is not None:
             shown = {"validation": table, "period": period, "warnings": texts_of(signs)}
             page = _report(found, data, source, labels, options, model=model, **shown)
@@ -152,11 +152,11 @@ def _by_period(data: Any, labels: dict[str, Any], time: str) -> tuple[Any, str |
     return read.in_segments(*segment_kinds(np.array(both))), None
 
 
-def _validated(source: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
+def _validated(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> Any:
     """The table of validators, from a random sample where there are very many rows."""
     from calibrant import validate
 
-    roles = {"score": options["score"], "label": options["label"], "segment": options["grade"]}
+    roles = {"score": data.columns.score, "label": data.columns.label, "segment": options["grade"]}
     roles |= {"group": options["group"], "weight": options["weight"]}
     data = source.scored(roles, skip_missing=options["skip_missing"])
     n_rows, draw = sample_of(data, {**options, "most_rows": _MOST_ROWS, "seed": 0})

@@ -65,7 +65,7 @@ def command(**options: Any) -> None:
         n_rows, draw = sample_of(data, options)
         columns = [
             source.scored(
-                {"score": name, **{part: options[part] for part in ("label", "group", "weight")}},
+                {"score": name, **{part: getattr(data.columns, part) for part in ("label", "group", "weight")}},
                 skip_missing=options["skip_missing"],
             )
             for name in names
@@ -75,7 +75,7 @@ def command(**options: Any) -> None:
             _check_probabilities(name, sample.scores)
         facts = samples[0].facts(drawn=False)
         signs = signs_of(data, labels, options)
-        about = facts_of(source, event=f"{options['label']} = {samples[0].known.positive}")
+        about = facts_of(source, event=f"{data.columns.label} = {samples[0].known.positive}")
     if draw is not None:
         drawn = samples[0].scores.size
         remark(f"comparing a random sample of {drawn:,} of {rows(n_rows)} (--most-rows)")

@@ -79,4 +79,5 @@ def _exported(model: Any, options: dict[str, Any]) -> str | bytes:
     if options["target"] == "onnx":
         return bytes(to_onnx(model.calibrator, **chosen).SerializeToString())
     columns: dict[str, Any] = {part: role_of(model, part, options[part]) for part in ("score", "segment")}
+    columns["score"] = columns["score"] or "score"
     return to_sql(model.calibrator, dialect=options["dialect"], table=options["table"], **columns, **chosen)

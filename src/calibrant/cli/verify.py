@@ -10,7 +10,7 @@ from calibrant.cli import _options as option
 from calibrant.cli._errors import RefusedError, message_of
 from calibrant.cli._input import files
 from calibrant.cli._latest import latest
-from calibrant.cli._model import DamagedError, read_model, role_of, settings_of, text_types
+from calibrant.cli._model import DamagedError, columns_for, read_model, settings_of, text_types
 from calibrant.cli._output import note, print_json, say, width
 from calibrant.cli._promise import promise_json, show_sentence
 from calibrant.cli._words import in_options
@@ -61,8 +61,8 @@ def command(**options: Any) -> int:
     calibrator, guarantee = model.calibrator, model.calibrator.guarantee_
     if guarantee.epsilon is None:
         return _print([Check("promise", False, promise_json(calibrator)["sentence"])], model, options["as_json"])
-    columns = {part: role_of(model, part, options[part]) for part in _ROLES}
     with files(options) as source:
+        columns = columns_for(model, source, options, *_ROLES)
         types = text_types(model, label=columns["label"], segment=columns["segment"])
         skip = options["skip_missing"] or settings_of(model).get("skip_missing") is True
         data = source.scored(columns, types=types, skip_missing=skip)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibrant._optional import pa
 from calibrant.errors import InvalidTypeError
@@ -11,6 +11,9 @@ from calibrant.rows.batch import Columns, Work, absent_rows, check_name, plain_c
 from calibrant.rows.draw import Draw, position_keys
 from calibrant.rows.faults import Place
 from calibrant.rows.sample import COLLECT_LIMIT
+
+if TYPE_CHECKING:
+    from calibrant.rows.arrow import ArrowData
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def column_of(data: ScoredData, name: str, part: str, draw: Draw | None = None) 
     return pa.chunked_array(ordered)
 
 
-def drawn_rows(data: ScoredData, others: Mapping[str, str], draw: Draw) -> ScoredData:
+def drawn_rows(data: ScoredData, others: Mapping[str, str], draw: Draw) -> "ArrowData":
     """The drawn rows in memory, in their order: columns that have a role, and `others`, by what errors call them."""
     from calibrant.rows.arrow import from_arrow
 
