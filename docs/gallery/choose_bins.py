@@ -19,6 +19,7 @@ figure, panels = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained", sha
 for axes, n_bins in zip(panels, (3, 10, 30), strict=True):
     calibrator = BinningCalibrator(n_bins=n_bins).fit(scores, y)
     ReliabilityDisplay.from_calibrator(calibrator, ax=axes).ax_.get_legend().remove()
-    axes.set_title(f"{n_bins} bins: epsilon {calibrator.guarantee_.epsilon:.2f}")
+    rounded_up = np.ceil(100 * calibrator.guarantee_.epsilon) / 100
+    axes.set_title(f"{n_bins} bins: epsilon {rounded_up:.2f}")
 
 plt.show()

@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from calibrant._numbers import nearest, plain
+from calibrant._numbers import lower, nearest, plain, upper
 
 _ROWS_SHOWN = 10  # of a table in a notebook
 
@@ -111,7 +111,7 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> Any:
 def _html(table: ResultTable) -> str:
     heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
     rows = [
-        "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row.values()) + "</tr>"
+        "<tr>" + "".join(f"<td>{escape(_shown(name, value))}</td>" for name, value in row.items()) + "</tr>"
         for row in table.to_dicts()[:_ROWS_SHOWN]
     ]
     left = len(table) - len(rows)
@@ -119,7 +119,14 @@ def _html(table: ResultTable) -> str:
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return nearest(value)
-    return "" if value is None else str(value)
+def _shown(name: str, value: object) -> str:
+    """A value of the column of this name: limits are rounded outwards, other numbers to the nearest.
+
+    >>> _shown("lower", 0.5419), _shown("upper", 0.5411), _shown("estimate", 0.5419)
+    ('0.541', '0.542', '0.542')
+    """
+    if not isinstance(value, float):
+        return "" if value is None else str(value)
+    if name.startswith("lower"):
+        return lower(value)
+    return upper(value) if name.startswith(("upper", "epsilon")) else nearest(value)

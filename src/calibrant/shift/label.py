@@ -196,7 +196,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         if self.target_prior is None:
             return ()
         prior = Prior.known(self.target_prior)
-        share = f"{prior.value:g}" if prior.lower == prior.upper else f"between {prior.lower:g} and {prior.upper:g}"
+        share = f"{prior.value!r}" if prior.lower == prior.upper else f"between {prior.lower!r} and {prior.upper!r}"
         return (f"the share of the positive class in the target population is {share}",)
 
     def _plain_level(self) -> float:
