@@ -60,7 +60,7 @@ study: $(VENV)-study/.ready ## Run the validation study on real data, or some of
 	@$(VENV)-study/bin/python study/run.py $(PARTS)
 
 mutants: $(VENV)/.ready-test ## Change the statistical core at random, and see whether its tests notice; half an hour
-	@PYTHONPATH=src $(BIN)/python tools/mutants.py
+	@PYTHONPATH=src $(BIN)/python tools/mutants.py --seed $(or $(SEED),1)
 
 bench: $(VENV)/.ready-bench ## Time the kernels, fits and streams against textbook numpy and against peers that are installed
 	@$(BIN)/python benchmarks/kernels.py

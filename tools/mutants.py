@@ -9,9 +9,12 @@ First the tests run without any change, and each function of the package that a 
 tests that enter its function, the quickest first; then the doctests of its module; then all other tests that belong to
 it; then the slow ones. So most mutants die within a second or two, and no test is left out for one that survives.
 
-The sample is the same for a seed as long as the lines are: a change elsewhere draws no other mutants.
+The sample is the same for a seed as long as the lines are: a change elsewhere draws no other mutants. Tests that were
+written for the survivors of one seed say little about the next one: `--seed today` draws a sample nobody has seen.
 
     python tools/mutants.py                         # the sample of `make mutants`
+    python tools/mutants.py --seed today            # a sample of this day
+    python tools/mutants.py --part 2/4              # the second of four parts of a sample, to share it among machines
     python tools/mutants.py --only mass --count 30  # of one module
     python tools/mutants.py --again                 # survivors only, after tests were written
 """
@@ -33,6 +36,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from hashlib import sha256
 from itertools import chain, islice
@@ -342,11 +346,17 @@ def survives(mutant: Mutant, tests: list[str]) -> bool:
     return True
 
 
+def _seed(text: str) -> int:
+    """A seed; "today" is the date, such as 20261117."""
+    return int(f"{date.today():%Y%m%d}" if text == "today" else text)
+
+
 def main() -> int:
     """Try the sample, print the survivors and the share that was killed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=_seed, default=1, help="a number, or today: the date as a number")
+    parser.add_argument("--part", default="1/1", help="K/N: every N-th mutant of the sample, from the K-th")
     parser.add_argument("--only", help="part of a module's name")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     arguments = parser.parse_args()
@@ -357,7 +367,9 @@ def main() -> int:
         importlib.import_module(name)
     os.chdir(ROOT)
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    drawn = sample(arguments.count, arguments.seed, arguments.only)
+    first, parts = map(int, arguments.part.split("/"))
+    drawn = sample(arguments.count, arguments.seed, arguments.only)[first - 1 :: parts]
+    print(f"seed {arguments.seed}, part {arguments.part}: {len(drawn)} mutants", flush=True)
     start, survived = time.monotonic(), []
     for mutant, tests in drawn:
         why, said = mutant.why_equivalent, "equivalent"
