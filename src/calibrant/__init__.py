@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from calibrant._validation import Validation as Validation
     from calibrant._validation import validate as validate
     from calibrant.assess.rates import Rate as Rate
+    from calibrant.assess.rates import RatePlan as RatePlan
+    from calibrant.assess.rates import plan_rate as plan_rate
     from calibrant.assess.rates import rate as rate
     from calibrant.calibrators import AnchoredCalibrator as AnchoredCalibrator
     from calibrant.calibrators import BetaCalibrator as BetaCalibrator
@@ -73,7 +75,7 @@ _NAMES = {
     "_plan": ("Plan", "plan"),
     "_threshold": ("Threshold", "threshold"),
     "_validation": ("Validation", "validate"),
-    "assess.rates": ("Rate", "rate"),
+    "assess.rates": ("Rate", "RatePlan", "plan_rate", "rate"),
     "calibrators": (
         "AnchoredCalibrator",
         "BetaCalibrator",

@@ -86,7 +86,7 @@ def two_models(folder: Path) -> Path:
 @pytest.mark.broad
 @pytest.mark.usefixtures("two_models")
 @pytest.mark.parametrize("command", ["audit", "fit", "apply", "verify", "export", "compare", "compare-models",
-                                     "threshold", "decide", "plan"])  # fmt: skip
+                                     "threshold", "rate", "decide", "plan"])  # fmt: skip
 def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: Any) -> None:
     """A key that a script may rely on is on the page; what is on the page is there."""
     columns = ("--score", "p", "--label", "y")
@@ -99,6 +99,7 @@ def test_the_keys_are_those_of_the_guide(command: str, model: Path, calibrant: A
         "compare": ("scores.csv", *columns, "--bins", "5"),
         "compare-models": TWO_MODELS,
         "threshold": ("scores.csv", *columns, "--recall", "0.5"),
+        "rate": ("scores.csv", *columns),
         "decide": ("model.json", "scores.csv", "--cost-false-alarm", "1", "--cost-miss", "2"),
         "plan": ("--epsilon", "0.1"),
     }[command]

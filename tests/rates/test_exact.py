@@ -115,7 +115,10 @@ def test_a_net_that_is_coarse_is_on_the_safe_side(monkeypatch):
     """With a rough tolerance the limits move outwards, never inwards."""
     strata = Stratum(32_000, 160, 150), Stratum(8_000, 40, 4)
     monkeypatch.setattr(exact, "_FINENESS", 0.0)
+    stratified_limits.cache_clear()
     fine = stratified_limits(*strata, 0.05)
     monkeypatch.setattr(exact, "_FINENESS", 0.1)
+    stratified_limits.cache_clear()
     rough = stratified_limits(*strata, 0.05)
+    stratified_limits.cache_clear()
     assert rough[0] < fine[0] < fine[1] < rough[1]

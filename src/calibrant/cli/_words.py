@@ -7,11 +7,11 @@ a plain noun where no option stands behind it. Nothing else of a message is touc
 from calibrant._text import Setting
 
 _OPTIONS = {  # of the same name
-    "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon", "format",
-    "group", "group_size", "group_target", "holdout", "icc", "id", "interval", "label", "max_group_size", "method",
-    "min_rows", "npv", "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall",
+    "at_least", "base_rate", "classes", "clip", "cost_false_alarm", "cost_miss", "coverage", "dialect", "epsilon",
+    "format", "group", "group_size", "group_target", "holdout", "icc", "id", "interval", "label", "max_group_size",
+    "method", "min_rows", "npv", "outputs", "overwrite", "pos_label", "precision", "prefix", "probability", "recall",
     "sampling_rates", "score", "segment", "simultaneous", "skip_missing", "specificity", "split", "start", "table",
-    "time", "tolerance", "value", "weight", "weight_bound",
+    "target", "time", "tolerance", "value", "weight", "weight_bound",
 }  # fmt: skip
 _OTHERS = {
     "calibrator": "the model",
@@ -28,6 +28,7 @@ _OTHERS = {
     "target_prior": "--prior",
     "scores": "the scores",
     "segments": "the segments",
+    "sequential": "--order",
     "y": "the labels",
 }
 

@@ -53,6 +53,7 @@ class Stratum:
         return Stratum(self.n_items, self.n_labels, self.n_labels - self.positives)
 
 
+@lru_cache(maxsize=1024)
 def stratified_limits(first: Stratum, second: Stratum, alpha: float) -> tuple[int, int]:
     """Limits of the number of positives among all items; both hold with probability at least 1 - alpha.
 

@@ -1,5 +1,6 @@
 """The answer of `rate`."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -154,6 +155,16 @@ class Rate(Result):
             return "refuted"
         return "shown" if all(lower >= target for lower, _ in parts) else "undecided"
 
+    def labels_needed(self, at_least: float) -> int:
+        """About how many labels, in all, would decide whether the rate is at least this, if the estimate is right.
+
+        Limits shrink with the root of 1 / labels - 1 / items. With segments, it is the most that any of them needs, in
+        proportion.
+        """
+        target = OPEN_UNIT.check("at_least", at_least)
+        whole = SegmentRate(None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method)
+        return max(_needed(part, target) * self.n_items // max(part.n_items, 1) for part in (whole, *self.segments))
+
     def tables(self) -> tuple[ResultTable, ...]:
         """The rate of all items and, below it, that of each segment."""
         whole = SegmentRate(None, self.estimate, self.lower, self.upper, self.n_labels, self.n_items, self.method)
@@ -182,3 +193,16 @@ class Rate(Result):
         # the plain call would not find the base class: a dataclass with slots is made twice
         found.update(Result.to_dict(self))
         return found
+
+
+def _needed(part: SegmentRate, target: float) -> int:
+    """Labels among the items of a segment at which the limit on the side of the target would just reach it."""
+    distance = abs(part.estimate - target)
+    reach = part.estimate - part.lower if part.estimate >= target else part.upper - part.estimate
+    if part.lower >= target or part.upper < target:
+        return part.n_labels
+    if distance <= 0.0 or part.n_labels == 0:
+        return part.n_items
+    left = 1.0 / part.n_labels - 1.0 / part.n_items
+    needed = 1.0 / (1.0 / part.n_items + left * (distance / reach) ** 2)
+    return min(part.n_items, max(part.n_labels + 1, math.ceil(needed)))

@@ -6,10 +6,13 @@ import numpy as np
 
 from calibrant._compare_models import ModelComparison
 from calibrant._decide import Decisions, regions_table
+from calibrant._numbers import nearest
+from calibrant._text import TextTable
 from calibrant._threshold import Threshold
 from calibrant._typing import CodeArray, FloatArray
 from calibrant.guarantee import Guarantee
 from calibrant.metrics import ReliabilityTable
+from calibrant.result import Result, ResultTable
 from calibrant.views.report.charts import decision_chart, differences_chart, models_chart, threshold_chart
 from calibrant.views.report.figures import Figure
 from calibrant.views.report.html import rendered_page
@@ -34,6 +37,29 @@ def threshold_page(
             figures.append(threshold_chart(f"threshold-{number}", name, found, segment, scores, codes))
     about = {"facts": [*facts.items()], "warnings": warnings}
     return rendered_page("threshold", found=found, figures=figures, n_segments=len(segments), **about)
+
+
+def result_page(
+    found: Result, title: str, verdict: str, facts: Mapping[str, str], *, proved: bool, warnings: Sequence[str] = ()
+) -> str:
+    """The page of any result: its sentence, assumptions and notes, and its tables."""
+    tables = [
+        (table.name[:1].upper() + table.name[1:], TextTable(list(table.columns), _texts(table)))
+        for table in found.tables()
+    ]
+    about = {"facts": [*facts.items()], "warnings": warnings, "numbers": (), "proved": proved}
+    return rendered_page("result", found=found, title=title, verdict=verdict, tables=tables, **about)
+
+
+def _texts(table: ResultTable) -> list[list[str]]:
+    """The cells of a table as text."""
+    return [[_text(value) for value in row.values()] for row in table.to_dicts()]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return nearest(value)
+    return f"{value:,}" if isinstance(value, int) else name_of(value)
 
 
 def decision_page(guarantee: Guarantee, found: Decisions, facts: Mapping[str, str]) -> str:

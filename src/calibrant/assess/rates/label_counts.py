@@ -1,0 +1,302 @@
+"""How many labels a rate needs, and what so many labels can show at best."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import ndtri
+
+from calibrant._numbers import counted, nearest, percent, plain
+from calibrant._params import OPEN_UNIT, Integer, Number, Optional, error_budget
+from calibrant._text import Setting
+from calibrant.assess.rates.exact import Stratum, stratified_limits
+from calibrant.assess.rates.hypergeometric import fewest_positives, positives_within
+from calibrant.errors import InvalidTypeError
+from calibrant.result import Result, ResultTable
+
+_UNIT = Number("a number from 0 to 1", 0.0, 1.0)
+_ENDLESS = 10**7  # items, where their number is not given: more make no difference
+_MOST_LABELS = 2_000_000
+_FEASIBLE = (50, 100, 200, 500, 1_000, 2_000)
+_MOST_EXACT = 2_000  # labels with a judge; above, widths shrink with the root of the number of labels
+
+
+@dataclass(frozen=True, slots=True)
+class RatePlan(Result):
+    """How many labels a rate needs.
+
+    Attributes
+    ----------
+    n_labels : int or None
+        Labels that are about enough; None if not even labels on all items are.
+    fewest_labels : int or None
+        With `at_least`: the fewest labels that can show it, if no label is negative.
+    feasible : tuple of (int, int)
+        With `at_least`: numbers of labels, and how many of them may be negative at most, by labels alone.
+    width, at_least, expected_rate, sensitivity, specificity : float or None
+        What was asked for.
+    n_items : int or None
+    confidence_level, probability : float
+    """
+
+    n_labels: int | None
+    fewest_labels: int | None
+    feasible: tuple[tuple[int, int], ...]
+    width: float | None
+    at_least: float | None
+    n_items: int | None
+    expected_rate: float | None
+    sensitivity: float | None
+    specificity: float | None
+    confidence_level: float
+    probability: float
+
+    @property
+    def sentence(self) -> str:
+        """The number of labels, and what it is for."""
+        sure = f"with {percent(self.confidence_level)} confidence"
+        if self.width is not None:
+            rate = percent(0.5 if self.expected_rate is None else self.expected_rate)
+            if self.n_labels is None:
+                return f"Not even all labels give limits {nearest(self.width)} apart {sure}."
+            count = counted(self.n_labels, "label")
+            return f"About {count} give limits {nearest(self.width)} apart {sure}, if the rate is about {rate}."
+        goal = f"a rate of at least {percent(self.at_least or 0.0)}"
+        if self.expected_rate is None:
+            fewest = f"At least {counted(self.fewest_labels or 0, 'label')} are needed to show {goal} {sure}"
+            return f"{fewest}, even if none of them is negative."
+        if self.n_labels is None:
+            return f"No number of labels is likely to show {goal} if it is {percent(self.expected_rate)}."
+        return (
+            f"About {counted(self.n_labels, 'label')} show {goal} {sure}, with a probability of about "
+            f"{percent(self.probability)} if it is {percent(self.expected_rate)}."
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What numbers of labels can show at best."""
+        return tuple(feasibility(count, most, self.at_least or 0.0) for count, most in self.feasible)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the plan takes for granted."""
+        found = ["items to be labelled are drawn at random"]
+        if self.sensitivity is not None:
+            found.append("the judge is as good as stated")
+        return tuple(found)
+
+    def tables(self) -> tuple[ResultTable, ...]:
+        """Numbers of labels, and how many of them may be negative at most."""
+        counts = [count for count, _ in self.feasible]
+        most = [negatives for _, negatives in self.feasible]
+        return (ResultTable("feasible", {"n_labels": counts, "most_negative": most}),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        names = ("n_labels", "fewest_labels", "width", "at_least", "n_items", "expected_rate", "sensitivity",
+                 "specificity", "confidence_level", "probability")  # fmt: skip
+        found = {name: plain(getattr(self, name)) for name in names}
+        found.update(Result.to_dict(self))
+        return found
+
+
+def feasibility(n_labels: int, most_negative: int, at_least: float) -> str:
+    """What so many labels can show.
+
+    >>> feasibility(200, 3, 0.95)
+    'With 200 labels, 95% can be shown only if at most 3 fail.'
+    """
+    share = percent(at_least)
+    labels = counted(n_labels, "label")
+    if most_negative < 0:
+        return f"With {labels}, {share} cannot be shown at all."
+    if most_negative == 0:
+        return f"With {labels}, {share} can be shown only if none fails."
+    return f"With {labels}, {share} can be shown only if at most {most_negative:,} fail."
+
+
+def most_negative_labels(n_labels: int, n_items: int, at_least: float, confidence_level: float = 0.95) -> int:
+    """How many labels may be negative at most if labels alone are to show the rate; -1 if none may and none will do.
+
+    >>> most_negative_labels(200, 10_000, 0.95), most_negative_labels(20, 10_000, 0.95)
+    (3, -1)
+    """
+    tail = error_budget(confidence_level) / 2.0
+    needed = math.ceil(at_least * n_items - 1e-9)
+    low = -1
+    high = n_labels
+    while low < high:  # the largest number of negatives that is not too many
+        middle = (low + high + 1) // 2
+        if fewest_positives(n_items, n_labels, n_labels - middle, tail) >= needed:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def plan_rate(
+    *,
+    width: float | None = None,
+    at_least: float | None = None,
+    n_items: int | None = None,
+    n_labels: int | None = None,
+    expected_rate: float | None = None,
+    sensitivity: float | None = None,
+    specificity: float | None = None,
+    confidence_level: float = 0.95,
+    probability: float = 0.8,
+) -> RatePlan:
+    """Return how many labels `rate` needs: for limits of some width, or to show that a rate is at least so high.
+
+    The number is an estimate, from the limits that `rate` would give for typical labels. What can be shown at best,
+    with so many labels of which so many fail, is exact for labels alone; a good judge allows more.
+
+    Parameters
+    ----------
+    width : float, optional
+        The distance between both limits. Give either this or `at_least`.
+    at_least : float, optional
+        The rate to be shown. Give either this or `width`.
+    n_items : int, optional
+        How many items there are; None for very many.
+    n_labels : int, optional
+        With `at_least`: a number of labels to say of how many may fail.
+    expected_rate : float, optional
+        The rate as it probably is. With `at_least` it is needed for a number of labels. With `width` it is 1/2, the
+        worst case, by default.
+    sensitivity, specificity : float, optional
+        Shares of the positive items that the judge passes, and of the negative ones that it fails. Without them the
+        plan is for labels alone.
+    confidence_level : float, default=0.95
+        As in `rate`.
+    probability : float, default=0.8
+        With `at_least`: how likely the labels are to show it.
+
+    Returns
+    -------
+    RatePlan
+
+    Examples
+    --------
+    >>> from calibrant import plan_rate
+    >>> print(plan_rate(at_least=0.95, n_items=10_000, n_labels=200).details)
+    At least 72 labels are needed to show a rate of at least 95% with 95% confidence, even if none of them is negative.
+    Assumptions: items to be labelled are drawn at random.
+    With 200 labels, 95% can be shown only if at most 3 fail.
+    >>> plan_rate(width=0.05, n_items=4_000, expected_rate=0.8, sensitivity=0.97, specificity=0.95).n_labels
+    237
+    """
+    if (width is None) == (at_least is None):
+        got = "neither" if width is None else "both"
+        raise InvalidTypeError("width", ("be given if ", Setting("at_least"), " is not, and only then"), got=got)
+    if (sensitivity is None) != (specificity is None):
+        rule = ("go with ", Setting("specificity"))
+        raise InvalidTypeError("sensitivity", rule, got=repr(sensitivity))
+    alpha = error_budget(confidence_level)
+    width = Optional(OPEN_UNIT).check("width", width)
+    at_least = Optional(OPEN_UNIT).check("at_least", at_least)
+    expected_rate = Optional(OPEN_UNIT).check("expected_rate", expected_rate)
+    sensitivity = Optional(_UNIT).check("sensitivity", sensitivity)
+    specificity = Optional(_UNIT).check("specificity", specificity)
+    probability = OPEN_UNIT.check("probability", probability)
+    items = Optional(Integer(1)).check("n_items", n_items)
+    asked = Optional(Integer(1)).check("n_labels", n_labels)
+    total = items or _ENDLESS
+    world = _World(total, 0.5 if expected_rate is None else expected_rate, sensitivity, specificity, alpha)
+    needed: int | None = None
+    fewest: int | None = None
+    feasible: list[tuple[int, int]] = []
+    if width is not None:
+        needed = _smallest(lambda count: world.width(count) <= width, total)
+    if at_least is not None:
+        fewest = _smallest(lambda count: most_negative_labels(count, total, at_least, confidence_level) >= 0, total)
+        sizes = [asked] if asked is not None else [count for count in _FEASIBLE if count <= total]
+        feasible = [(count, most_negative_labels(count, total, at_least, confidence_level)) for count in sizes]
+    if at_least is not None and expected_rate is not None and expected_rate > at_least:
+        needed = _smallest(lambda count: world.lower(count, probability) >= at_least, total)
+    return RatePlan(
+        needed, fewest, tuple(feasible), width, at_least, items, expected_rate, sensitivity, specificity,
+        float(confidence_level), probability,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """Items and a judge as they are expected to be."""
+
+    n_items: int
+    rate: float
+    sensitivity: float | None
+    specificity: float | None
+    alpha: float
+
+    def width(self, n_labels: int) -> float:
+        """The distance between limits, at the labels that are expected."""
+        low, high = self._limits(n_labels, 0.0)
+        return high - low
+
+    def lower(self, n_labels: int, probability: float) -> float:
+        """A lower limit that is reached with about this probability."""
+        return self._limits(n_labels, float(ndtri(probability)))[0]
+
+    def _limits(self, n_labels: int, shift: float) -> tuple[float, float]:
+        """Limits at labels that are `shift` standard deviations worse than expected."""
+        parts = [part for part in self._parts() if part[0] > 0.0]
+        if len(parts) == 2 and n_labels > _MOST_EXACT:
+            low, high = self._limits(_MOST_EXACT, shift)
+            middle = (low + high) / 2.0
+            scale = math.sqrt(_MOST_EXACT / n_labels) / 2.0
+            return middle - (high - low) * scale, middle + (high - low) * scale
+        variance = sum(share * rate * (1.0 - rate) for share, rate in parts) / n_labels
+        deviation = math.sqrt(max(variance, 1e-12))
+        strata = []
+        left_items = self.n_items
+        left_labels = n_labels
+        for place, (share, rate) in enumerate(parts):
+            last = place == len(parts) - 1
+            labels = left_labels if last else min(round(share * n_labels), n_labels)
+            items = left_items if last else max(round(share * self.n_items), labels)
+            worse = shift * share * rate * (1.0 - rate) / deviation
+            positives = min(max(math.floor(labels * rate - worse + 1e-9), 0), labels)
+            strata.append(Stratum(items, labels, positives))
+            left_items -= items
+            left_labels -= labels
+        if len(strata) == 1:
+            only = strata[0]
+            fewest, most = positives_within(only.n_items, only.n_labels, only.positives, self.alpha / 2.0)
+        else:
+            fewest, most = stratified_limits(strata[0], strata[1], self.alpha)
+        return fewest / self.n_items, most / self.n_items
+
+    def _parts(self) -> list[tuple[float, float]]:
+        """The share of items under each verdict, and the rate there; without a judge, all items."""
+        if self.sensitivity is None or self.specificity is None:
+            return [(1.0, self.rate)]
+        passed = self.rate * self.sensitivity
+        wrongly = (1.0 - self.rate) * (1.0 - self.specificity)
+        share = passed + wrongly
+        failed = self.rate - passed
+        return [
+            (share, passed / share if share > 0.0 else 0.0),
+            (1.0 - share, failed / (1.0 - share) if share < 1.0 else 0.0),
+        ]
+
+
+def _smallest(enough: Callable[[int], bool], n_items: int) -> int | None:
+    """A number of labels that is enough although one fewer is not, by doubling and bisection."""
+    most = min(n_items, _MOST_LABELS)
+    low = 1
+    high = min(16, most)
+    while not enough(high):
+        if high >= most:
+            return None
+        low = high
+        high = min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return high

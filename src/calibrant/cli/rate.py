@@ -1,0 +1,172 @@
+"""`calibrant rate`: a rate from few labels and many scores, and a gate on it."""
+
+import json
+from typing import Any
+
+import click
+
+from calibrant._numbers import counted, percent, plain
+from calibrant.cli import _options as option
+from calibrant.cli._errors import RefusedError
+from calibrant.cli._input import files
+from calibrant.cli._output import note, paragraph, print_json, saved, say, table
+from calibrant.cli._report import facts_of, is_page
+from calibrant.cli._target import check_target
+
+NOT_DECIDED = 3
+_CODES = {"shown": 0, "refuted": 1, "undecided": NOT_DECIDED}
+_ROLES = ("score", "label", "group", "segment", "order")
+
+
+@option.command("Which share of many scored items is good, by labels on a few?")
+@option.data
+@option.column("score", "Field of scores: a verdict, a probability or any number. Fields inside others: a.b.c.")
+@option.column("label", "Field of labels, missing or empty where nobody looked.")
+@option.column("group", "Field of groups that were drawn whole, such as several answers to one question.")
+@option.column("segment", "Field of segments. Each gets limits of its own, and all hold at once.")
+@option.column("order", "Field with the time or number of each label: limits then hold at every look.")
+@click.option("--at-least", type=float, metavar="RATE", help="Exit with 0 if the rate is shown to be at least this, "
+              "with 1 if that is refuted, with 3 if it is not decided.")  # fmt: skip
+@option.confidence(0.95)
+@click.option("--target", type=click.Choice(("items", "population")), default="items", show_default=True,
+              help="Whose rate: that of these items, or of the population they were drawn from.")  # fmt: skip
+@click.option("--method", type=click.Choice(("auto", "exact", "labels", "bets")), default="auto", show_default=True)
+@click.option("--pos-label", metavar="LABEL", help="The positive label, where labels are not 0 and 1, true and false.")
+@option.seed
+@option.output("Write a report, if FILE ends in .html, or the result as JSON, if in .json. Give it once for each.",
+               multiple=True)  # fmt: skip
+@option.overwrite
+@option.reading
+@option.common
+def command(**options: Any) -> int:
+    """Say which share of the items is positive, with limits that are valid for every judge.
+
+    Some items have a label, and all have a score, such as the verdict of a language model's judge. The labelled items
+    must have been drawn at random. Reads CSV, Parquet, Arrow and JSON lines, Inspect logs (.eval, .json) and promptfoo
+    results (.json). In promptfoo results, the field human is the manual rating, and judge the verdict without it.
+
+    Examples
+    --------
+    calibrant rate eval.jsonl --score judge --label human --group question --at-least 0.95
+    calibrant rate eval.jsonl --score output.judge.pass --label review.ok --at-least 0.9 -o rate.html
+    calibrant rate logs/run.eval --score scores.model_graded_qa.value --label metadata.human
+    calibrant rate results.json --score judge --label human --json
+    """
+    from calibrant import rate
+
+    outputs = options["output"]
+    for path in outputs:
+        if not (is_page(path) or path.lower().endswith(".json")):
+            raise RefusedError("-o", "end in .html for a report, or in .json", got=repr(path))
+        check_target({**options, "output": path})
+    for role in ("score", "label"):
+        if options[role] is None:
+            raise RefusedError(f"--{role}", "name a field of the data", got="none")
+    with files(options) as source:
+        from calibrant.cli._records import read_columns
+
+        columns = read_columns(source, {role: options[role] for role in _ROLES})
+        names = source.names
+    found = rate(
+        columns["label"],
+        columns["score"],
+        confidence_level=options["confidence"],
+        target=options["target"],
+        method=options["method"],
+        groups=columns.get("group"),
+        segments=columns.get("segment"),
+        sequential=columns.get("order", False),
+        pos_label=_typed(options["pos_label"], columns["label"]),
+        random_state=options["seed"],
+    )
+    verdict, answer, more = judged(found, options["at_least"])
+    state = {
+        "command": "rate",
+        "verdict": verdict,
+        "at_least": options["at_least"],
+        "more_labels": more,
+        **found.to_dict(),
+        "sentence": answer,
+        "output": list(outputs),
+    }
+    for path in outputs:
+        _write(path, found, answer, verdict, state, names, options)
+    if options["as_json"]:
+        print_json(state)
+    else:
+        _show(found, answer, options["quiet"])
+        for path in outputs:
+            saved(path)
+    return 0 if verdict is None else _CODES[verdict]
+
+
+def judged(found: Any, at_least: float | None) -> tuple[str | None, str, int | None]:
+    """The verdict of the gate, the answer in one sentence, and about how many more labels would decide.
+
+    A draw that was not at random proves nothing: the gate is then not decided.
+    """
+    if at_least is None:
+        return None, found.sentence, None
+    verdict = found.check(at_least)
+    if found.draw is not None and found.draw.refuted:
+        return "undecided", found.sentence, None
+    words = {"shown": "is shown", "refuted": "is refuted", "undecided": "is not decided"}
+    claim = found.sentence[0].lower() + found.sentence[1:].removesuffix(".")
+    answer = f"A rate of at least {percent(at_least)} {words[verdict]}: {claim}"
+    if verdict != "undecided":
+        return verdict, f"{answer}.", None
+    more = max(1, found.labels_needed(at_least) - found.n_labels)
+    return verdict, f"{answer}; about {counted(more, 'more label')} would decide it if the estimate is right.", more
+
+
+def _typed(text: str | None, labels: list[Any]) -> Any:
+    """The positive label that was typed, as a value of the labels' type."""
+    if text is None:
+        return None
+    example = next((label for label in labels if label not in (None, "") and label == label), "")
+    try:
+        if isinstance(example, bool):
+            return {"true": True, "1": True, "false": False, "0": False}[text.strip().lower()]
+        if isinstance(example, int | float):
+            return float(text)
+    except (KeyError, ValueError):
+        raise RefusedError("--pos-label", f"be one of the labels, such as {example!r}", got=repr(text)) from None
+    return text
+
+
+def _show(found: Any, answer: str, quiet: bool) -> None:
+    paragraph(answer, bold=True)
+    if found.segments:
+        say()
+        rates = found.tables()[0]
+        rows = [[_cell(value) for value in row.values()] for row in rates.to_dicts()]
+        table(list(rates.columns), rows)
+    if not quiet:
+        for text in found.notes:
+            note(text)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _write(
+    path: str, found: Any, answer: str, verdict: str | None, state: dict[str, Any], names: list[str], options: Any
+) -> None:
+    from calibrant._file import write_file
+
+    if is_page(path):
+        from calibrant.views.report.pages import result_page
+
+        facts = facts_of(_Named(names), score=options["score"], label=options["label"])
+        content = result_page(found, "Rate", answer, facts, proved=verdict in (None, "shown"))
+    else:
+        content = json.dumps(plain(state), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_file(content.encode(), path, overwrite=options["overwrite"])
+
+
+class _Named:
+    """Files, by their names."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names

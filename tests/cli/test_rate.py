@@ -1,0 +1,272 @@
+"""`calibrant rate`: files of every kind, the gate and its exit codes, the report and the JSON."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from calibrant import rate
+from calibrant.cli.rate import command
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """1,000 answers in 200 questions: a judge's verdict on all, a person's on 150 of them."""
+    rng = np.random.default_rng(0)
+    good = rng.random(1000) < 0.97
+    judge = np.where(rng.random(1000) < 0.95, good, ~good)
+    labels = [None] * 1000
+    for row in rng.choice(1000, 150, replace=False).tolist():
+        labels[row] = bool(good[row])
+    return {"judge": judge.tolist(), "human": labels, "question": (np.arange(1000) // 5).tolist()}
+
+
+def rows_of(answers):
+    return [dict(zip(answers, row, strict=True)) for row in zip(*answers.values(), strict=True)]
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def lines(answers, tmp_path_factory):
+    return write_lines(tmp_path_factory.mktemp("rate") / "eval.jsonl", rows_of(answers))
+
+
+@pytest.fixture(scope="module")
+def expected(answers):
+    return rate(answers["human"], answers["judge"])
+
+
+def assert_same(state, expected):
+    found = (state["lower"], state["upper"], state["n_labels"], state["n_items"])
+    assert found == (expected.lower, expected.upper, expected.n_labels, expected.n_items)
+
+
+NAMED = ("--score", "judge", "--label", "human")
+
+
+def test_one_sentence_with_limits(calibrant, lines, expected):
+    answer = calibrant("rate", lines, *NAMED, "--quiet")
+    assert answer.code == 0
+    assert " ".join(answer.out.split()) == expected.sentence
+
+
+def test_the_gate_is_shown_refuted_or_not_decided(calibrant, lines, expected):
+    shown = calibrant("rate", lines, *NAMED, "--at-least", "0.9")
+    assert shown.code == 0
+    assert "is shown" in shown.out
+    refuted = calibrant("rate", lines, *NAMED, "--at-least", "0.999")
+    assert refuted.code == 1
+    assert "is refuted" in refuted.out
+    middle = f"{expected.estimate:.3f}"
+    undecided = calibrant("rate", lines, *NAMED, "--at-least", middle, "--json")
+    assert undecided.code == 3
+    assert undecided.json["verdict"] == "undecided"
+    assert 1 <= undecided.json["more_labels"] <= 850
+    assert "would decide it" in undecided.json["sentence"]
+
+
+def test_labels_that_were_not_drawn_at_random_decide_nothing(calibrant, answers, tmp_path):
+    labels = [value if passed else None for value, passed in zip([True] * 1000, answers["judge"], strict=True)]
+    labels = [value if row % 4 == 0 else None for row, value in enumerate(labels)]
+    path = write_lines(tmp_path / "eval.jsonl", rows_of({**answers, "human": labels}))
+    answer = calibrant("rate", path, *NAMED, "--at-least", "0.5")
+    assert answer.code == 3
+    assert answer.out.startswith("The labelled items are no random draw")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_tables_give_the_same_limits_as_lines(calibrant, answers, expected, tmp_path, suffix):
+    table = pa.table(answers)
+    path = tmp_path / f"eval{suffix}"
+    if suffix == ".csv":
+        pa.csv.write_csv(table, path)
+    elif suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    assert_same(calibrant("rate", path, *NAMED, "--json").json, expected)
+
+
+def test_empty_labels_of_words_in_csv_are_missing(calibrant, answers, expected, tmp_path):
+    words = {True: "good", False: "bad", None: ""}
+    path = tmp_path / "eval.csv"
+    verdicts = ["pass" if passed else "fail" for passed in answers["judge"]]
+    rows = zip(verdicts, [words[label] for label in answers["human"]], strict=True)
+    path.write_text("judge,human\n" + "".join(f"{judge},{human}\n" for judge, human in rows), encoding="utf-8")
+    assert_same(calibrant("rate", path, *NAMED, "--pos-label", "good", "--json").json, expected)
+    refused = calibrant("rate", path, *NAMED)
+    assert refused.code == 2
+    assert "--pos-label" in refused.err
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".json"])
+def test_nested_fields_are_named_with_dots(calibrant, answers, expected, tmp_path, suffix):
+    rows = [{"output": {"judge": {"pass": row["judge"]}}, "review": {"ok": row["human"]}} for row in rows_of(answers)]
+    path = tmp_path / f"eval{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif suffix == ".json":
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    else:
+        write_lines(path, rows)
+    answer = calibrant("rate", path, "--score", "output.judge.pass", "--label", "review.ok", "--json")
+    assert_same(answer.json, expected)
+
+
+def inspect_samples(answers):
+    for number, row in enumerate(rows_of(answers)):
+        metadata = {} if row["human"] is None else {"human": "C" if row["human"] else "I"}
+        value = "C" if row["judge"] else "I"
+        yield {"id": number, "epoch": 1, "scores": {"model_graded_qa": {"value": value}}, "metadata": metadata}
+
+
+INSPECT = ("--score", "scores.model_graded_qa.value", "--label", "metadata.human", "--pos-label", "C")
+
+
+@pytest.mark.parametrize("suffix", [".json", ".eval"])
+def test_inspect_logs_are_read_by_their_format(calibrant, answers, expected, tmp_path, suffix):
+    samples = list(inspect_samples(answers))
+    path = tmp_path / f"log{suffix}"
+    if suffix == ".json":
+        log = {"version": 2, "status": "success", "eval": {"task": "qa"}, "samples": samples}
+        path.write_text(json.dumps(log, indent=2), encoding="utf-8")
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", json.dumps({"version": 2, "status": "success"}))
+            archive.writestr("_journal/start.json", "{}")
+            for sample in samples:
+                archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    assert_same(calibrant("rate", path, *INSPECT, "--json").json, expected)
+
+
+def test_promptfoo_results_are_read_with_manual_ratings_apart(calibrant, answers, expected, tmp_path):
+    """A manual rating overrides `success`: the judge's own verdict is that of the other components."""
+    results = []
+    for row in rows_of(answers):
+        parts = [{"pass": row["judge"], "score": int(row["judge"]), "assertion": {"type": "llm-rubric"}}]
+        success = row["judge"]
+        if row["human"] is not None:
+            parts.append({"pass": row["human"], "score": int(row["human"]), "assertion": {"type": "human"}})
+            success = row["human"]
+        graded = {"pass": success, "componentResults": parts}
+        results.append({"success": success, "gradingResult": graded, "vars": {"question": row["question"]}})
+    path = tmp_path / "results.json"
+    document = {"evalId": "e", "results": {"version": 3, "results": results, "stats": {}}}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert_same(calibrant("rate", path, *NAMED, "--json").json, expected)
+
+
+def test_groups_and_segments(calibrant, answers, tmp_path):
+    good = dict(enumerate(answers["judge"]))
+    drawn = set(np.random.default_rng(1).choice(200, 60, replace=False).tolist())
+    labels = [good[row] if row // 5 in drawn else None for row in range(1000)]
+    segment = ["north" if row < 500 else "south" for row in range(1000)]
+    path = write_lines(tmp_path / "eval.jsonl", rows_of({**answers, "human": labels, "region": segment}))
+    answer = calibrant("rate", path, *NAMED, "--group", "question", "--segment", "region", "--json")
+    assert answer.json["n_groups"] == 200
+    assert [row["segment"] for row in answer.json["rates"]] == ["all items", "north", "south"]
+    shown = calibrant("rate", path, *NAMED, "--group", "question", "--segment", "region")
+    assert "south" in shown.out
+
+
+def test_labels_in_order_hold_at_every_look(calibrant, answers, tmp_path):
+    rows = [{**row, "day": number % 7} for number, row in enumerate(rows_of(answers))]
+    path = write_lines(tmp_path / "eval.jsonl", rows)
+    answer = calibrant("rate", path, *NAMED, "--order", "day", "--json")
+    assert answer.json["sequential"] is True
+    assert answer.json["method"] == "bets"
+
+
+def test_the_report_and_the_json_file(calibrant, lines, tmp_path):
+    page = tmp_path / "rate.html"
+    data = tmp_path / "rate.json"
+    answer = calibrant("rate", lines, *NAMED, "--at-least", "0.9", "-o", page, "-o", data)
+    assert answer.code == 0
+    text = page.read_text("utf-8")
+    assert "is shown" in text
+    assert "drawn at random" in text
+    assert "<table" in text
+    assert json.loads(data.read_text("utf-8"))["verdict"] == "shown"
+    assert calibrant("rate", lines, *NAMED, "-o", page).code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--score", "judge"), "--label"),
+        (("--score", "jugde", "--label", "human"), "did you mean 'judge'?"),
+        (("--score", "judge", "--label", "person"), "--label"),
+        ((*NAMED, "-o", "rate.pdf"), ".html"),
+        ((*NAMED, "--at-least", "95"), "--at-least"),
+        (("--score", "human", "--label", "judge"), "the scores"),
+    ],
+)
+def test_bad_input_is_refused_with_2(calibrant, lines, arguments, words):
+    answer = calibrant("rate", lines, *arguments)
+    assert answer.code == 2
+    assert words in answer.err
+
+
+def test_a_damaged_line_is_named(calibrant, tmp_path):
+    path = tmp_path / "eval.jsonl"
+    path.write_text('{"judge": 1, "human": 1}\n{"judge": 1, "human"\n', encoding="utf-8")
+    answer = calibrant("rate", path, *NAMED)
+    assert answer.code == 2
+    assert "line 2" in answer.err
+
+
+def test_an_archive_that_is_no_log_is_refused(calibrant, tmp_path):
+    path = tmp_path / "log.eval"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    answer = calibrant("rate", path, *INSPECT)
+    assert answer.code == 2
+    assert "Inspect log" in answer.err
+
+
+ACTION = Path(__file__).parents[2] / ".github" / "actions" / "rate" / "action.yml"
+
+
+def test_the_action_names_options_and_inputs_that_exist():
+    """Every input is passed on as a variable, never pasted into the script; every option is one of the command."""
+    action = yaml.safe_load(ACTION.read_text("utf-8"))
+    steps = action["runs"]["steps"]
+    passed = " ".join(value for step in steps for value in step["env"].values())
+    assert set(action["inputs"]) == set(re.findall(r"inputs\.([\w-]+)", passed))
+    script = steps[-1]["run"]
+    assert "${{" not in script
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert set(re.findall(r"--[a-z-]+", script)) <= known
+
+
+@pytest.mark.parametrize(("at_least", "undecided", "code"), [("0.9", "fail", 0), ("0.999", "pass", 1)])
+def test_the_script_of_the_action_runs(lines, tmp_path, at_least, undecided, code):
+    script = yaml.safe_load(ACTION.read_text("utf-8"))["runs"]["steps"][-1]["run"]
+    program = tmp_path / "bin" / "calibrant"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m calibrant "$@"\n')
+    program.chmod(0o755)
+    inputs = {"DATA": str(lines), "SCORE": "judge", "LABEL": "human", "AT_LEAST": at_least, "GROUP": "",
+              "POS_LABEL": "", "CONFIDENCE": "0.95", "UNDECIDED": undecided, "REPORT": "rate.html",
+              "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}  # fmt: skip
+    environment = os.environ | inputs | {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == code
+    assert (tmp_path / "rate.html").exists()
+    assert "confidence" in (tmp_path / "summary.md").read_text("utf-8")

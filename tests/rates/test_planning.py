@@ -1,0 +1,102 @@
+"""`plan_rate`: what it plans is what `rate` gives, and what it calls feasible is exact."""
+
+import numpy as np
+import pytest
+
+from calibrant import plan_rate, rate
+from calibrant.assess.rates.label_counts import most_negative_labels
+from calibrant.errors import InvalidTypeError, InvalidValueError
+
+
+def limits_with(n_labels, failures, n_items=10_000):
+    y = np.full(n_items, np.nan)
+    y[:n_labels] = 1
+    y[:failures] = 0
+    return rate(y, np.ones(n_items))
+
+
+@pytest.mark.parametrize("n_labels", [72, 100, 200, 500])
+def test_the_line_of_feasibility_is_exact(n_labels):
+    most = most_negative_labels(n_labels, 10_000, 0.95)
+    assert limits_with(n_labels, most).lower >= 0.95
+    assert limits_with(n_labels, most + 1).lower < 0.95
+
+
+def test_two_hundred_labels_show_95_percent_only_if_at_most_3_fail():
+    plan = plan_rate(at_least=0.95, n_items=10_000, n_labels=200)
+    assert plan.feasible == ((200, 3),)
+    assert plan.notes == ("With 200 labels, 95% can be shown only if at most 3 fail.",)
+
+
+def test_the_fewest_labels_show_it_only_if_none_fails():
+    fewest = plan_rate(at_least=0.95, n_items=10_000).fewest_labels
+    assert fewest is not None
+    assert limits_with(fewest, 0).lower >= 0.95
+    assert limits_with(fewest - 1, 0).lower < 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("judge", [None, (0.97, 0.95)])
+def test_a_planned_width_is_about_the_width_of_limits(judge):
+    good = (np.arange(4000) < 3200).astype(int)
+    how = {} if judge is None else {"sensitivity": judge[0], "specificity": judge[1]}
+    n_labels = plan_rate(width=0.06, n_items=4000, expected_rate=0.8, **how).n_labels
+    assert n_labels is not None
+    rng = np.random.default_rng(0)
+    widths = []
+    for _ in range(20):
+        verdict = (
+            np.ones(4000) if judge is None else np.where(good == 1, rng.random(4000) < 0.97, rng.random(4000) > 0.95)
+        )
+        y = np.full(4000, np.nan)
+        drawn = rng.choice(4000, n_labels, replace=False)
+        y[drawn] = good[drawn]
+        found = rate(y, verdict)
+        widths.append(found.upper - found.lower)
+    assert np.mean(widths) == pytest.approx(0.06, rel=0.08)
+
+
+@pytest.mark.slow
+def test_planned_labels_show_the_rate_about_as_often_as_planned():
+    plan = plan_rate(at_least=0.9, n_items=4000, expected_rate=0.95, probability=0.8)
+    assert plan.n_labels is not None
+    rng = np.random.default_rng(1)
+    good = (np.arange(4000) < 3800).astype(int)
+    shown = 0
+    for _ in range(200):
+        y = np.full(4000, np.nan)
+        drawn = rng.choice(4000, plan.n_labels, replace=False)
+        y[drawn] = good[drawn]
+        shown += rate(y, np.ones(4000)).check(at_least=0.9) == "shown"
+    assert 0.7 < shown / 200 < 0.95
+
+
+def test_a_judge_saves_labels():
+    alone = plan_rate(at_least=0.95, n_items=10_000, expected_rate=0.97).n_labels
+    judged = plan_rate(at_least=0.95, n_items=10_000, expected_rate=0.97, sensitivity=0.98, specificity=0.9).n_labels
+    assert alone is not None
+    assert judged is not None
+    assert judged < 0.7 * alone
+
+
+def test_a_rate_below_the_target_is_never_shown():
+    plan = plan_rate(at_least=0.95, expected_rate=0.9)
+    assert plan.n_labels is None
+    assert plan.sentence.startswith("No number of labels")
+
+
+@pytest.mark.parametrize(
+    ("settings", "parameter", "kind"),
+    [
+        ({}, "width", InvalidTypeError),
+        ({"width": 0.1, "at_least": 0.9}, "width", InvalidTypeError),
+        ({"width": 0.1, "sensitivity": 0.9}, "sensitivity", InvalidTypeError),
+        ({"width": 2}, "width", InvalidValueError),
+        ({"at_least": 95}, "at_least", InvalidValueError),
+        ({"width": 0.1, "n_items": 0}, "n_items", InvalidValueError),
+    ],
+)
+def test_bad_settings_name_the_parameter(settings, parameter, kind):
+    with pytest.raises(kind) as raised:
+        plan_rate(**settings)
+    assert raised.value.parameter == parameter
