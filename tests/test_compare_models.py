@@ -14,6 +14,7 @@ from scipy import stats
 from calibrant import SequentialModelComparison, compare_models
 from calibrant._compare_models import PairedDifference
 from calibrant._compare_models.losses import difference_limits, scaled
+from calibrant._random import RandomSource, fingerprint_of
 from calibrant.intervals.bounded_mean import betting_mean
 from calibrant.metrics import auc
 from calibrant.metrics.auc import delong
@@ -72,7 +73,8 @@ def test_each_pair_and_loss_has_its_share_of_alpha() -> None:
     y, models = drawn(rng, 400)
     models = {name: np.clip(value + rng.normal(scale=0.05, size=400), 0, 1) for name, value in models.items()}
     found = compare_models(y, models, confidence_level=0.9, clip=0.01, random_state=5)
-    order = np.random.default_rng(5).permutation(400)
+    of_models = sorted(fingerprint_of(one, labels=y.astype(int)) for one in models.values())
+    order = RandomSource.of(5, "order of bets", *of_models).order(400)
     areas, covariance = slow_delong(y, list(models.values()))
     quantile = stats.norm.ppf(1 - 0.1 / 3 / 2)  # three pairs
     for one in found.differences:

@@ -214,8 +214,20 @@ def test_bad_keys_are_refused():
         sets.predict_set([0.1, 0.2], keys=[0.5, 1.5])
     with pytest.raises(ValueError, match="keys must be None unless randomized=True"):
         ConformalSets().fit(scores, y).predict_set([0.1], keys=[1])
-    with pytest.raises(TypeError, match="random_state must be an int where keys are given"):
-        ConformalSets(randomized=True, random_state=None).fit(scores, y).predict_set([0.1], keys=[1])
+
+
+def test_with_keys_a_model_that_was_saved_gives_the_same_sets_and_another_fit_others():
+    scores, y = data()
+    keys = np.arange(200)
+    new = np.random.default_rng(1).choice(scores, 200)
+    fits = [ConformalSets(randomized=True, random_state=seed).fit(scores, y) for seed in (None, None, 0, 0)]
+    values = [sets.predict_p_value(new, keys=keys) for sets in fits]
+    assert not np.array_equal(values[0], values[1])
+    assert np.array_equal(values[2], values[3])
+    again = ConformalSets.from_dict(json.loads(json.dumps(fits[0].to_dict())))
+    assert np.array_equal(again.predict_p_value(new, keys=keys), values[0])
+    other = ConformalSets(randomized=True).fit(scores[1:], y[1:]).predict_p_value(new, keys=keys)
+    assert np.abs(other - values[2]).max() > 1e-3
 
 
 def test_promise_in_words():

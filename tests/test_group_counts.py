@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant import Partition, Tally
+from calibrant._random import RandomSource
 from calibrant.cli._words import in_options
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import N_BLOCKS, GroupCounts, block_of
@@ -15,11 +16,12 @@ from calibrant.rows.draw import id_keys, value_keys
 from calibrant.rows.groups import Groups
 
 PARTITION = Partition.fixed_width(4)
+BLOCKS = RandomSource(7)
 
 
 def _tally(scores, codes, groups):
     rows = read_rows(scores, codes, groups=groups, classes=(0, 1))
-    return rows.tally(PARTITION)[0]
+    return rows.tally(PARTITION, blocks=BLOCKS)[0]
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def test_whole_groups_merged_in_any_order_give_the_identical_tally(rows):
 
 
 def test_blocks_grow_with_their_number():
-    share = np.bincount(block_of(np.arange(10**6, dtype=np.uint64)), minlength=N_BLOCKS) / 10**6
+    share = np.bincount(block_of(np.arange(10**6, dtype=np.uint64), BLOCKS), minlength=N_BLOCKS) / 10**6
     assert share == pytest.approx((2 * np.arange(N_BLOCKS) + 1) / N_BLOCKS**2, abs=1e-3)
 
 
@@ -54,7 +56,7 @@ def test_the_table_is_what_a_loop_counts(rows):
         for region in range(4):
             there = here & (np.minimum((scores * 4).astype(int), 3) == region)
             if there.any():
-                block = int(block_of(np.array([group], dtype=np.uint64))[0])
+                block = int(block_of(np.array([group], dtype=np.uint64), BLOCKS)[0])
                 entry = region, int(there.sum()), int(codes[there].sum()), block, int(here.sum())
                 seen[entry] = seen.get(entry, 0) + 1
     columns = table.region, table.rows, table.positives, table.block, table.size, table.number

@@ -15,6 +15,7 @@ from calibrant import calibrators, metrics
 ROOT = Path(__file__).parents[1]
 OUR_ERRORS = {"CalibrantError", "InvalidTypeError", "InvalidValueError"}
 PARTITIONS = {"Bins", "FunctionPartition", "ScorePartition", "SegmentedPartition"}
+RANDOM_MODULES = {"random", "numpy.random"}
 RIDDLES = (
     "score speaks for",
     "death costs time",
@@ -59,6 +60,31 @@ def test_no_code_decides_by_the_text_of_our_errors(sources: dict[Path, list[ast.
             for node in deciding:
                 texts = [call for call in calls(ast.walk(node), "str") if handler.name in names_in(call)]
                 assert not texts, f"{path}, line {node.lineno}"
+
+
+def is_random_of_numpy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "random" and names_in(node.value) <= {"np", "numpy"}
+
+
+@pytest.mark.broad
+def test_random_numbers_come_from_one_source(sources: dict[Path, list[ast.AST]]) -> None:
+    """A draw is keyed by the rows it is for. The demo splits its own fixed data, and adversaries simulate theirs."""
+    for path, nodes in sources.items():
+        if path.parts[1:] in {("_random.py",), ("cli", "demo.py")}:
+            continue
+        for node in nodes:
+            where = f"{path}, line {getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Import):
+                assert not {name.name for name in node.names} & RANDOM_MODULES, where
+            if isinstance(node, ast.ImportFrom):
+                assert node.module not in RANDOM_MODULES, where
+                simulates = path.parts[1] == "adversary"
+                assert simulates or "as_generator" not in {name.name for name in node.names}, where
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                assert not is_random_of_numpy(node.func.value), where
+                assert node.func.attr not in {"default_rng", "urandom"}, where
+            if isinstance(node, ast.Attribute) and is_random_of_numpy(node.value):
+                assert node.attr in {"Generator", "RandomState", "SeedSequence"}, where  # types
 
 
 @pytest.mark.broad

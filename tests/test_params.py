@@ -30,11 +30,11 @@ from calibrant._params import (
     Only,
     Optional,
     RandomState,
-    as_generator,
     check_bins,
     error_budget,
     thread_count,
 )
+from calibrant._random import as_generator
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
 

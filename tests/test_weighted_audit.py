@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from calibrant import audit
+from calibrant._random import RandomSource
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals.bounded_mean import weighted_means
 from calibrant.rows import read_rows
-from calibrant.rows.draw import Draw, position_keys
 from promises import assert_kept
 from weighted_worlds import clusters, kept_too_seldom, survey
 
@@ -42,7 +42,7 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     assert found.is_miscalibrated
     assert 0.1 < found.lower_bound <= 0.25
     assert "rows of new groups" in found.assumptions[0]
-    assert "the names of the groups say nothing about scores and labels" in found.assumptions
+    assert not any("say" in assumed and "nothing about" in assumed for assumed in found.assumptions)
     assert found.upper_bound is None
     assert 0.1 < found.average_lower_bound < 1 / 6, "the mean of sqrt(s) - s is 1/6"
     assert "no upper bound" in str(found)
@@ -52,7 +52,7 @@ def test_an_audit_of_groups_or_weights_finds_errors_and_says_what_it_is_about():
     weighted = audit(y, off, importance_weight=weights, weight_bound=1.0, tolerance=0.01)
     assert weighted.is_miscalibrated
     assert "counts by its weight" in weighted.assumptions[0]
-    assert "the order of the rows says nothing about scores and labels" in weighted.assumptions
+    assert not any("order" in assumed for assumed in weighted.assumptions)
     exchanged = audit(1 - y, 1.0 - off, groups=group, max_group_size=5)
     assert exchanged.lower_bound == pytest.approx(found.lower_bound, abs=0.03)
 
@@ -69,7 +69,7 @@ def test_an_audit_of_groups_or_weights_by_segment():
         assert {finding.segment for finding in found.findings} == {None, "wrong"}
         assert 0.15 < found.within_segments.lower_bound <= 0.25
         assert 0.04 < found.within_segments.average_lower_bound < 1 / 12
-    read = read_rows(scores, y, groups=group).collect()
+    read = read_rows(off, y, groups=group).collect()
     rare = np.where(group == group[~read.chosen(read.draw(0.1, 0))][0], "rare", segments)
     found = audit(y, off, segments=rare, groups=group, max_group_size=5)
     assert "nothing is said of segments that no row set aside has, such as 'rare'" in found.assumptions
@@ -201,7 +201,7 @@ def test_every_region_and_limit_of_a_weighted_audit_is_the_documented_one(n_bins
     table = audit(y, scores, segments=segments, **options).table
     read = read_rows(scores, y).collect()
     aside = read.chosen(read.draw(0.1, 0))
-    order = np.argsort(Draw(0, 0).hashes(position_keys(0, n)))
+    order = RandomSource.of(0, "order of bets", rows=read.fingerprint()).order(n)
     order = order[~aside[order]]  # of the bets
     columns = [getattr(table, name) for name in ("segment", "resolution", "low", "high", "counts", "lower", "upper")]
     found = zip(*columns, strict=True)

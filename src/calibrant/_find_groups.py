@@ -13,8 +13,9 @@ from calibrant._exchangeable.report import SORTED_FILE
 from calibrant._numbers import percent, rows
 from calibrant._optional import needed, pa
 from calibrant._params import Integer
+from calibrant._random import RandomSource, fingerprint_of
 from calibrant._text import Setting, Text, render
-from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant._typing import ArrayLike, FloatArray, IndexArray, Keys
 from calibrant.errors import CalibrantError
 from calibrant.partition import ScorePartition
 from calibrant.rows import MemoryRows, ScoredData
@@ -31,7 +32,6 @@ _SHARED = 0.05  # share of rows whose id repeats
 _SIGNS = 5.0  # standard deviations
 _PAIRS = 20  # identical rows
 _SORTED = 10  # runs of labels at most in a file that is sorted by label
-_SEED = (28, 496)  # that nobody draws data with
 _SHUFFLE: tuple[str | Setting, ...] = (
     f": {SORTED_FILE}: shuffle it, or check it with ",
     Setting("time"),
@@ -172,6 +172,11 @@ class _Look:
     def n(self) -> int:
         return len(self.scores)
 
+    def _random_numbers(self) -> Keys:
+        """A random number for each row, which puts rows of one value in random order."""
+        rows = fingerprint_of(self.scores, labels=self.codes)
+        return RandomSource.of(0, "order of rows that are alike", rows=rows).hashes(np.arange(self.n, dtype=np.uint64))
+
     def signs(self) -> Iterator[GroupSign]:
         for name, values in self.others.items():
             if (text := self._repeated(name, values)) is not None:
@@ -197,7 +202,7 @@ class _Look:
             return (f"column {name!r} looks like an id and repeats: {seen}", *advice)
         if self.codes is None:
             return None
-        order = np.lexsort((np.random.default_rng(_SEED).random(self.n), values))
+        order = np.lexsort((self._random_numbers(), values))
         start = np.flatnonzero(np.diff(values[order], prepend=-1))
         group = np.repeat(np.arange(start.size), size := np.diff(start, append=self.n))
         row, other = np.arange(self.n), np.where(group + 1 < start.size, group + 1, group - 1)
@@ -231,7 +236,7 @@ class _Look:
             for values in self.others.values()
             if np.bincount(values).max() > 1 and not _determines(values, self.codes)
         ]
-        order = np.lexsort((np.random.default_rng(_SEED).random(self.n), *whole, self.scores))
+        order = np.lexsort((self._random_numbers(), *whole, self.scores))
         same = np.ones(self.n - 1, dtype=bool)
         for values in (self.scores, *whole):
             same &= values[order][1:] == values[order][:-1]

@@ -8,6 +8,8 @@ _BLOCK = 1 << 15  # numbers that stay in the processor's cache
 GOLDEN = 0x9E3779B97F4A7C15
 ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 """By how much numbers are shifted, and what they are multiplied by."""
+FEWER_ROUNDS = ((29, 0xD6E8FEB86659FD93), (32, 1))
+"""The same, for sums over rows: each row is scrambled, so that sums of different rows differ."""
 
 
 def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
@@ -19,10 +21,11 @@ def mixed(values: Keys, plus: int = 0, buffers: Keys | None = None) -> Keys:
     array([16294208416658607535, 10451216379200822465], dtype=uint64)
     """
     z, shifted = (np.empty_like(values), np.empty_like(values)) if buffers is None else buffers
-    return _scrambled(np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z), shifted, ROUNDS)
+    return scrambled(np.add(values, np.uint64((plus + GOLDEN) % 2**64), out=z), shifted, ROUNDS)
 
 
-def _scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Keys:
+def scrambled(z: Keys, shifted: Keys, rounds: tuple[tuple[int, int], ...]) -> Keys:
+    """Scramble numbers in place, with a buffer of the same size."""
     for shift, factor in rounds:
         z ^= np.right_shift(z, np.uint64(shift), out=shifted)
         if factor > 1:
@@ -46,7 +49,7 @@ def small_hashes(n: int, plus: int, limit: int) -> IndexArray:
     for start in range(first - first % _BLOCK, first + n, _BLOCK):
         high = start % 2**64 ^ (start % 2**64 >> ROUNDS[0][0])
         np.add(products, np.uint64((high - high % _BLOCK) * factor % 2**64), out=z)
-        hits = np.flatnonzero(_scrambled(z, shifted, ROUNDS[1:2]) <= near)
+        hits = np.flatnonzero(scrambled(z, shifted, ROUNDS[1:2]) <= near)
         found.append((hits ^ high % _BLOCK) + (start - first))
     numbers = np.sort(np.concatenate(found))
     numbers = numbers[(numbers >= 0) & (numbers < n)]

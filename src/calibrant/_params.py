@@ -12,13 +12,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from hashlib import sha256
 from numbers import Real
 from types import FunctionType
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant._text import did_you_mean, shown
 from calibrant._typing import Seed
@@ -358,25 +356,6 @@ def check_state(state: Any, keys: Collection[str] = ()) -> None:
     if absent:
         got = ", ".join(map(repr, list(state)[:20])) or "an empty one"
         raise InvalidValueError("state", f"have the key {absent[0]!r}, as to_dict writes it", got=got)
-
-
-def as_generator(random_state: Seed) -> np.random.Generator:
-    """Return a generator for `random_state`, leaving numpy's global state alone even for None."""
-    RandomState().check("random_state", random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
-    return np.random.default_rng(random_state)
-
-
-def generator_of(random_state: Seed, *content: NDArray[Any]) -> np.random.Generator:
-    """Return a generator that depends on the seed and on the rows, for random numbers that a proof averages over.
-
-    With the seed alone they would be the same for all data. And users draw data with the same seeds: the numbers must
-    not be the very ones that are tested.
-    """
-    digest = sha256(b"".join(array.tobytes() for array in content)).digest()
-    seed = int(as_generator(random_state).integers(2**62))
-    return np.random.default_rng([seed, int.from_bytes(digest)])
 
 
 def thread_count(n_jobs: Any) -> int:

@@ -15,7 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant._frames import FrameOutput
 from calibrant._input import as_array, as_scores
 from calibrant._labels import Classes
-from calibrant._params import OPEN_UNIT, CheckedParameters, Choice, Flag, Number, RandomSeed, generator_of
+from calibrant._params import (
+    OPEN_UNIT,
+    CheckedParameters,
+    Choice,
+    Flag,
+    Integer,
+    Number,
+    Optional,
+    RandomSeed,
+)
+from calibrant._random import RandomSource, seed_number
 from calibrant._state import check_schema, read_classes, read_numbers
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, IntArray
@@ -114,9 +124,9 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
     classes : pair of labels, default=None
         Both labels, needed where the data may have only one of them. A label that was never seen is in every set.
     random_state : int, Generator, RandomState or None, default=0
-        Where `randomized`, the seed of the random numbers. Without `keys`, they come from one generator that starts at
-        `fit`, from the seed and the rows, and moves on with every call, so that rows predicted one by one get different
-        numbers; a model that was loaded, copied or unpickled starts from a fresh seed. With `keys`, it must be an int.
+        Where `randomized`, the seed of the random numbers, which depend on the calibration rows too. Without `keys`,
+        they come from one generator that starts at `fit` and moves on with every call, so that rows predicted one by
+        one get different numbers; a model that was loaded, copied or unpickled starts from a fresh seed.
 
     Attributes
     ----------
@@ -194,8 +204,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
         if self.conditional == "marginal":
             per_code = [np.sort(np.concatenate(per_code))] * 2
         self._set_ranks((per_code[0], per_code[1]), rows.known, rows.facts(drawn=False))
-        drawn = generator_of(self.random_state, rows.scores, rows.codes) if self.randomized else None
-        self._generator: np.random.Generator | None = drawn
+        self._source = rows.ordered_source(self.random_state, "ties") if self.randomized else None
+        self._generator: np.random.Generator | None = None if self._source is None else self._source.generator()
         return self
 
     def __getstate__(self) -> Any:
@@ -237,12 +247,10 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             return 1.0, 1.0
         if keys is None:
             if self._generator is None:
-                self._generator = np.random.default_rng()
+                self._generator = RandomSource.of(None, "ties").generator()
             return tuple(self._generator.uniform(size=(2, rows)))
-        if not isinstance(self.random_state, int | np.integer):
-            got = type(self.random_state).__name__
-            raise InvalidTypeError("random_state", "be an int where keys are given", got=got)
-        return tuple(keyed_uniforms(as_array(keys, "keys"), int(self.random_state), rows))
+        seed = seed_number(self.random_state) if self._source is None else self._source.key
+        return tuple(keyed_uniforms(as_array(keys, "keys"), seed, rows))
 
     def predict_p_value(self, scores: ArrayLike, *, keys: ArrayLike | None = None) -> FloatArray:
         """Return the p-value of each label, shape (n, 2); the columns follow `classes_`.
@@ -255,8 +263,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             Scores of new rows.
         keys : array-like of shape (n,), optional
             Where `randomized`, an integer or text per row, unique and unrelated to score and label, such as an id. The
-            random numbers of a row are then a hash of `random_state` and its key: the same each time, whichever rows
-            are predicted with it.
+            random numbers of a row are then a hash of `random_state`, the calibration rows and its key: the same each
+            time, whichever rows are predicted with it, also by a model that was saved and loaded.
         """
         ranks = self._ranks(scores)
         shares = self._shares(ranks[0][0].size, keys)
@@ -292,6 +300,7 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             "classes": self.classes_.tolist(),
             "positive_index": self.positive_index_,
             "oddness": [known.tolist() for known in self._ranked],
+            **({} if self._source is None else {"tie_key": self._source.key}),
             **self.guarantee_.facts.to_dict(),
         }
 
@@ -316,6 +325,8 @@ class ConformalSets(FrameOutput, CheckedParameters, BaseEstimator):  # type: ign
             raise InvalidValueError("oddness", rule, got=shown(saved))
         sets._set_ranks((negative, positive), classes, RowFacts.from_dict(state))
         sets._generator = None
+        key = Optional(Integer(0)).check("tie_key", state.get("tie_key"))  # none in files of earlier releases
+        sets._source = None if key is None else RandomSource(key)
         return sets
 
 

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant._hash import mixed
 from calibrant._input import as_whole
 from calibrant._params import Integer, check_state
+from calibrant._random import RandomSource
 from calibrant._typing import ArrayLike, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidValueError
 
@@ -54,10 +54,18 @@ class GroupCounts:
     n_groups: int
 
     @classmethod
-    def of(cls, regions: ArrayLike, codes: ArrayLike, groups: ArrayLike, keys: Keys | None = None) -> Self:
+    def of(
+        cls,
+        regions: ArrayLike,
+        codes: ArrayLike,
+        groups: ArrayLike,
+        keys: Keys | None = None,
+        blocks: RandomSource | None = None,
+    ) -> Self:
         """Count rows: the region of each, -1 for none; its label, 0 or 1; and the number of its group.
 
-        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key.
+        `keys` are the keys of groups 0, 1, ...; without them a group's number is its key. `blocks` puts groups into
+        blocks: where limits follow, it must be a source made for these rows.
         """
         region, positive, group = (np.asarray(values).astype(np.int64) for values in (regions, codes, groups))
         n_regions = int(region.max(initial=-1)) + 1
@@ -68,7 +76,8 @@ class GroupCounts:
         rows = np.diff(starts, append=cells.size)
         hits = np.add.reduceat(cells & 1, starts) if starts.size else starts
         owner, place = np.divmod(cells[starts] >> 1, max(n_regions, 1))
-        block = block_of(np.arange(sizes.size, dtype=np.uint64) if keys is None else keys)[owner]
+        own_keys = np.arange(sizes.size, dtype=np.uint64) if keys is None else keys
+        block = block_of(own_keys, RandomSource(0) if blocks is None else blocks)[owner]
         return cls.from_cells(place, rows, hits, sizes[owner], block, None, int(np.count_nonzero(sizes)))
 
     @classmethod
@@ -165,13 +174,13 @@ class GroupCounts:
         return cls.from_cells(region, rows, positives, sizes, block, number, n_groups)
 
 
-def block_of(keys: Keys) -> IntArray:
-    """The block of each group, from 0 to 47: a function of its key alone, which is made of the group's label.
+def block_of(keys: Keys, blocks: RandomSource) -> IntArray:
+    """The block of each group, from 0 to 47: drawn by its key, which is made of the group's name.
 
-    So blocks do not depend on rows and labels, and are the same wherever the rows are. Block j has about the share
-    (2 j + 1) / 48² of the groups.
+    The source is made for these rows, so that names may say anything about scores and labels; blocks are the same
+    wherever the rows are. Block j has about the share (2 j + 1) / 48² of the groups.
     """
-    share = (mixed(~keys) >> np.uint64(11)) * 2.0**-53
+    share = blocks.uniforms(keys)
     return np.asarray(np.minimum(np.sqrt(share) * N_BLOCKS, N_BLOCKS - 1), dtype=np.int64)
 
 

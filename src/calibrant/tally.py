@@ -14,6 +14,7 @@ from calibrant._exact import ExactSums
 from calibrant._input import as_weights, as_whole, check_same_length
 from calibrant._optional import pandas
 from calibrant._params import Integer, Number, check_state
+from calibrant._random import RandomSource
 from calibrant._state import check_schema
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, Frame, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
@@ -203,12 +204,12 @@ class Tally:
         *,
         weights: FloatArray | None = None,
         repeats: IntArray | None = None,
-        groups: tuple[IntArray, Keys] | None = None,
+        groups: tuple[IntArray, Keys, RandomSource] | None = None,
         threads: int = 1,
     ) -> Self:
         """Tally prepared inputs and coded labels; `repeats` says how many identical rows each row stands for.
 
-        `groups` are the number of each row's group, and the keys of the groups.
+        `groups` are the number of each row's group, the keys of the groups, and what puts groups into blocks.
         """
         if groups is not None:
             regions = partition.membership(prepared, threads=threads)

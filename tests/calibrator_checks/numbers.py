@@ -15,7 +15,7 @@ from calibrant import (
     Tally,
 )
 from calibrant.errors import CalibrantWarning
-from calibrant.rows.draw import Draw, position_keys
+from calibrant.rows import read_rows
 from calibrator_checks.calibrators import draws_rows, looks_first
 from calibrator_checks.data import (
     LIMIT_ACCURACY,
@@ -30,6 +30,7 @@ from calibrator_checks.data import (
     ready,
 )
 from calibrator_checks.registry import check
+from one_draw import one_draw
 
 # Labels
 
@@ -203,10 +204,12 @@ def check_weights_are_refused_where_rows_are_drawn(calibrator: Any) -> None:
 @check("scores", "ranks only")
 def check_monotone_rescale_of_scores_changes_nothing(calibrator: Any) -> None:
     scores, y = make_data()
-    model = fitted(calibrator, scores, y)
+    with one_draw():  # which rows are drawn depends on the scores, and nothing else does
+        model = fitted(calibrator, scores, y)
     # exact in doubles, so that ties stay ties; far outside [0, 1], like logits
     for rescale in (lambda s: 1024 * s, lambda s: s * 2.0**-40, lambda s: 2.0**900 * s):
-        rescaled = fitted(calibrator, rescale(scores), y)
+        with one_draw():
+            rescaled = fitted(calibrator, rescale(scores), y)
         points = probe(model)
         assert_same(answers(model, points), answers(rescaled, rescale(points)))
 
@@ -299,6 +302,6 @@ def check_every_row_is_counted_once(calibrator: Any) -> None:
     elif draws_rows(calibrator):
         n_cut = calibrator.split
         if isinstance(n_cut, float):  # which keeps each row with that probability
-            draw = Draw.of_share(calibrator.random_state, n_cut)
-            n_cut = int(draw.chosen(position_keys(0, N_ROWS)).sum())
+            rows = read_rows(*make_data()).collect()
+            n_cut = int(rows.chosen(rows.draw(n_cut, calibrator.random_state)).sum())
     assert model.tally_.n_rows == N_ROWS - n_cut

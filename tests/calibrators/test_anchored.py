@@ -172,7 +172,7 @@ def test_scores_of_exactly_0_and_1_do_not_bend_the_curve():
     rate = rng.beta(0.3, 0.3, size=4000)
     scores = rng.binomial(50, rate) / 50  # a forest of 50 trees
     y = (rng.uniform(size=4000) < 0.1 + 0.8 * scores).astype(int)
-    model = AnchoredCalibrator("beta", n_bins=4, split=0.2).fit(scores, y)
+    model = AnchoredCalibrator("beta", n_bins=4, split=None).fit(scores, y)
     assert np.abs(model.predict(np.linspace(0, 1, 11)) - np.linspace(0.1, 0.9, 11)).max() < 0.06
 
 

@@ -70,7 +70,8 @@ def test_merged_tallies_give_the_same_limits(rows):
     bins = Partition.fixed_width(3)
     whole = BinningCalibrator(partition=bins, max_group_size=5).fit(scores, y, groups=groups)
     parts = [groups % 2 == k for k in (0, 1)]
-    tallies = [read_rows(scores[part], y[part], groups=groups[part]).tally(bins)[0] for part in parts]
+    blocks = read_rows(scores, y, groups=groups).block_source()
+    tallies = [read_rows(scores[part], y[part], groups=groups[part]).tally(bins, blocks=blocks)[0] for part in parts]
     merged = BinningCalibrator.from_tally(bins, tallies[1] + tallies[0], max_group_size=5)
     assert merged.guarantee_.lower.tolist() == whole.guarantee_.lower.tolist()
     with pytest.raises(InvalidValueError, match="max_group_size must be given with a tally of groups"):

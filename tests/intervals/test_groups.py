@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from calibrant import Tally
+from calibrant._random import RandomSource
 from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals.bounded_mean import lower_mean
@@ -34,7 +35,7 @@ def tally(world):
 def seen_in(world, region, design):
     """Rows, positives, weight over its bound and block of each group with rows in a region."""
     regions, codes, groups = world
-    blocks = block_of(np.arange(90, dtype=np.uint64))
+    blocks = block_of(np.arange(90, dtype=np.uint64), RandomSource(0))
     for group in range(90):
         there = (groups == group) & (regions == region)
         if there.any():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibrant._hash import GOLDEN, small_hashes
+from calibrant._random import RandomSource
 from calibrant.rows.draw import Draw, _instant_keys, folds_of, id_keys, mixed, partition_start, position_keys
 
 
@@ -129,7 +130,7 @@ def test_numbers_with_a_small_hash_are_found_in_blocks_as_one_by_one(plus, limit
 
 def test_folds_hold_every_row_once_and_equal_keys_together():
     keys = np.repeat(np.arange(100, dtype=np.uint64), 3)
-    found = folds_of(keys, 0, 4)
+    found = folds_of(keys, RandomSource(0), 4)
     assert sorted(np.concatenate([tested for _, tested in found])) == list(range(300))
     for trained, tested in found:
         assert tested.size == 75

@@ -252,10 +252,14 @@ def test_rows_are_kept_and_rounded_by_their_weights():
     weights = np.resize([0.0, 0.5, 2.0], 3000)
     rows = replace(read_rows(scores, y, classes=(0, 1)).collect(), weights=weights)
     kept = kept_rows(rows, 2.0, 1)
-    assert np.array_equal(kept.scores, scores[np.random.default_rng(1).random(3000) < weights / 2.0])
+    places = np.arange(3000, dtype=np.uint64)
+    uniform = rows.random_source(1, "kept by weight").uniforms(places)
+    assert np.array_equal(kept.scores, scores[uniform < weights / 2.0])
+    assert 1250 - 100 < len(kept) < 1250 + 100
     assert kept.weights is None
     # 2,500 squared over 4,250 rows: a weight of 0.5 is 0.294 rows, and one of 2 is 1.176
-    times = np.floor(weights * 2500 / 4250 + np.random.default_rng(2).random(3000)).astype(int)
+    uniform = rows.random_source(2, "rounded weights").uniforms(places)
+    times = np.floor(weights * 2500 / 4250 + uniform).astype(int)
     rounded = rounded_rows(rows, 2)
     assert np.array_equal(rounded.scores, scores[times > 0])
     assert np.array_equal(rounded.repeats, times[times > 0])

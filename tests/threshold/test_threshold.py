@@ -124,7 +124,8 @@ def test_groups_are_counted_whole_in_segments_and_in_scored_data():
     found = threshold(y, scores, precision=0.7, npv=0.7, groups=groups, segments=segments)
     assert found.limits_confidence_level == found.confidence_level == 0.9  # only the targets have limits
     assert found.max_group_size == 3
-    assert any("names of groups" in assumed for assumed in found.assumptions)
+    assert found.assumptions == ("groups are independent draws from one population",)
+    assert found.seed == 0
     assert "A group counts as at most 3 rows." in found.sentence()
     assert all(cut.threshold is not None for cut in found.cuts)
     assert Threshold.from_dict(json.loads(json.dumps(found.to_dict()))) == found

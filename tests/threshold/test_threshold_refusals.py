@@ -23,7 +23,7 @@ def test_weights_need_a_bound():
     assert found.cuts[0].threshold == threshold(table["y"], table["p"], recall=0.9).cuts[0].threshold
     assert "weighted population" in found.assumptions[1]
     halved = threshold(data, recall=0.9, weight_bound=2.0)
-    assert "the order of the rows says nothing about scores and labels" in halved.assumptions
+    assert not any("order" in assumed for assumed in halved.assumptions)
     assert 60 < halved.n_rows < 140
     given = {"importance_weight": table["w"], "weight_bound": 2.0, "groups": np.arange(200) // 4, "max_group_size": 3}
     together = threshold(table["y"], table["p"], recall=0.5, **given)
@@ -123,7 +123,7 @@ def test_tiny_data_prove_nothing_and_raise_nothing(target, n):
 
 @pytest.mark.parametrize("target", ["precision", "npv", "recall", "specificity"])
 def test_equal_scores_select_all_or_nothing(target):
-    y = np.arange(1_000) < 700
+    y = np.arange(1_000) < 900
     found = threshold(y, np.full(1_000, 0.5), **{target: 0.6})
     chosen = found.predict([0.5])
     if target in ("precision", "recall"):

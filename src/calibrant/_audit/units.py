@@ -231,7 +231,6 @@ def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tu
             "the population in which each row counts by its weight",
             f"no importance weight exceeds {units.bound:g}",
             set_aside,
-            "the order of the rows says nothing about scores and labels",
         )
     weighted = "" if weight_bound is None else ", in the population in which each row counts by its weight"
     return (
@@ -239,5 +238,4 @@ def _assumed(units: Units, cutting: BoolArray, weight_bound: float | None) -> tu
         f"{weighted}, where a group counts {units.counts_as}",
         *(() if weight_bound is None else (f"no importance weight exceeds {weight_bound:g}",)),
         set_aside,
-        "the names of the groups say nothing about scores and labels",
     )

@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import BaseCrossValidator, KFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from calibrant._compare.result import COLUMNS, Comparison
 from calibrant._compare_models.losses import BRIER, LOG_LOSS, difference_limits, largest_difference, losses_of
 from calibrant._compare_models.result import PairedDifference
 from calibrant._input import shown
-from calibrant._params import Integer, as_generator, error_budget
+from calibrant._params import Integer, error_budget
+from calibrant._random import seed_number
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, ScoreMap, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.guarantee import Guarantee
@@ -26,7 +27,7 @@ from calibrant.metrics import ece, log_loss
 from calibrant.metrics.auc import delong
 from calibrant.metrics.units import Units
 from calibrant.rows import MemoryRows, ScoredData, read_rows
-from calibrant.rows.draw import folds_of
+from calibrant.rows.draw import folds_of, position_keys
 
 __all__ = ["Comparison", "compare"]
 
@@ -82,7 +83,8 @@ def compare(
         keep groups whole, and calibrators get the groups; nothing is guaranteed of those whose `fit` takes none.
         Without a size there are no differences with limits.
     random_state : int, Generator, RandomState or None, default=0
-        Shuffles the folds if `cv` is an int.
+        Draws the folds if `cv` is an int, and the order of bets. The draw depends on the rows, too. None takes a fresh
+        seed, which the result records.
     simultaneous : bool, default=False
         Whether the m calibrators that have a `confidence_level` share the error budget: each is fitted at the level
         1 - alpha / m in place of 1 - alpha. By the union bound, all guarantees then hold with probability 1 - alpha.
@@ -102,8 +104,7 @@ def compare(
     Given the rows that a fold was fitted on, its test rows are independent draws, because folds do not depend on scores
     and labels. So betting bounds the mean difference of each fold (`compare_models`). The limits of the folds are
     averaged. Alpha is shared by Bonferroni among folds, losses and all pairs of methods, since the best method is only
-    known afterwards. Limits of this kind are wide: each comes from the rows of one fold. They assume that the order of
-    the rows says nothing about scores and labels; with `random_state=None` they hold for sorted rows too.
+    known afterwards. Limits of this kind are wide: each comes from the rows of one fold.
 
     Examples
     --------
@@ -126,8 +127,8 @@ def compare(
     read = read_rows(scores, y, classes=classes, pos_label=pos_label, **beside).collect()
     units = Units.of(read, weight_bound, max_group_size)[1]
     read = replace(read, scores=np.asarray(read.scores, dtype=np.float64))
-    generator = as_generator(random_state)
-    folds = _folds(cv, read, generator)
+    seed = seed_number(random_state)
+    folds = _folds(cv, read, seed)
     entries = [
         _fitted_entry(name, calibrator, read, folds, units, weight_bound) for name, calibrator in contenders.items()
     ]
@@ -140,30 +141,34 @@ def compare(
         n_rows=len(read),
         n_folds=len(folds),
         simultaneous=bool(simultaneous),
-        differences=_differences(entries, read.codes, folds, alpha, generator, units) if own_folds else (),
+        differences=_differences(entries, read, folds, alpha, seed, units) if own_folds else (),
         difference_level=float(confidence_level),
+        seed=seed,
         **{name: np.array([entry[name] for entry in entries]) for name in COLUMNS},
     )
 
 
 def _differences(
     entries: list[dict[str, Any]],
-    codes: CodeArray,
+    read: MemoryRows,
     folds: _Folds,
     alpha: float,
-    generator: np.random.Generator,
+    seed: int,
     units: Units,
 ) -> tuple[PairedDifference, ...]:
     """Each other method minus the one with the lowest Brier score: limits of each fold, averaged over the folds."""
+    codes = read.codes
     best = min(entries, key=lambda entry: entry["brier"])
     losses = {entry["method"]: losses_of(codes, np.clip(entry["prediction"], 0.0, 1.0), _CLIP) for entry in entries}
-    order = generator.permutation(codes.size)  # bets need rows in random order
+    order = read.random_source(seed, "order of bets").order(codes.size)  # bets need rows in random order
     fold_rows = [order[np.isin(order, test)] for _, test in folds]
     parts = [units.take(rows) for rows in fold_rows]
     # groups in a random order: the order of their first rows would depend on their sizes
     orders = [
-        np.arange(rows.size) if part.unit is None else generator.permutation(part.n_units)
-        for part, rows in zip(parts, fold_rows, strict=True)
+        np.arange(rows.size)
+        if part.unit is None
+        else read.random_source(seed, "order of groups", fold).order(part.n_units)
+        for fold, (part, rows) in enumerate(zip(parts, fold_rows, strict=True))
     ]
     shares = [part.sums(np.ones(rows.size)).sum() for part, rows in zip(parts, fold_rows, strict=True)]
     share = alpha / (len(entries) * (len(entries) - 1) * len(folds)) if len(entries) > 1 else alpha
@@ -219,7 +224,7 @@ def _sharing(contenders: dict[str, Any]) -> dict[str, Any]:
     return contenders | shared
 
 
-def _folds(cv: Any, read: MemoryRows, random_state: Seed) -> _Folds:
+def _folds(cv: Any, read: MemoryRows, seed: int) -> _Folds:
     scores, codes, groups = read.scores, read.codes, None if read.groups is None else read.groups.row_keys
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         rarest = int(min(codes.sum(), codes.size - codes.sum()))
@@ -230,8 +235,8 @@ def _folds(cv: Any, read: MemoryRows, random_state: Seed) -> _Folds:
         n_groups = None if read.groups is None else len(read.groups.keys)
         if n_groups is not None and n_groups < n_folds:
             raise InvalidValueError("groups", f"be at least {n_folds}, the number of folds", got=f"{n_groups:,}")
-        seed = int(as_generator(random_state).integers(2**31))
-        cv = KFold(n_folds, shuffle=True, random_state=seed) if groups is None else folds_of(groups, seed, n_folds)
+        keys = position_keys(0, codes.size) if groups is None else groups
+        cv = folds_of(keys, read.random_source(seed, "folds"), n_folds)
     folds: _Folds = list(check_cv(cv).split(scores[:, None], codes, groups))
     if groups is not None and any(np.isin(groups[train], groups[test]).any() for train, test in folds):
         raise InvalidValueError("cv", "keep groups whole", got="groups in several folds", advice="use GroupKFold()")

@@ -49,6 +49,8 @@ class Comparison:
         weights: then there are no limits.
     difference_level : float
         Confidence that the limits of all differences hold.
+    seed : int or None
+        Seed of the folds, and of the order of bets.
     """
 
     methods: tuple[str, ...]
@@ -66,6 +68,7 @@ class Comparison:
     simultaneous: bool
     differences: tuple[PairedDifference, ...] = ()
     difference_level: float = 0.95
+    seed: int | None = None
 
     def to_frame(self) -> Frame:
         """Return the comparison as a pandas frame, one row per method."""
@@ -83,6 +86,7 @@ class Comparison:
             lines.append((method, *measured, guaranteed, f"{self.state_bytes[row]:,} B", *times))
         table = [f"{name:<{width}} " + " ".join(f"{cell:>10}" for cell in cells) for name, *cells in lines]
         size = f"{rows(self.n_rows)}, {counted(self.n_folds, 'fold')}"
+        size += "" if self.seed is None else f", seed {self.seed}"
         note = f"{size}; only the column 'guaranteed' is guaranteed, the others are measured"
         return "\n".join([*table, *self.difference_lines, note, *map(render, self.remarks)])
 

@@ -23,7 +23,8 @@ from calibrant._compare_models.losses import (
 from calibrant._compare_models.result import Differences, ModelComparison, PairedDifference
 from calibrant._compare_models.sequential import SequentialModelComparison
 from calibrant._input import shown
-from calibrant._params import CLIP, as_generator, error_budget
+from calibrant._params import CLIP, error_budget
+from calibrant._random import RandomSource, fingerprint_of, seed_number
 from calibrant._typing import ArrayLike, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.metrics import ece
@@ -52,7 +53,7 @@ def compare_models(
     max_group_size: int | None = None,
     pos_label: Hashable | None = None,
     classes: ArrayLike | None = None,
-    random_state: Seed = None,
+    random_state: Seed = 0,
 ) -> ModelComparison:
     """Say which of several models is better, by paired differences in loss on the same rows.
 
@@ -82,10 +83,10 @@ def compare_models(
         needed. The limits are then for rows of new groups.
     pos_label, classes
         As in `BinningCalibrator`.
-    random_state : int, Generator, RandomState or None, default=None
-        Draws the order of the rows, or groups, in which bets are made, afresh by default, so that files may be sorted.
-        An int repeats a result exactly. It fixes the order, so then the order of the rows must say nothing about scores
-        and labels.
+    random_state : int, Generator, RandomState or None, default=0
+        Draws the order of the rows, or groups, in which bets are made. The draw depends on the rows, too, so that they
+        may be sorted in any way, and the same rows with the same seed give the same result. None takes a fresh seed,
+        which the result records.
 
     Returns
     -------
@@ -129,7 +130,10 @@ def compare_models(
     rows, probabilities = read(y, models, pos_label, classes, **given)
     rows, units = Units.bounded_of(rows, weight_bound, max_group_size)
     losses = [losses_of(rows.codes, one, clip) for one in probabilities]
-    order = as_generator(random_state).permutation(len(rows) if units.unit is None else units.n_units)
+    seed = seed_number(random_state)
+    of_models = sorted(fingerprint_of(one, labels=rows.codes) for one in probabilities)  # in any order of the models
+    source = RandomSource.of(seed, "order of bets", *of_models)
+    order = source.order(len(rows) if units.unit is None else units.n_units)
     pairs = list(combinations(range(len(called)), 2))
     try:
         auc, covariance = delong(rows.codes, probabilities, units)
@@ -164,4 +168,5 @@ def compare_models(
         auc=auc,
         auc_lower=auc_lower,
         auc_upper=auc_upper,
+        seed=seed,
     )

@@ -173,6 +173,8 @@ class ModelComparison(Differences):
         width. ECE has no limits, because binning biases it.
     auc_lower, auc_upper : float arrays
         Limits of each AUC, at `confidence_level` each. They are asymptotic.
+    seed : int or None
+        Seed of the order in which bets were made.
     """
 
     brier: FloatArray
@@ -181,6 +183,7 @@ class ModelComparison(Differences):
     auc: FloatArray
     auc_lower: FloatArray
     auc_upper: FloatArray
+    seed: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; a number that is not known is None."""
@@ -189,7 +192,12 @@ class ModelComparison(Differences):
             {"model": model} | {name: getattr(self, name)[place] for name in measures}
             for place, model in enumerate(self.models)
         ]
-        return Differences.to_dict(self) | {"models": _numbers.plain(models)}
+        return Differences.to_dict(self) | {"models": _numbers.plain(models), "seed": self.seed}
+
+    def sentence(self) -> str:
+        """What is proved about the losses, in words, and the seed that repeats it."""
+        said = Differences.sentence(self)
+        return said if self.seed is None else f"{said} Bets were made in the order of seed {self.seed}."
 
     def models_table(self, name_of: Callable[[str], str] = str) -> TextTable:
         """What was measured, as text; `name_of` may shorten the names of models."""

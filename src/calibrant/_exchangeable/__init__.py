@@ -10,12 +10,14 @@ from calibrant._exchangeable import bets
 from calibrant._exchangeable.order import in_order, read_times
 from calibrant._exchangeable.ranks import label_p_values, rank_p_values
 from calibrant._exchangeable.report import KINDS, Exchangeability, ExchangeabilityTest
-from calibrant._params import error_budget, generator_of
+from calibrant._params import error_budget
+from calibrant._random import seed_number
 from calibrant._typing import ArrayLike, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError
 from calibrant.partition.scores import equal_mass, middle_ranks
-from calibrant.rows import Groups, MemoryRows, ScoredData, read_judged, seed_of
+from calibrant.rows import Groups, MemoryRows, ScoredData, read_judged
 from calibrant.rows.columns import column_of
+from calibrant.rows.reader import ONE_ROW_EACH
 
 __all__ = ["Exchangeability", "ExchangeabilityTest", "check_exchangeable"]
 
@@ -118,11 +120,12 @@ def check_exchangeable(
     """
     alpha = error_budget(confidence_level)
     rows, times, together = _read(y, scores, time, groups, classes=classes, pos_label=pos_label)
-    rng = generator_of(random_state, np.asarray(rows.scores, dtype=np.float64), rows.codes)
+    seed = seed_number(random_state)
+    rng = rows.ordered_source(seed, "order of ties").generator()
     chosen = in_order(len(rows), times, rng)
     if together is not None:
         picked = np.zeros(len(rows), dtype=bool)
-        picked[together.one_row_each(seed_of(random_state))] = True
+        picked[together.one_row_each(rows.random_source(seed, ONE_ROW_EACH))] = True
         chosen = chosen[picked[chosen]]
     n_left_out = len(rows) - chosen.size
     rows, times = rows.take(chosen), None if times is None else times[chosen]

@@ -15,9 +15,9 @@ from calibrant._params import (
     Number,
     Only,
     Optional,
-    RandomState,
     error_budget,
 )
+from calibrant._random import seed_number
 from calibrant._text import Setting, words
 from calibrant._threshold.finder import Search, regions
 from calibrant._threshold.result import Cut, Measured, Ratio, Threshold
@@ -62,9 +62,8 @@ def threshold(
     referred to a person, and both hold at once.
 
     Claimed: with probability at least `confidence_level` over the draw of the rows, every target holds in the
-    population, in every segment at once. Assumed: rows are independent draws from one population. Where some are
-    drawn, scores are tied, or rows have weights, the order of the rows says nothing about scores and labels; with
-    groups, their names do not. Nothing is assumed about scores, ties or the shape of the rate.
+    population, in every segment at once. Assumed: rows, or with groups whole groups, are independent draws from one
+    population. They may be sorted in any way. Nothing is assumed about scores, ties or the shape of the rate.
 
     Parameters
     ----------
@@ -101,7 +100,9 @@ def threshold(
     pos_label, classes
         The positive class, and both classes where one of them is rare.
     random_state : int, generator or None, default=0
-        Seed of the draw, or of the order in which rows of one score are tested.
+        Seed of what is drawn: rows that are kept by their weight, rows to look at, or the order in which rows of one
+        score are tested. The draw depends on the rows, too: the same rows with the same seed give the same result. None
+        takes a fresh seed, which the result records.
 
     Returns
     -------
@@ -153,7 +154,7 @@ def threshold(
     alpha = error_budget(confidence_level)
     Choice(METHODS).check("method", method)
     (FRACTION_OR_COUNT | Only("auto")).check("split", split)
-    RandomState().check("random_state", random_state)
+    seed = seed_number(random_state)
     if start is not None:
         Number().check("start", start)
         if len(targets) > 1 or method == "look" or not set(targets) <= {"precision", "npv"}:
@@ -167,7 +168,7 @@ def threshold(
         # these are draws from the weighted population, so everything below holds for it
         rows = data.collect()
         bound = Units.bounded_of(rows.without_groups(), weight_bound, None)[1].bound
-        data = kept_rows(rows, bound, random_state)
+        data = kept_rows(rows, bound, seed)
     grouped = data.columns.group is not None
     if grouped and (method == "ranks" or start is not None):
         look = ("go with ", Setting("method", "look"), ", without ", Setting("start"))
@@ -178,7 +179,7 @@ def threshold(
         method = "look" if grouped or n_rows > _MOST_RANKED else "ranks"
     if grouped or method == "ranks":
         data = data.collect()
-    search = Search(data, targets, alpha, n_rows, split, random_state, largest)
+    search = Search(data, targets, alpha, n_rows, split, seed, largest)
     assumed = [f"{'groups' if grouped else 'rows'} are independent draws from one population"]
     if weighted:
         kept = (
@@ -198,16 +199,15 @@ def threshold(
         cuts = search.by_ranks(None)
     largest = search.max_group_size if grouped else None
     if grouped:
-        assumed.append("the names of groups, by which groups are drawn and put in order, say nothing about their rows")
         kept = f"a group counts as at most {rows_text(largest or 1)} that were kept"
         assumed += [kept] if weighted else []
-    elif weighted or search.n_drawn or (method == "ranks" and search.has_ties):
-        assumed.append("the order of the rows says nothing about scores and labels")
     if max_group_size is None:
         _warn_of_cap(search)
     counts = search.n_rows, search.n_drawn
+    told = known.positive, tuple(assumed)
     above = search.above_cap if grouped else None
-    return Threshold(cuts, float(confidence_level), method, *counts, known.positive, tuple(assumed), largest, above)
+    cap: dict[str, Any] = {"max_group_size": largest, "above_cap": above}
+    return Threshold(cuts, float(confidence_level), method, *counts, *told, **cap, seed=seed)
 
 
 def _warn_of_cap(search: Search) -> None:

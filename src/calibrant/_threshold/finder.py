@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant._numbers import counted as number_of
 from calibrant._numbers import rows as rows_text
+from calibrant._random import RandomSource
 from calibrant._threshold.ranks import ranked
 from calibrant._threshold.result import Cut, Measured, compared
 from calibrant._threshold.search import (
@@ -24,12 +25,12 @@ from calibrant._threshold.search import (
     rows_needed,
 )
 from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, measured_at_rank, measured_in_groups
-from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray, Seed
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
 from calibrant.intervals.group_sums import GroupDesign, GroupSums
 from calibrant.partition import ScorePartition, SegmentedPartition
-from calibrant.rows import Groups, MemoryRows, ScoredData, seed_of
+from calibrant.rows import Groups, MemoryRows, ScoredData
 
 _DRAWN = 0.15  # share of the rows that only choose where to look
 _MOST_DRAWN = 10**6
@@ -60,6 +61,7 @@ class _GroupedRows:
     codes: CodeArray
     groups: Groups
     design: GroupDesign
+    blocks: RandomSource
 
     def ladder(self, target: str, cuts: FloatArray, places: IntArray) -> GroupLadder:
         """What groups have of the rows that the target is about, at each threshold, and of the right ones."""
@@ -67,7 +69,9 @@ class _GroupedRows:
         own = self.codes == (kind == "positive")
         beyond = (self.scores >= cut if side == "above" else self.scores < cut for cut in cuts.tolist())
         tally = nested_groups(
-            ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond), self.groups
+            ((one, own) if target in ("precision", "npv") else (own, one) for one in beyond),
+            self.groups,
+            self.blocks,
         )
         return GroupLadder(cuts, tally.counts, tally.positives, places, tally, self.design)
 
@@ -81,7 +85,7 @@ class _GroupedRows:
             "specificity": (~positive, ~above),
             "npv": (~above, ~positive),
         }
-        sums = GroupSums.of(nested_groups(sets.values(), self.groups), self.design)
+        sums = GroupSums.of(nested_groups(sets.values(), self.groups, self.blocks), self.design)
         found = zip(sums.rates.tolist(), sums.uncapped_rates.tolist(), strict=True)
         return dict(zip(sets, found, strict=True))
 
@@ -121,7 +125,7 @@ class Search:
         alpha: float,
         n_rows: int,
         split: Any,
-        random_state: Seed,
+        seed: int,
         max_group_size: int | None,
     ) -> None:
         self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
@@ -132,7 +136,8 @@ class Search:
         self.max_group_size = max_group_size
         self.above_cap = 0.0  # share of the counted rows, where rows have groups
         self.broken: list[tuple[str, float, float]] = []  # targets that the same rows miss if all of them count
-        self._split, self._seed, self.has_ties = split, seed_of(random_state), False
+        self._split = split
+        self.seed = seed
 
     def _look(self) -> tuple[MemoryRows, ScoredData]:
         """Rows drawn at random, with their labels, and the others."""
@@ -143,7 +148,7 @@ class Search:
         if self.grouped and self.max_group_size is None:  # the drawn groups fix the cap, too
             least = _LEAST_SHARE if isinstance(size, float) else math.ceil(_LEAST_SHARE * units)
             size = max(size, least)
-        draw = self.data.draw(size, self._seed)
+        draw = self.data.draw(size, self.seed)
         others = self.data.split_by(draw).others
         drawn = self.data.collect(draw=draw)
         self.n_drawn = len(drawn)
@@ -155,13 +160,14 @@ class Search:
     def by_ranks(self, start: float | None) -> tuple[Cut, ...]:
         """Every score of the rows themselves, from ranks or from one start; see `threshold`."""
         found = []
-        for name, (scores, codes) in _by_segment(self.data.collect(), self.names).items():
+        rows = self.data.collect()
+        for place, (name, (scores, codes)) in enumerate(_by_segment(rows, self.names).items()):
+            ties = rows.random_source(self.seed, "order of ties", place)
             tested = {
-                target: ranked(scores, codes, target, level, self.alpha, start, self._seed)
+                target: ranked(scores, codes, target, level, self.alpha, start, ties)
                 for target, level in self.targets.items()
                 if scores.size
             }
-            self.has_ties |= np.unique(scores).size < scores.size
             at, measured = partial(confusion_at, scores, codes), partial(measured_anywhere, alpha=self.alpha)
             found += self._decided(name, tested, at, scores.size, measured)
         return tuple(found)
@@ -218,11 +224,12 @@ class Search:
         design = GroupDesign(self.max_group_size)
         sizes = np.bincount(others.groups.codes)
         self.above_cap = float(np.maximum(sizes - self.max_group_size, 0).sum() / max(sizes.sum(), 1))
+        blocks = self.data.block_source(self.seed)
         for name, (scores, codes) in _by_segment(others, self.names).items():
             groups = others.groups
             if others.segment is not None:
                 groups = groups.take(others.segment == others.segment_names.index(name))
-            counted[name].rows = _GroupedRows(scores, codes, groups, design)
+            counted[name].rows = _GroupedRows(scores, codes, groups, design, blocks)
 
     def _decided(
         self,

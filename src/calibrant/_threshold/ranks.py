@@ -9,6 +9,7 @@ Wiens 2003).
 import numpy as np
 from scipy.special import betainc, xlogy
 
+from calibrant._random import RandomSource
 from calibrant._threshold.search import Ladder, rows_needed
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 
@@ -72,7 +73,13 @@ def tails_of(n: IntArray, k: IntArray, target: float, least: float) -> FloatArra
 
 
 def ranked(
-    scores: FloatArray, codes: CodeArray, target: str, level: float, alpha: float, start: float | None, seed: int
+    scores: FloatArray,
+    codes: CodeArray,
+    target: str,
+    level: float,
+    alpha: float,
+    start: float | None,
+    source: RandomSource,
 ) -> tuple[Ladder, BoolArray]:
     """What was counted at every score, from the start on, in the order of the tests; and where the target is proved.
 
@@ -83,7 +90,7 @@ def ranked(
     above = target == "precision"
     values, right = (scores, codes) if above else (-scores, 1 - codes)
     # the order among ties is a permutation of positions: labels must have no part in it, not even through a fixed seed
-    order = np.lexsort((np.random.default_rng(seed).permutation(values.size), -values))
+    order = np.lexsort((source.hashes(np.arange(values.size, dtype=np.uint64)), -values))
     values, right = values[order], right[order]
     last = np.append(values[1:] != values[:-1], True)
     n, k = np.arange(1, values.size + 1), np.cumsum(right, dtype=np.int64)

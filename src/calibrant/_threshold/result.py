@@ -171,6 +171,8 @@ class Threshold:
         Where rows belong together: a group counts as at most this many rows, in the shares as in their limits.
     above_cap : float or None
         Then also: the share of the counted rows by which groups exceed that.
+    seed : int or None
+        Seed of what was drawn; None in files of earlier releases.
     """
 
     cuts: tuple[Cut, ...]
@@ -182,6 +184,7 @@ class Threshold:
     assumptions: tuple[str, ...]
     max_group_size: int | None = None
     above_cap: float | None = None
+    seed: int | None = None
 
     @property
     def limits_confidence_level(self) -> float:
@@ -333,7 +336,7 @@ class Threshold:
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
         """Read back what `to_dict` wrote."""
         names = [part.name for part in fields(cls)]
-        check_schema(state, _SCHEMA, names[:-2])
+        check_schema(state, _SCHEMA, names[:-3])  # the last ones are of later releases
         cuts = tuple(_read_cut(cut) for cut in state["cuts"])
         rest: dict[str, Any] = {name: state.get(name) for name in names if name not in ("cuts", "assumptions")}
         return cls(cuts=cuts, assumptions=tuple(state["assumptions"]), **rest)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
+from calibrant._random import RandomSource
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.group_counts import GroupCounts, block_of
 from calibrant.intervals._binomial import lower_limit
@@ -134,17 +135,17 @@ class GroupLadder(Ladder):
         return proved_above(self.tally, self.design, target, alpha)
 
 
-def nested_groups(sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups) -> Tally:
+def nested_groups(sets: Iterable[tuple[BoolArray, BoolArray]], groups: Groups, blocks: RandomSource) -> Tally:
     """What groups have in each of several sets of rows: rows, and right ones; sets may overlap."""
     cells = []
-    number, block = groups.codes, block_of(groups.keys)
+    number, block = groups.codes, block_of(groups.keys, blocks)
     for place, (chosen, right) in enumerate(sets):
         rows = np.bincount(number[chosen], minlength=block.size)
         hits = np.bincount(number[chosen & right], minlength=block.size)
         seen = np.flatnonzero(rows)
         cells.append(np.stack([np.full(seen.size, place), rows[seen], hits[seen], block[seen]]))
-    region, rows, hits, blocks = np.concatenate(cells, axis=1)
-    table = GroupCounts.from_cells(region, rows, hits, None, blocks, None, block.size)
+    region, rows, hits, in_block = np.concatenate(cells, axis=1)
+    table = GroupCounts.from_cells(region, rows, hits, None, in_block, None, block.size)
     return Tally(*table.totals(len(cells)), groups=table)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._params import Integer, Only, error_budget, generator_of
+from calibrant._params import Integer, Only, error_budget
 from calibrant._typing import ArrayLike, Seed
 from calibrant._validation import measures
 from calibrant._validation.kuiper import kuiper_test
@@ -130,7 +130,7 @@ def validate(
     codes, probabilities = rows.codes, np.asarray(rows.scores, dtype=np.float64)
     if isinstance(draws, str):
         draws = int(np.clip(_MOST_WORK / codes.size, _FEWEST_DRAWS, _DRAWS))
-    generator = generator_of(random_state, probabilities, codes)
+    generator = rows.ordered_source(random_state, "labels of a calibrated score").generator()
     kuiper, p_value = kuiper_test(codes, probabilities, draws, generator, units)
     bounds: dict[str, Any] = {"weight_bound": weight_bound, "max_group_size": max_group_size}
     brier = brier_score(read, confidence_level=confidence_level, **bounds)

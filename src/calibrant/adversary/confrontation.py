@@ -7,7 +7,8 @@ import numpy as np
 
 from calibrant._numbers import upper
 from calibrant._optional import pandas
-from calibrant._params import Integer, as_generator
+from calibrant._params import Integer
+from calibrant._random import as_generator
 from calibrant._typing import BoolArray, FloatArray, Frame, IntArray, ScoreMap, Seed
 from calibrant.adversary.ghost import BITS, POINTS, GhostWorld, is_fitted, predict, refitted
 from calibrant.calibrators.binning import BinningCalibrator

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant._numbers import lower, percent, upper
-from calibrant._params import OPEN_UNIT, Integer, as_generator
+from calibrant._params import OPEN_UNIT, Integer
+from calibrant._random import as_generator
 from calibrant._typing import FloatArray, ScoreMap, Seed
 from calibrant.adversary.ghost import GhostWorld, is_fitted, predict, refitted
 from calibrant.tripod import minimum_expected_width

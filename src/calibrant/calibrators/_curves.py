@@ -8,6 +8,7 @@ from scipy.special import expit, logit, xlogy
 from sklearn.base import clone
 
 from calibrant._labels import CODED
+from calibrant._random import RandomSource, fingerprint_of
 from calibrant._text import Setting
 from calibrant._typing import FloatArray, IntArray
 from calibrant.calibrators._pieces import interpolate
@@ -34,7 +35,6 @@ CURVES = ("auto", *NAMED)
 _SCORE = "score"
 _FOLDS = 5
 _MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
-_SEED = 13
 _TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
 _SLIGHT = 0.05  # on the logit scale, from the first row to the last: a rise that only keeps the ranking
 _REFUTED = 2.0  # standard errors by which rows in the wrong order must be more than chance
@@ -150,9 +150,10 @@ def _folds(rows: DistinctScores) -> tuple[list[IntArray], list[IntArray]]:
 
     The classes are drawn in the order of their sizes, so that exchanged labels give exchanged folds.
     """
-    generator = np.random.Generator(np.random.PCG64(_SEED))
     counts, hits = rows.whole
     labels = [hits, counts - hits]
+    fingerprint = fingerprint_of(rows.scores, counts, np.minimum(*labels))  # the same for exchanged labels
+    generator = RandomSource.of(0, "folds of a curve", rows=fingerprint).generator()
     swapped = labels[0].sum() > labels[1].sum()
     drawn = [_shared(label, generator) for label in (labels[::-1] if swapped else labels)]
     positives, negatives = drawn[::-1] if swapped else drawn

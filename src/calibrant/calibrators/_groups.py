@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._numbers import counted
+from calibrant._random import RandomSource
 from calibrant._text import Setting
 from calibrant.calibrators._bins import Binned, cut_and_count, each_part, joined_bins, split_size
 from calibrant.calibrators._parameters import CutParameters, FitParameters, WeightAndGroupParameters, check_interval
@@ -70,14 +71,15 @@ def cut_and_count_groups(data: ScoredData, settings: FitParameters) -> Binned:
     draw = data.draw(aside, seed) if aside else None
     parts = Split({}, sizes, data) if draw is None else data.split_by(draw)
     partition = _partition(settings, sizes, n_groups, parts.drawn)
-    tally, classes, reach = parts.others.tally_and_reach(partition)
+    blocks = data.block_source(seed)
+    tally, classes, reach = parts.others.tally_and_reach(partition, blocks=blocks)
     reach = sum(map(Reach.of, parts.drawn.values()), reach)
     table = tally.groups
     if table is None or not table.n_groups:
         raise _too_few(n_groups)
     largest = settings.max_group_size
     if largest is None:
-        seen = data.group_counts(partition, classes.positive, draw=draw, aside=True)
+        seen = data.group_counts(partition, classes.positive, blocks, draw=draw, aside=True)
         largest = max(1, int(seen.rows.max(initial=1)))
     if weighted:
         tally, _ = parts.others.without_groups().tally(partition, weighted=True)
@@ -98,7 +100,9 @@ def _most_weight(
 ) -> float:
     """By how much a group counts in a region at most: as stated, or the most of a group that was set aside."""
     if draw is not None and settings.max_group_size is None:
-        aside, _ = weighted_sums(data.take(data.chosen(draw)), partition, replace(design, target="rows"))
+        aside, _ = weighted_sums(
+            data.take(data.chosen(draw)), partition, replace(design, target="rows"), RandomSource(0)
+        )
         if aside.weight.size:
             return float(aside.weight.max())
     if settings.weight_bound is None:

@@ -88,5 +88,5 @@ def segment_draw(data: ScoredData, settings: CutParameters, seed: int) -> Draw:
         return data.draw(settings.split, seed)
     n_rows = sum(data.sizes().values())
     return Draw.of_share(
-        seed, min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1))
+        data.draw_key(seed), min(_DRAWN_ROWS / _fewest(settings, n_rows), _LARGEST_SHARE, _MOST_DRAWN / max(n_rows, 1))
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibrant._input import check_rows
-from calibrant._params import as_generator
+from calibrant._random import RandomSource
 from calibrant._text import Setting, Text
 from calibrant._typing import FloatArray, IndexArray, Seed
 from calibrant.calibrators._bins import Binned
@@ -14,7 +14,8 @@ from calibrant.intervals.group_sums import GroupDesign, GroupSums
 from calibrant.intervals.groups import picked_distance
 from calibrant.intervals.shift import WeightedRows
 from calibrant.partition import Partition
-from calibrant.rows import MemoryRows, ScoredData, seed_of
+from calibrant.rows import MemoryRows, ScoredData
+from calibrant.rows.draw import position_keys
 
 NOTHING = 1e-100  # squares of smaller weights vanish, and with them their variance
 
@@ -50,10 +51,10 @@ def weights_of(rows: MemoryRows) -> FloatArray:
 
 
 def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
-    """The rows that count, in random order, because bets must not depend on their order."""
+    """The rows that count, in random order, because bets must not depend on how rows are sorted."""
     rows = binned.rows.collect()
     regions = binned.partition.membership(rows.prepared)
-    order: IndexArray = as_generator(random_state).permutation(len(rows))
+    order: IndexArray = rows.random_source(random_state, "order of bets").order(len(rows))
     order = order[regions[order] >= 0]
     return WeightedRows(regions[order], weights_of(rows)[order], rows.codes[order], binned.partition.n_regions)
 
@@ -61,12 +62,11 @@ def shuffled(binned: Binned, random_state: Seed) -> WeightedRows:
 def kept_rows(rows: MemoryRows, bound: float, random_state: Seed) -> MemoryRows:
     """Each row with probability w / bound: independent draws from the weighted population, if rows are.
 
-    Rows of groups are drawn by the names of groups, so that the order of the rows does not matter.
+    Rows of groups are drawn by the name of the group and their place in it, others by position. The numbers are those
+    of these rows (see `calibrant._random`): under one fixed stream of numbers, rows would not be kept at random.
     """
-    if rows.groups is None:
-        uniform = as_generator(random_state).random(len(rows))
-    else:
-        uniform = (rows.groups.row_hashes(seed_of(random_state)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    keys = position_keys(0, len(rows)) if rows.groups is None else rows.groups.member_keys
+    uniform = rows.random_source(random_state, "kept by weight").uniforms(keys)
     return replace(rows.take(uniform * bound < weights_of(rows)), weights=None)
 
 
@@ -78,16 +78,19 @@ def rounded_rows(rows: MemoryRows, random_state: Seed) -> MemoryRows:
     """
     weights = weights_of(rows)
     scaled = weights * (weights.sum() / np.square(weights).sum())
-    times = np.floor(scaled * (1.0 + 1e-12) + as_generator(random_state).random(len(rows))).astype(np.int64)
+    uniform = rows.random_source(random_state, "rounded weights").uniforms(position_keys(0, len(rows)))
+    times = np.floor(scaled * (1.0 + 1e-12) + uniform).astype(np.int64)
     return replace(rows, weights=None, repeats=times).without_empty()
 
 
-def weighted_sums(rows: MemoryRows, partition: Partition, design: GroupDesign) -> tuple[GroupSums, FloatArray]:
+def weighted_sums(
+    rows: MemoryRows, partition: Partition, design: GroupDesign, blocks: RandomSource
+) -> tuple[GroupSums, FloatArray]:
     """Sums of the weights of groups in regions, and the weight by which each row counts."""
     if rows.groups is None:
         raise InvalidValueError("groups", "be given", got="None")
     groups, regions = (rows.groups.codes, rows.groups.keys), partition.membership(rows.prepared)
-    return GroupSums.of_rows(regions, weights_of(rows), rows.codes, groups, partition.n_regions, design)
+    return GroupSums.of_rows(regions, weights_of(rows), rows.codes, groups, partition.n_regions, design, blocks)
 
 
 def rows_by_weight(binned: Binned, design: GroupDesign, alpha: float) -> tuple[MemoryRows, FloatArray]:
@@ -96,7 +99,7 @@ def rows_by_weight(binned: Binned, design: GroupDesign, alpha: float) -> tuple[M
     The largest weight is 2^20 rows. What rounding moves is part of the distance.
     """
     rows, regions = binned.rows.collect(), binned.partition.n_regions
-    sums, own = weighted_sums(rows, binned.partition, design)
+    sums, own = weighted_sums(rows, binned.partition, design, binned.whole.block_source())
     times = np.rint(own * (2.0**20 / own.max(initial=1e-300)))
     place = binned.partition.membership(rows.prepared)
     used = (place >= 0) & (own > 0.0)

@@ -191,7 +191,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         self, data: ScoredData, stream: Stream, partition: Partition, classes: ArrayLike | None, pos_label: Hashable
     ) -> Classes:
         """Count a batch where it is: with sequences that need no order, nothing is brought into memory."""
-        data = one_row_each(data)
+        data = one_row_each(data, stream.seed)
         counted = data.count(partition)
         counted.faults.check()
         if classes is None and set(counted.kinds) <= set(_DEFAULT_CLASSES):
@@ -223,7 +223,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             rule = "be None while bins are cut from the stream"
             raise InvalidTypeError("segments", rule, got="segments", advice=("set ", Setting("partition")))
         named: dict[str, Any] = {"classes": classes, "pos_label": pos_label, "segments": segments, "groups": groups}
-        rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named)).collect()
+        rows = one_row_each(read_rows(scores, y, partition=stream.partition, **named), stream.seed).collect()
         prepared, codes = rows.prepared, rows.codes
         if stream.partition is None:
             used = stream.warm_up(rows.scores, self.n_bins, self.warmup)

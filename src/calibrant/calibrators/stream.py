@@ -8,6 +8,7 @@ from uuid import uuid4
 import numpy as np
 
 from calibrant._params import Choice, ConfidenceLevel, Flag, Instance, Optional, check_state
+from calibrant._random import RandomSource
 from calibrant._state import read_count, read_flag, read_limits, read_numbers
 from calibrant._text import shown
 from calibrant._typing import CodeArray, FloatArray, IntArray
@@ -53,6 +54,11 @@ class Stream:
         self.one_of_each = False  # whether batches counted one row of each group
         if partition is not None:
             self.set_partition(partition)
+
+    @property
+    def seed(self) -> int:
+        """The seed of draws within batches: fresh for each stream, and saved with it, as its identity is."""
+        return RandomSource.of(0 if self.identity else None, "stream", self.identity).key
 
     def check_unchanged(self, settings: StreamParameters) -> None:
         """Raise where the guarantee would not be the one that the stream began with."""

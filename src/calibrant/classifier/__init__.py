@@ -25,8 +25,8 @@ from calibrant._params import (
     Integer,
     Optional,
     RandomSeed,
-    as_generator,
 )
+from calibrant._random import RandomSource
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IndexArray, Predictor, ScoreMap, Splitter
 from calibrant.calibrators.anchored import AnchoredCalibrator
@@ -34,10 +34,21 @@ from calibrant.calibrators.venn_abers import VennAbersCalibrator
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.responses import RESPONSE_METHODS, response_of
-from calibrant.classifier.task import Task, binary_labels, without_weightless
-from calibrant.errors import InvalidTypeError, InvalidValueError
+from calibrant.classifier.task import (
+    Task,
+    binary_labels,
+    features_fingerprint,
+    is_sorted_by_label,
+    without_weightless,
+)
+from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
 from calibrant.rows import Groups
+
+_SORTED = (
+    'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if rows are sorted by '
+    'label, give their time to fit, or use holdout="random"'
+)
 
 
 def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
@@ -80,13 +91,15 @@ class CalibratedClassifier(
         Fraction or number of rows to calibrate on, for `cv=None`; of groups, where `fit` is given groups.
     holdout : {"random", "last"}, default="random"
         Which rows to calibrate on, for `cv=None`. "last" takes the most recent ones: by the `time` of `fit`, or the
-        last rows. The model is then trained on older rows, and the guarantee is about rows drawn like the recent ones.
+        last rows, with a warning if these are sorted by label. The model is then trained on older rows, and the
+        guarantee is about rows drawn like the recent ones.
         Rows of one time stay together. With `groups`, a group is as recent as its last row, so groups with many rows
         are more often among the recent ones: the guarantee is about such groups, and not about all new groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the calibration rows, or the folds. None draws afresh each time.
+        Draws the calibration rows, or the folds. The draw depends on the rows, too, so that rows may be sorted in any
+        way, and the same rows with the same seed give the same result. None draws afresh each time.
 
     Attributes
     ----------
@@ -205,6 +218,8 @@ class CalibratedClassifier(
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
         folds = [] if self._is_frozen() else parts(task, self.cv, self.calibration_size)
+        if self.holdout == "last" and time is None and is_sorted_by_label(task.labels == task.classes[1]):
+            warn_caller(_SORTED)
         fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, folds)
         if self._merges_folds():
             estimator, calibrator = fitting.folds_merged()
@@ -261,8 +276,10 @@ class CalibratedClassifier(
         if frozen and to_model:
             raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
         moments = self._moments(time, len(labels)) if self.holdout == "last" else None
-        classes, generator = self._two_classes(labels, frozen), as_generator(self.random_state)
-        return Task(X, labels, classes, to_model, to_calibrator, keys, moments, generator)
+        classes = self._two_classes(labels, frozen)
+        fingerprint = 0 if frozen else features_fingerprint(X, labels == classes[1])
+        source = RandomSource.of(self.random_state, "hold-out and folds", rows=fingerprint)
+        return Task(X, labels, classes, to_model, to_calibrator, keys, moments, source)
 
     def _moments(self, time: ArrayLike | None, n_rows: int) -> IndexArray:
         """The rank of each row's time."""

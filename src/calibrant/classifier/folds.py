@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import check_cv
 
 from calibrant._typing import BoolArray, IndexArray, Keys
 from calibrant.classifier.task import Task
 from calibrant.errors import InvalidValueError
-from calibrant.rows.draw import folds_of, random_places
+from calibrant.rows.draw import folds_of, position_keys, random_places
 
 Fold = tuple[IndexArray, IndexArray]
 """Rows to train on, and rows to calibrate on."""
@@ -48,10 +48,13 @@ def of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
 
 
 def _random_order(task: Task) -> IndexArray:
-    """The place of each row, or of its group, in a random order; that of groups depends on their entries alone."""
-    if task.groups is not None:
-        return random_places(task.groups, int(task.generator.integers(2**63)))
-    return np.argsort(task.generator.permutation(len(task.labels)))
+    """The place of each row, or of its group, in a random order that is drawn for these rows."""
+    return random_places(_keys(task), task.source)
+
+
+def _keys(task: Task) -> Keys:
+    """The key of each row's group, or the position of each row."""
+    return position_keys(0, len(task.labels)) if task.groups is None else task.groups
 
 
 def _units(task: Task) -> tuple[int, str]:
@@ -64,13 +67,12 @@ def parts(task: Task, cv: Any, calibration_size: float) -> list[Fold]:
     if cv is None:
         return [held_out(task, calibration_size)]
     is_count = isinstance(cv, int | np.integer)
-    if is_count and task.groups is not None:
-        if cv > _units(task)[0]:
-            rule = "be at most the number of groups"
-            raise InvalidValueError("cv", rule, got=f"{cv} and {_units(task)[0]} groups")
-        cv = folds_of(task.groups, int(task.generator.integers(2**63)), int(cv))
-    elif is_count:
-        cv = KFold(int(cv), shuffle=True, random_state=int(task.generator.integers(2**31)))
+    if is_count:
+        n_units, units = _units(task)
+        if cv > n_units:
+            rule = f"be at most the number of {units}"
+            raise InvalidValueError("cv", rule, got=f"{cv} and {n_units} {units}")
+        cv = folds_of(_keys(task), task.source, int(cv))
     splitter = check_cv(cv, task.labels, classifier=True)
     found = splitter.split(task.X, task.labels, task.groups)
     folds = [(np.asarray(training), np.asarray(rows)) for training, rows in found]

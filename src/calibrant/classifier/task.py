@@ -10,8 +10,11 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from calibrant._exchangeable import long_run
+from calibrant._random import RandomSource, fingerprint_of, text_keys
 from calibrant._typing import IndexArray, Keys
 from calibrant.errors import InvalidValueError
+from calibrant.kernels import libraries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +28,7 @@ class Task:
     to_calibrator: dict[str, Any]
     groups: Keys | None  # a key for each row
     moments: IndexArray | None  # the rank of each row's time, where the last rows are held out
-    generator: np.random.Generator
+    source: RandomSource  # of what is drawn for these rows
 
     @property
     def everything(self) -> IndexArray:
@@ -35,6 +38,51 @@ class Task:
     def part(self, params: Mapping[str, Any], rows: IndexArray) -> dict[str, Any]:
         """Arguments of `fit` for some of the rows."""
         return some(params, len(self.labels), rows)
+
+
+def features_fingerprint(X: Any, codes: NDArray[np.bool_]) -> int:
+    """A number that stands for rows of features and labels, whatever their order; see `calibrant._random`."""
+    labels = codes.astype(np.uint8)
+    if hasattr(X, "tocsr"):  # sparse: the entries stand for the rows
+        entries = X.tocsr()
+        owner = np.repeat(labels, np.diff(entries.indptr))
+        rows = fingerprint_of(labels, labels=labels)
+        return rows ^ fingerprint_of(entries.indices, _as_numbers(entries.data), labels=owner)
+    return fingerprint_of(*_feature_columns(X, len(labels)), labels=labels)
+
+
+def _feature_columns(X: Any, n_rows: int) -> list[NDArray[Any]]:
+    """The columns of an array, a frame, a table or a list, as numbers or keys; at least one."""
+    if hasattr(X, "iloc"):
+        columns = [X.iloc[:, place] for place in range(X.shape[1])] if X.ndim == 2 else [X]
+    elif hasattr(X, "columns"):  # of polars or pyarrow
+        columns = X.get_columns() if hasattr(X, "get_columns") else X.columns
+    else:
+        values = np.asarray(libraries.to_host(X) if libraries.is_device_array(X) else X)
+        columns = [values.reshape(n_rows, -1)]
+    numbers = [_as_numbers(np.asarray(column)) for column in columns]
+    return [column for column in numbers if column.size] or [np.zeros(n_rows)]
+
+
+def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Values as real numbers, or as keys where they are none."""
+    if values.dtype.kind in "biuf":
+        return values
+    if values.dtype.kind in "mM":
+        return values.astype(np.int64)
+    flat = text_keys(values.ravel().tolist())
+    return flat.reshape(values.shape)
+
+
+def is_sorted_by_label(codes: NDArray[np.bool_]) -> bool:
+    """Whether a run of equal labels is too long for chance, at the rate of all rows.
+
+    >>> is_sorted_by_label(np.arange(100) < 50), is_sorted_by_label(np.arange(100) % 7 < 3)
+    (True, False)
+    """
+    rates = np.full(codes.size, codes.mean())
+    neither = np.resize([0.0, 1.0], codes.size)  # scores in no order
+    return long_run(codes.astype(np.uint8), neither, rates) > 0
 
 
 def binary_labels(given: Any) -> NDArray[Any]:

@@ -125,12 +125,9 @@ def labelled(options: Mapping[str, Any], *more: str) -> Iterator[tuple[Files, "A
 
 def sample_of(data: "ArrowData", options: Mapping[str, Any]) -> tuple[int, "Draw | None"]:
     """How many rows there are, and how to draw a sample where there are more than --most-rows."""
-    from calibrant.rows.draw import Draw
-    from calibrant.rows.fingerprint import fingerprint
-
-    known, most = None if options["skip_missing"] else data.known_rows(), options["most_rows"]
-    n_rows = fingerprint(data).rows if known is None else known
-    return n_rows, Draw.of_share(options["seed"], most / n_rows) if n_rows > most else None
+    most = options["most_rows"]
+    n_rows = sum(data.sizes().values())
+    return n_rows, data.draw(most / n_rows, options["seed"]) if n_rows > most else None
 
 
 def _spool(folder: "Path", file_format: str | None) -> "Path":

@@ -116,9 +116,7 @@ def role_of(model: "Model", part: str, given: str | None) -> str | None:
     return name
 
 
-def columns_for(
-    model: "Model", source: "Files", options: Mapping[str, Any], *parts: str
-) -> dict[str, str | None]:
+def columns_for(model: "Model", source: "Files", options: Mapping[str, Any], *parts: str) -> dict[str, str | None]:
     """Columns by role: as given, as in the model file, or by their names."""
     return with_defaults(source, {part: role_of(model, part, options[part]) for part in parts})
 

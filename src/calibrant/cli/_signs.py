@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from calibrant._numbers import nearest, rows
+from calibrant._numbers import nearest
 from calibrant._text import render
 from calibrant.cli._output import warn
 from calibrant.cli._words import in_options
 
 _MOST_ROWS = 20_000
-_FEW_SCORES = 20  # distinct scores: more of them are never in order by chance
 
 
 def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -33,11 +32,10 @@ def show_signs(signs: list[dict[str, Any]]) -> None:
         warn(text)
 
 
-def on_first_rows(data: Any, labels: Mapping[str, Any], *, in_order: bool) -> list[str]:
-    """Notes on the first rows: if high scores go with the other class and, if order matters, if scores are sorted."""
+def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
+    """Notes on the first rows: if high scores go with the other class."""
     import numpy as np
 
-    from calibrant._exchangeable import is_sorted
     from calibrant._find_groups import labelled_rows
     from calibrant.errors import CalibrantError
     from calibrant.rows.columns import first_rows_of
@@ -50,13 +48,7 @@ def on_first_rows(data: Any, labels: Mapping[str, Any], *, in_order: bool) -> li
     except CalibrantError:  # such as one class among the first rows
         return []
     scores = np.asarray(seen.scores, dtype=np.float64)
-    found = _on_direction(scores, seen.codes, seen.known)
-    if in_order and data.columns.id is None and np.unique(scores).size >= _FEW_SCORES and is_sorted(scores):
-        found.append(
-            f"the first {rows(scores.size)} are sorted by score. What is proved assumes that the order of the rows "
-            "says nothing about their scores: shuffle the file"
-        )
-    return found
+    return _on_direction(scores, seen.codes, seen.known)
 
 
 def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:

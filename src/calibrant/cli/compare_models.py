@@ -1,6 +1,5 @@
 """`calibrant compare-models`: which model is better, on the same rows."""
 
-import secrets
 from typing import Any
 
 import click
@@ -29,8 +28,7 @@ from calibrant.cli._words import in_options
 @click.option("--clip", type=float, default=0.001, show_default=True, metavar="SIZE", help="For the log loss, clip "
               "probabilities to [SIZE, 1 - SIZE].")  # fmt: skip
 @option.most_rows
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of random draws, to repeat a result. "
-              "Default: drawn afresh, so that rows may be sorted.")  # fmt: skip
+@option.seed
 @option.output("Write a report: one HTML file that needs nothing else.")
 @option.scale
 @option.classes
@@ -50,8 +48,6 @@ def command(**options: Any) -> None:
     """
     from calibrant import compare_models
 
-    if options["seed"] is None:
-        options["seed"] = secrets.randbelow(2**31)
     output = options["output"]
     check_report(options)
     names = options["score"]
@@ -111,7 +107,7 @@ def command(**options: Any) -> None:
         f"{rows(len(samples[0]), samples[0].n_groups())}.{target} With {percent(found.confidence_level)} confidence, "
         f"all limits called proved hold at once. For the log loss, probabilities are clipped to "
         f"[{found.clip:g}, {1 - found.clip:g}]. ECE has no limits. The losses say which "
-        "model is better, not AUC."
+        f"model is better, not AUC. Bets were made in the order of seed {found.seed}."
     )
     for text in facts.notes:
         note(render(text, in_options))

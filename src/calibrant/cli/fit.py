@@ -95,9 +95,7 @@ def command(**options: Any) -> int:
         calibrator = settings.fit(data, labels)
         provenance, reach = provenance_of(source, data, settings)
         facts = data.facts(drawn=False)
-        statement = getattr(calibrator.guarantee_, "statement", None)
-        in_order = statement is not None and statement.uses_order
-        signs, first = signs_of(data, labels, options), on_first_rows(data, labels, in_order=in_order)
+        signs, first = signs_of(data, labels, options), on_first_rows(data, labels)
         n_groups = None if options["group"] is None else data.n_groups()
     if n_groups is not None:
         provenance["groups"] = n_groups

@@ -84,7 +84,7 @@ def command(**options: Any) -> int:
             **labels,
         )
         facts = data.facts(drawn=False)
-        signs, first = signs_of(data, labels, options), on_first_rows(data, labels, in_order=found.n_drawn > 0)
+        signs, first = signs_of(data, labels, options), on_first_rows(data, labels)
         if is_page(output):
             _write(found, source, data.with_classes(**labels), options, [*texts_of(signs), *first])
     if output is not None and not is_page(output):

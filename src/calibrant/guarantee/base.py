@@ -237,6 +237,7 @@ class Guarantee:
             notes=tuple(dict.fromkeys((*said.notes, *facts.notes))),
             edges=Edges.OTHER_ROWS if facts.cutting and said.edges is Edges.FIXED else said.edges,
             looked=facts.looked,
+            drawn_by_seed=not facts.keyed,
             of_groups=facts.said_of_groups,
             cutting=facts.cutting,
         )

@@ -78,7 +78,7 @@ class ImportanceWeights:
     any_multiple : bool
         Whether a multiple of the density ratio does as well.
     in_order : bool
-        Whether limits depend on the order of the rows, as bets do; a seed shuffles positions, always alike.
+        Whether limits depend on the order of the rows, as bets do.
     """
 
     known: bool
@@ -159,6 +159,8 @@ class Statement:
         What is to be said of groups, where rows have them.
     of_groups : str
         What is to be said where one row was drawn from each group.
+    drawn_by_seed : bool
+        Whether draws depend on the seed alone, and not on the rows, as in files of earlier releases.
     """
 
     theorem: str = ""
@@ -179,6 +181,7 @@ class Statement:
     claim: Claim = Claim.RATE
     groups: GroupFacts | None = None
     of_groups: str = ""
+    drawn_by_seed: bool = False
 
     @property
     def has_ties(self) -> bool:
@@ -187,7 +190,9 @@ class Statement:
 
     @property
     def uses_order(self) -> bool:
-        """Whether rows are drawn or bet on by their place, so that their order must not depend on scores and labels."""
+        """Whether rows are drawn or bet on by place and seed, so that their order must not tell scores and labels."""
+        if not self.drawn_by_seed:
+            return False
         drawn = self.looked > 0 or self.cutting > 0 or self.edges is Edges.OTHER_ROWS
         return self.groups is None and (drawn or (self.weights is not None and self.weights.in_order))
 

@@ -192,7 +192,7 @@ def assumptions(statement: Statement) -> tuple[Text, ...]:
     elif statement.edges is Edges.OTHER_ROWS:
         parts = "rows" if statement.groups is None else "groups"
         stated.append(f"the bins were cut from a random part of the {parts}, which counts in no bin")
-    if statement.groups is not None:
+    if statement.groups is not None and statement.drawn_by_seed:
         stated.append(
             "the names of groups, by which groups are set aside and put in order, say nothing about scores and labels"
         )

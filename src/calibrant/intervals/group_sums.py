@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant._params import Choice, Flag, Integer, check_state
+from calibrant._random import RandomSource
 from calibrant._state import read_count, read_counts
 from calibrant._typing import CodeArray, FloatArray, IndexArray, IntArray, Keys
 from calibrant.errors import InvalidTypeError
@@ -128,11 +129,13 @@ class GroupSums:
         groups: tuple[IndexArray, Keys],
         n_regions: int,
         design: GroupDesign,
+        blocks: RandomSource,
     ) -> tuple[Self, FloatArray]:
         """Sums of importance weights: a group counts by those of its rows in a region, at most `design.max_weight`.
 
         With the target "groups" it counts by the share of its weight that lies in the region. `groups` are the number
-        of each row's group, and the key of each group. The second result is the weight by which each row counts.
+        of each row's group, and the key of each group; `blocks` puts groups into blocks. The second result is the
+        weight by which each row counts.
         """
         of_row, keys = groups
         whole = np.bincount(of_row, weights, minlength=len(keys))
@@ -147,7 +150,7 @@ class GroupSums:
             bound = float(total.max(initial=0.0)) if design.max_weight is None else design.max_weight
             uncapped = np.asarray(total, dtype=np.float64)
         weight = np.minimum(uncapped, bound)
-        block, number = block_of(keys)[group], np.ones(pairs.size, dtype=np.int64)
+        block, number = block_of(keys, blocks)[group], np.ones(pairs.size, dtype=np.int64)
         rows, own = np.bincount(entry, minlength=pairs.size), np.zeros(weights.size)
         own[inside] = weights[inside] * (weight / total)[entry]
         return cls(region, weight, rate, block, number, weight / rows, n_regions, bound, uncapped), own

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._hash import GOLDEN, ROUNDS
+from calibrant._hash import FEWER_ROUNDS, GOLDEN, ROUNDS
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, to_host
 
@@ -242,10 +242,42 @@ def drawn(scores: DeviceArray, key: int, limit: int) -> DeviceArray:
         return library.concatenate(found)
 
 
+def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int]]:
+    """Rows of each class, and the sums of numbers that stand for them, as `calibrant._random.RowSums` has them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant._random import RowSums
+    >>> scores = np.array([0.25, 0.5, 0.75])
+    >>> sums_of_rows(torch.tensor(scores), torch.tensor([False, True, False])) == [
+    ...     *RowSums.of([scores], (0, 1), np.array([0, 1, 0])).kinds.values()
+    ... ]
+    True
+    """
+    library = library_of(scores)
+    rows, totals = [0, 0], [0, 0]
+    with _device(scores):
+        for part in _parts(scores.shape[0]):
+            doubles = library.asarray(scores[part], dtype=library.float64) + 0.0
+            state = _scrambled(doubles.view(library.int64), FEWER_ROUNDS)
+            own = library.asarray(codes[part], dtype=library.int64)
+            rows[0] += int(scores[part].shape[0])
+            rows[1] += int(own.sum())
+            totals[0] += int(state.sum())
+            totals[1] += int((state * own).sum())
+    rest = (rows[0] - rows[1], (totals[0] - totals[1]) % 2**64)
+    return [rest, (rows[1], totals[1] % 2**64)]
+
+
 def _mixed(keys: DeviceArray) -> DeviceArray:
-    """The finalizer of SplitMix64, on signed numbers: a shift to the right brings in zeros, not signs."""
-    z = keys + _signed(GOLDEN)
-    for shift, factor in ROUNDS:
+    """The finalizer of SplitMix64, on signed numbers."""
+    return _scrambled(keys + _signed(GOLDEN), ROUNDS)
+
+
+def _scrambled(z: DeviceArray, rounds: tuple[tuple[int, int], ...]) -> DeviceArray:
+    """Scramble signed numbers: a shift to the right brings in zeros, not signs."""
+    for shift, factor in rounds:
         z = (z ^ ((z >> shift) & ((1 << (64 - shift)) - 1))) * _signed(factor)
     return z
 

@@ -10,6 +10,7 @@ from calibrant import kernels
 from calibrant._input import as_weights
 from calibrant._optional import pandas
 from calibrant._params import error_budget
+from calibrant._random import RandomSource
 from calibrant._typing import ArrayLike, BoolArray, FloatArray, Frame, IndexArray, IntArray
 from calibrant.calibrators.binning import BinningCalibrator
 from calibrant.calibrators.regions import warn_of_cap
@@ -201,7 +202,9 @@ def _row_weights(
     together, how = Groups.of(groups, region.size), GroupDesign(1, max_weight=most)
     same, codes = (together.codes, together.keys), np.zeros(region.size, dtype=np.uint8)
     weights = np.ones(region.size) if weights is None else weights
-    return GroupSums.of_rows(region, weights, codes, same, calibrator.partition_.n_regions, how)[1]
+    return GroupSums.of_rows(region, weights, codes, same, calibrator.partition_.n_regions, how, RandomSource(0))[
+        1
+    ]  # blocks play no part
 
 
 def reliability_tables(

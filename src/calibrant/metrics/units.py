@@ -8,14 +8,14 @@ import numpy as np
 
 from calibrant._numbers import counted, nearest, percent
 from calibrant._params import Integer, Optional
+from calibrant._random import RandomSource
 from calibrant._typing import CodeArray, FloatArray, IndexArray
 from calibrant.calibrators._weighted import checked_bound
 from calibrant.errors import InvalidTypeError
 from calibrant.intervals import Interval
 from calibrant.intervals.bounded_mean import betting_mean, weighted_means
 from calibrant.intervals.shift.base import WEIGHT_BOUND
-from calibrant.rows import Draw, Groups, MemoryRows
-from calibrant.rows.draw import position_keys
+from calibrant.rows import Groups, MemoryRows
 
 _LIMITED = Optional(Integer(1))
 
@@ -40,6 +40,8 @@ class Units:
         How a group counts at most, and which share of the rows is above that; empty without groups.
     weighted : bool
         Whether rows have importance weights.
+    rows : int
+        The fingerprint of the rows, by which the order of bets is drawn.
     """
 
     unit: IndexArray | None
@@ -49,6 +51,7 @@ class Units:
     population: str
     counts_as: str = ""
     weighted: bool = False
+    rows: int = 0
 
     @classmethod
     def of(cls, rows: MemoryRows, weight_bound: float | None, max_group_size: int | None) -> tuple[MemoryRows, Self]:
@@ -68,10 +71,16 @@ class Units:
         if rows.groups is not None:
             return cls._of_groups(rows, rows.groups, weight_bound, size)
         if rows.weights is None:
-            return rows, cls(None, None, 1.0, bounded=True, population="")
+            return rows, cls(None, None, 1.0, bounded=True, population="", rows=rows.fingerprint())
         bound = checked_bound(rows.weights, weight_bound)
         return rows, cls(
-            None, rows.weights, bound, weight_bound is not None, " in the weighted population", weighted=True
+            None,
+            rows.weights,
+            bound,
+            weight_bound is not None,
+            " in the weighted population",
+            weighted=True,
+            rows=rows.fingerprint(),
         )
 
     @classmethod
@@ -98,7 +107,7 @@ class Units:
             counts_as += f" ({above} of the {'rows are' if rows.weights is None else 'weight is'} above that)"
             said += f", where a group counts {counts_as}"
         return replace(rows, weights=weights), cls(
-            unit, weights, largest, bounded, said, counts_as, rows.weights is not None
+            unit, weights, largest, bounded, said, counts_as, rows.weights is not None, rows.fingerprint()
         )
 
     @classmethod
@@ -157,22 +166,22 @@ class Units:
     def limits(
         self, outcomes: FloatArray, alpha: float, *, order: IndexArray | None = None, most_staked: float = 0.5
     ) -> tuple[float, float]:
-        """Limits for the mean of outcomes in [0, 1], by bets on the units: in an order drawn by position, if not given.
+        """Limits for the mean of outcomes in [0, 1], by bets on the units: in an order drawn at random, if not given.
 
         `most_staked` is for rows without weights and groups, see `betting_mean`.
         """
         if self.row_weights is None:
-            order = _order(outcomes.size) if order is None else order
+            order = self._order(outcomes.size) if order is None else order
             return betting_mean(outcomes[order], alpha, most_staked=most_staked)
         weights, totals = self.sums(np.ones(outcomes.size)), self.sums(outcomes)
-        order = _order(weights.size) if order is None else order
+        order = self._order(weights.size) if order is None else order
         mean = np.clip(totals[order] / weights[order], 0.0, 1.0)
         return self._mean(weights[order], mean, self.bound, alpha)
 
     def in_order(self, n_rows: int) -> IndexArray:
         """The rows in the order of bets on their units, those of a unit one after another."""
         # by the place of a unit among all units, and not of a pair of unit and place: that depends on scores of others
-        order = _order(n_rows if self.unit is None else self.n_units)
+        order = self._order(n_rows if self.unit is None else self.n_units)
         if self.unit is None:
             return order
         turn = np.empty_like(order)
@@ -196,10 +205,14 @@ class Units:
     def share_limits(self, part: FloatArray, rest: FloatArray, alpha: float) -> tuple[float, float]:
         """Limits for E[part] / E[part + rest], both from 0 to 1: a mean in which part + rest is the weight."""
         total = self.sums(part + rest)
-        order = _order(total.size)
+        order = self._order(total.size)
         order = order[total[order] > 0.0]
         share = np.clip(self.sums(part)[order] / total[order], 0.0, 1.0)
         return self._mean(total[order], share, 2.0 * self.bound, alpha)
+
+    def _order(self, n_units: int) -> IndexArray:
+        """A random order of the units, drawn for these rows: they may be sorted in any way."""
+        return RandomSource.of(0, "order of bets", rows=self.rows).order(n_units)
 
     def _mean(self, weights: FloatArray, mean: FloatArray, bound: float, alpha: float) -> tuple[float, float]:
         found = weighted_means(np.zeros(mean.size, dtype=np.intp), _scaled(weights, bound), mean, 1, alpha)
@@ -221,16 +234,3 @@ ROWS = Units(None, None, 1.0, bounded=True, population="")
 def _scaled(weights: FloatArray, bound: float) -> FloatArray:
     """Weights over their bound; those of groups are sums, and rounded."""
     return weights / (bound * (1.0 + 1e-12))
-
-
-def _order(n: int) -> IndexArray:
-    """A fixed order, drawn by position: random only where the order of the rows says nothing about the outcomes."""
-    position = position_keys(0, n)
-    low_bits = np.uint64((1 << n.bit_length()) - 1)
-    # a sort of hashes that end with the position takes a fifth of the time of an argsort
-    ordered = Draw(0, 0).hashes(position)
-    ordered &= ~low_bits
-    ordered |= position
-    ordered.sort()
-    ordered &= low_bits
-    return ordered.view(np.int64).astype(np.intp, copy=False)

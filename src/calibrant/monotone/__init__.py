@@ -248,10 +248,9 @@ class MonotoneBand(FrameOutput, CheckedParameters, BaseEstimator):  # type: igno
         assumed, of_weights = _ASSUMED + ((ONE_OF_EACH,) if of_groups else ()), ""
         if self._before:
             of_weights = f" {_KEPT} {_numbers.rows(self._before)}: this is about the weighted population."
-            assumed += (
-                f"no importance weight exceeds {self.weight_bound:g}",
-                "the order of the rows says nothing about scores and labels",
-            )
+            assumed += (f"no importance weight exceeds {self.weight_bound:g}",)
+            if not self._facts.keyed:  # in files of earlier releases
+                assumed += ("the order of the rows says nothing about scores and labels",)
         return f"{basis}, {claim}.{of_groups}{of_weights} Assumed: {'; '.join(assumed)}."
 
     def to_dict(self) -> dict[str, Any]:

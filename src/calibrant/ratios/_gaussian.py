@@ -8,7 +8,8 @@ import numpy as np
 
 from calibrant._input import as_numbers
 from calibrant._params import Flag, Integer, Number, Optional, RandomSeed, Rule
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._random import RandomSource, fingerprint_of
+from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.ratios.base import BATCH_ROWS, DensityRatio, as_matrix, squared_distances
 
@@ -66,6 +67,12 @@ class Basis:
         some = prepared[np.linspace(0, len(prepared) - 1, min(len(prepared), _MEDIAN_ROWS)).astype(np.intp)]
         distance = float(np.sqrt(np.median(squared_distances(some, self.centers))))
         return distance if distance > 0.0 else 1.0
+
+
+def random_source(random_state: Seed, source: FloatArray, target: FloatArray) -> RandomSource:
+    """Random numbers for these rows: their key is made of ranks, so that the units of a column play no part."""
+    ranks = [np.searchsorted(np.sort(known), new) for known, new in zip(source.T, target.T, strict=True)]
+    return RandomSource.of(random_state, "density ratio", len(source), rows=fingerprint_of(*ranks))
 
 
 def batches(n_rows: int, size: int = BATCH_ROWS) -> Iterator[slice]:

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import numpy as np
 
-from calibrant._params import Integer, as_generator
+from calibrant._params import Integer
 from calibrant._typing import FloatArray, IndexArray
 from calibrant.errors import InvalidValueError
-from calibrant.ratios._gaussian import Basis, GaussianRatio, batches
+from calibrant.ratios._gaussian import Basis, GaussianRatio, batches, random_source
 
 _GAP = 1e-4  # of the mean log-likelihood: too small to matter for any number of rows
 _MOST_STEPS = 5000
@@ -74,7 +74,7 @@ class KLIEP(GaussianRatio):
         n_parts = int(self.cv)
         if n_parts > len(target):
             raise InvalidValueError("cv", f"be at most the number of target rows, {len(target):,}", got=f"{n_parts:,}")
-        generator = as_generator(self.random_state)
+        generator = random_source(self.random_state, source, target).generator()
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
         source, target = basis.prepare(source), basis.prepare(target)
         bandwidths = self._bandwidths(basis, source)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import numpy as np
 
-from calibrant._params import Optional, Threads, as_generator, thread_count
+from calibrant._params import Optional, Threads, thread_count
 from calibrant._typing import ArrayLike, FloatArray
-from calibrant.ratios._gaussian import Basis, GaussianRatio, PositiveNumbers
+from calibrant.ratios._gaussian import Basis, GaussianRatio, PositiveNumbers, random_source
 from calibrant.ratios._least_squares import LeastSquares
 
 _PENALTIES = np.geomspace(1e-3, 10.0, 9)
@@ -80,7 +80,7 @@ class ULSIF(GaussianRatio):
         return 0.0
 
     def _fit(self, source: FloatArray, target: FloatArray) -> None:
-        generator = as_generator(self.random_state)
+        generator = random_source(self.random_state, source, target).generator()
         basis = Basis.of(source, target, self.centers, self.standardize, generator)
         # sorted rows would be paired, and where one sample is smaller left out, by their place
         source = basis.prepare(source[generator.permutation(len(source))])

@@ -22,6 +22,7 @@ import numpy as np
 
 from calibrant._hash import mixed
 from calibrant._labels import Classes, UnexpectedLabelsError, settle_classes
+from calibrant._random import RandomSource
 from calibrant._typing import ArrayLike, FloatArray, IntArray, Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.group_counts import GroupCounts
@@ -29,7 +30,7 @@ from calibrant.partition import OTHER, Partition, ScorePartition
 from calibrant.rows.added_columns import AddColumns
 from calibrant.rows.batch import Columns, Result, Work, missing_column
 from calibrant.rows.counts import Count, Counted, KindSums
-from calibrant.rows.draw import Draw, check_ids, enough, seed_of
+from calibrant.rows.draw import Draw, check_ids, enough
 from calibrant.rows.facts import RowFacts
 from calibrant.rows.faults import Faults, Place
 from calibrant.rows.group_rows import MOST_PASSES, CountGroups, ManyGroupsError
@@ -78,6 +79,7 @@ class ScoredData(ABC):
     _pos_label: Hashable = None
     _counts_groups = True
     _left_out: tuple[Draw, Taken] | None = None  # rows that were drawn to cut bins
+    _fingerprints: dict[tuple[str | None, ...], int] | None = None  # those that were taken, shared by copies
 
     def __init__(self, source: Any, columns: Columns, *, progress: Progress = None) -> None:
         columns.check(self.names_in(source))
@@ -98,7 +100,7 @@ class ScoredData(ABC):
 
     def skipped_rows(self) -> int:
         """Return how many rows are skipped because their label is missing; 0 unless `skip_missing=True`."""
-        return 0 if self.columns.pending is None else self.fold(CountSegments(self.columns)).skipped
+        return 0 if self.columns.pending is None else self._counted_segments().skipped
 
     def names_in(self, source: Any) -> list[str]:
         """The names of the columns."""
@@ -156,6 +158,8 @@ class ScoredData(ABC):
         return self if self.columns.group is None else self._changed(_counts_groups=False)
 
     def _changed(self, **values: Any) -> Self:
+        if self._fingerprints is None:
+            self._fingerprints = {}
         other = copy(self)
         for name, value in values.items():
             setattr(other, name, value)
@@ -179,7 +183,36 @@ class ScoredData(ABC):
         known = self.known_rows() if no_pass else None
         if known is not None:
             return {None: known}
-        return self._checked_sizes(self.fold(CountSegments(self.columns)))
+        return self._checked_sizes(self._counted_segments())
+
+    def _counted_segments(self) -> Sizes:
+        """Count the rows, and take their fingerprint on the way."""
+        found = self.fold(CountSegments(self.columns))
+        if self._fingerprints is None:
+            self._fingerprints = {}
+        self._fingerprints[self._values()] = found.sums.fingerprint
+        return found
+
+    def _values(self) -> tuple[str | None, ...]:
+        """The columns that a fingerprint is taken of, and the one that tells which rows are skipped."""
+        return self.columns.score, self.columns.label, self.columns.pending
+
+    def fingerprint(self) -> int:
+        """Return a number that stands for the rows, in any order; it is taken in the pass that counts them.
+
+        It is made of scores and labels alone, so that equal weights, groups of one row and the names of segments
+        change no draw.
+        """
+        known = (self._fingerprints or {}).get(self._values())
+        return self._counted_segments().sums.fingerprint if known is None else known
+
+    def random_source(self, random_state: Seed, purpose: str, *settings: Hashable) -> RandomSource:
+        """Return the source of random numbers for these rows: another one for other rows, seeds and purposes."""
+        return RandomSource.of(random_state, purpose, *settings, rows=self.fingerprint())
+
+    def draw_key(self, random_state: Seed) -> int:
+        """Return the key of draws that set rows aside: one for all of them, so that larger draws contain smaller."""
+        return self.random_source(random_state, "set aside").key
 
     def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
         found.faults.check()
@@ -191,28 +224,29 @@ class ScoredData(ABC):
         """Draw a random part of the rows, by position or id: a fraction, or an exact number of rows."""
         one_draw = self.columns.segment is None and self.columns.group is None
         if one_draw and not isinstance(split, float | np.floating):  # finds the limit and the rows in one pass
-            return self.first_rows(seed_of(random_state), {None: int(split)}, self.sizes())
+            return self.first_rows(random_state, {None: int(split)}, self.sizes())
         return self.split_by(self.draw(split, random_state))
 
     def draw(self, split: float, random_state: Seed) -> Draw:
         """Return the draw of a fraction, which keeps each row with that probability, or of an exact number of rows."""
-        seed = seed_of(random_state)
+        key = self.draw_key(random_state)
         if isinstance(split, float | np.floating):
-            return Draw.of_share(seed, float(split))
-        return Draw(seed, self.hash_limit(seed, int(split)))
+            return Draw.of_share(key, float(split))
+        return Draw(key, self.hash_limit(key, int(split)))
 
-    def hash_limit(self, seed: int, rows: int) -> int:
+    def hash_limit(self, key: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows."""
-        return self.fold(FindSmallest(self.columns, seed, rows)).limit
+        return self.fold(FindSmallest(self.columns, key, rows)).limit
 
     def split_by(self, draw: Draw) -> Split:
         """Return the drawn rows and the others; the choice does not depend on scores or labels."""
         return self._split(self.sample(draw), draw)
 
-    def first_rows(self, seed: int, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]) -> Split:
+    def first_rows(self, random_state: Seed, most: Mapping[Hashable, int], sizes: Mapping[Hashable, int]) -> Split:
         """Draw exactly `most` rows of each segment, those with the smallest hashes; they contain any smaller draw."""
+        key = self.draw_key(random_state)
         limits = {name: enough(rows, sizes[name]) for name, rows in most.items()}
-        return self._split(*self.sample(Draw(seed, limits=limits)).first(seed, most))
+        return self._split(*self.sample(Draw(key, limits=limits)).first(key, most))
 
     def _split(self, taken: Taken, draw: Draw) -> Split:
         return Split(taken.scores(), self._checked_sizes(taken.sizes), self._changed(_left_out=(draw, taken)))
@@ -283,15 +317,19 @@ class ScoredData(ABC):
                     del runs[name]
         return found
 
-    def tally(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes]:
+    def tally(
+        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
+    ) -> tuple[Tally, Classes]:
         """Return the tally over a partition, without rows that were drawn to cut it, and the classes."""
-        return self.tally_and_reach(partition, weighted=weighted)[:2]
+        return self.tally_and_reach(partition, weighted=weighted, blocks=blocks)[:2]
 
-    def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
-        """Return the tally, the classes, and the range of the counted scores."""
+    def tally_and_reach(
+        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
+    ) -> tuple[Tally, Classes, Reach]:
+        """Return the tally, the classes, and the range of the counted scores; `blocks` puts groups into blocks."""
         if partition.has_absorbed:
             bins = partition.as_bins()
-            cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted)
+            cells, classes, reach = self.tally_and_reach(bins.cells, weighted=weighted, blocks=blocks)
             return cells.regrouped(bins.count_regions, bins), classes, reach
         draw, taken = (None, None) if self._left_out is None else self._left_out
         counted = self.count(partition, draw=draw, weighted=weighted)
@@ -309,21 +347,32 @@ class ScoredData(ABC):
                 settle(self.count(partition), partition, self._classes, self._pos_label, weighted=False)
             raise
         if self.columns.group is not None and self._counts_groups:
-            tally = replace(tally, groups=self.group_counts(partition, known.positive, draw=draw))
+            blocks = self.block_source() if blocks is None else blocks
+            tally = replace(tally, groups=self.group_counts(partition, known.positive, blocks, draw=draw))
         return tally, known, counted.reach
 
+    def block_source(self, random_state: Seed = 0) -> RandomSource:
+        """Return what puts groups into blocks, which are bet on one after another."""
+        return self.random_source(random_state, "blocks of groups")
+
     def group_counts(
-        self, partition: Partition, positive: Any, *, draw: Draw | None = None, aside: bool = False
+        self,
+        partition: Partition,
+        positive: Any,
+        blocks: RandomSource,
+        *,
+        draw: Draw | None = None,
+        aside: bool = False,
     ) -> GroupCounts:
         """Count groups by their rows and positives in each region: groups not drawn or, with `aside`, drawn ones."""
-        return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, draw, aside))
+        return self.exchange(CountGroups(self.columns, partition.as_bins(), positive, blocks, draw, aside))
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together, in one pass, or in several passes over some of the groups each."""
         passes = 1
         while True:
             try:
-                first, *others = (self.fold(part).table() for part in work.split(passes))
+                first, *others = (self.fold(part).table(work.blocks) for part in work.split(passes))
                 return sum(others, first)
             except ManyGroupsError:
                 if passes == MOST_PASSES:
@@ -332,7 +381,7 @@ class ScoredData(ABC):
 
     def n_groups(self) -> int:
         """Return the number of groups, if rows have groups."""
-        return self.group_counts(ScorePartition(np.empty(0)), None).n_groups
+        return self.group_counts(ScorePartition(np.empty(0)), None, RandomSource(0)).n_groups  # blocks play no part
 
     def count(self, partition: Partition, *, draw: Draw | None = None, weighted: bool = False) -> Counted:
         """Count rows by region and kind of label."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from calibrant import kernels
 from calibrant._optional import pa
+from calibrant._random import RowSums
 from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.kernels import device, libraries
@@ -86,11 +87,20 @@ class DeviceData(ScoredData):
         rows = BatchRows(scores, keys=libraries.to_host(index).astype(np.uint64))
         return Taken(self._rows, ((Place(0, 0), rows),), Sizes({None: self._rows}))
 
-    def hash_limit(self, seed: int, rows: int) -> int:
+    def fingerprint(self) -> int:
+        """Return a number that stands for the rows, in any order; taken where they are."""
+        kinds = self._kinds()
+        if kinds is None:
+            return super().fingerprint()
+        codes = self._source[str(self.columns.label)] == kinds[1]
+        found = device.sums_of_rows(self._source[self.columns.score], codes)
+        return RowSums(dict(enumerate(found))).fingerprint
+
+    def hash_limit(self, key: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows."""
         if not self._draws_on_gpu():
-            return super().hash_limit(seed, rows)
-        draw = Draw(seed, enough(rows, self._rows))
+            return super().hash_limit(key, rows)
+        draw = Draw(key, enough(rows, self._rows))
         return SmallestHashes(rows, smallest(draw.hashes(self.sample(draw).batches[0][1].keys), rows)).limit
 
     def _draws_on_gpu(self) -> bool:

@@ -1,9 +1,13 @@
-"""One random draw for all sources: rows are chosen by position, id or group, never by score or label.
+"""One random draw for all sources: which rows are drawn is decided by position, id or group, never by score or label.
 
 Each row has a key, a 64-bit number: its position among all rows, counted from 0, or a number made of its id or of its
-group, so that whole groups are drawn. The key and the seed give a hash, ``mixed(key + mixed(seed))``, modulo 2**64. A
-row is drawn where its hash, as an unsigned number, is below a limit. So the same seed draws the same rows in memory, in
-files, on a cluster and on a device.
+group, so that whole groups are drawn. The draw has a key, too: a hash of the seed and of a fingerprint of all rows (see
+`calibrant._random`), so that a draw is fresh for each data set. Both give the hash of a row, ``mixed(row + draw)``,
+modulo 2**64. A row is drawn where its hash, as an unsigned number, is below a limit.
+
+So the same seed draws the same rows of the same data in memory, in files and on a device; on a cluster too, if rows
+have ids or groups. Dask and Spark frames have no positions: there, without an id, the key of a row is made of its
+partition and of its place in it, and other partitions draw other rows.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -15,14 +19,14 @@ from numpy.typing import NDArray
 
 from calibrant._hash import mixed as mixed
 from calibrant._optional import pa
-from calibrant._params import as_generator
+from calibrant._random import RandomSource, seed_number
 from calibrant._typing import Keys as Keys
 from calibrant._typing import Seed
 from calibrant.errors import InvalidTypeError, InvalidValueError
 
-DRAW_RULE = 2
-"""Number of the rule by which rows are drawn. Files with a draw keep it: under rule 1, used before,
-each source had its own draw, so such a draw cannot be repeated."""
+DRAW_RULE = 3
+"""Number of the rule by which rows are drawn. Files with a draw keep it. Under rule 1 each source had its own draw;
+under rule 2 the draw depended on the seed alone, and not on the rows. Draws under these rules are not repeated."""
 
 _ALL = 2**64
 _BASE = 0x100000001B3  # odd, so that its powers have inverses modulo 2**64
@@ -40,35 +44,30 @@ class Draw:
 
     Attributes
     ----------
-    seed : int
-        Any whole number; only its last 64 bits count.
+    key : int
+        64 bits, made of the seed and of the rows, see `RandomSource`.
     limit : int
         From 0, which draws nothing, to 2**64, which draws everything.
     limits : mapping from segment to int
         Limits of single segments; `limit` is that of all others.
     """
 
-    seed: int
+    key: int
     limit: int = 0
     limits: Mapping[Hashable, int] = field(default_factory=dict)
 
     @classmethod
-    def of_share(cls, seed: int, share: float) -> Self:
+    def of_share(cls, key: int, share: float) -> Self:
         """Keep each row with probability `share`.
 
         >>> Draw.of_share(7, 0.5).chosen(np.arange(8, dtype=np.uint64))
-        array([False,  True, False, False,  True, False,  True, False])
+        array([ True, False, False,  True,  True, False, False,  True])
         """
-        return cls(seed, int(share * 2.0**64))
-
-    @property
-    def key(self) -> int:
-        """The number that is added to the key of each row."""
-        return int(mixed(np.array([self.seed % _ALL], dtype=np.uint64))[0])
+        return cls(key, int(share * 2.0**64))
 
     def hashes(self, keys: Keys) -> Keys:
         """The number of each row that is compared with the limit."""
-        return mixed(keys, self.key)
+        return RandomSource(self.key).hashes(keys)
 
     def chosen(self, keys: Keys, parts: Iterable[tuple[Hashable, Any]] = ((None, slice(None)),)) -> NDArray[np.bool_]:
         """Return whether each row is drawn; `parts` are pairs of a segment's name and its rows."""
@@ -122,14 +121,14 @@ def enough(most: int, n_rows: int) -> int:
     return min(_ALL, int((most + 10.0 * most**0.5 + 50.0) / n_rows * 2.0**64))
 
 
-def random_places(keys: Keys, seed: int) -> NDArray[np.intp]:
-    """Return the place of each row's key in a random order of the distinct keys, which depends on the keys alone."""
-    return np.unique(Draw(seed).hashes(keys), return_inverse=True)[1]
+def random_places(keys: Keys, source: RandomSource) -> NDArray[np.intp]:
+    """Return the place of each row's key in a random order of the distinct keys."""
+    return np.unique(source.hashes(keys), return_inverse=True)[1]
 
 
-def folds_of(keys: Keys, seed: int, n_folds: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+def folds_of(keys: Keys, source: RandomSource, n_folds: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Return training rows and test rows of each fold; rows with equal keys are in the same fold."""
-    fold = random_places(keys, seed) % n_folds
+    fold = random_places(keys, source) % n_folds
     return [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_folds)]
 
 
@@ -153,9 +152,7 @@ def check_ids(keys: Iterable[Keys], column: str) -> None:
 
 def seed_of(random_state: Seed) -> int:
     """The seed that an int, a numpy generator or None (a fresh one) gives."""
-    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
-        return int(random_state)
-    return int(as_generator(random_state).integers(2**63))
+    return seed_number(random_state)
 
 
 def position_keys(first: int, n_rows: int) -> Keys:

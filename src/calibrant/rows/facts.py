@@ -5,17 +5,19 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from calibrant._numbers import counted
-from calibrant._params import Integer
+from calibrant._params import Flag, Integer
 from calibrant._state import read_counts
 from calibrant._text import shown
 from calibrant.errors import InvalidTypeError
 
-_BY_ID = "rows were drawn by an id that is unique per row and says nothing about score or label"
+_BY_ID = "rows were drawn by an id that is unique per row"
+_ID_BY_SEED = "rows were drawn by an id that is unique per row and says nothing about score or label"
 _SKIPPED = (
     "in every region, whether a row's label is missing does not depend on the label; shares of the population are "
     "shares of the rows with a label"
 )
-ONE_OF_EACH = (
+ONE_OF_EACH = "groups are independent draws, and one row of each was drawn at random"
+_EACH_BY_SEED = (
     "groups are independent draws, and one row of each was drawn at random: by a hash of the seed, the group's name "
     "and the row's place in the group, and neither names nor places say anything about scores and labels"
 )
@@ -42,6 +44,9 @@ class RowFacts:
         Segments of these rows that share the regions of other segments.
     one_of_each : (int, int)
         Where one row of each group was drawn: how many groups there are, and how many rows were left out.
+    keyed : bool
+        Whether what was drawn depends on the rows (`calibrant._random`). In files of earlier releases it depends on the
+        seed alone, so that the order of the rows must say nothing about scores and labels.
     """
 
     drawn_by: str | None = None
@@ -50,11 +55,13 @@ class RowFacts:
     cutting: int = 0
     pooled: tuple[str | int | float, ...] = ()
     one_of_each: tuple[int, int] = (0, 0)
+    keyed: bool = True
 
     @property
     def assumed(self) -> tuple[str, ...]:
         """Assumptions of the guarantee."""
-        stated = {_BY_ID: self.drawn_by == "id", _SKIPPED: self.skipped, ONE_OF_EACH: self.one_of_each[0]}
+        by_id, of_each = (_BY_ID, ONE_OF_EACH) if self.keyed else (_ID_BY_SEED, _EACH_BY_SEED)
+        stated = {by_id: self.drawn_by == "id", _SKIPPED: self.skipped, of_each: self.one_of_each[0]}
         return tuple(text for text, holds in stated.items() if holds)
 
     @property
@@ -90,7 +97,8 @@ class RowFacts:
         numbers = {"skipped_rows": self.skipped, "looked_rows": self.looked, "cutting_rows": self.cutting}
         pooled = {"pooled_segments": list(self.pooled)} if self.pooled else {}
         together = {"one_of_each": list(self.one_of_each)} if self.one_of_each[0] else {}
-        return {**drawn, **{name: number for name, number in numbers.items() if number}, **pooled, **together}
+        keyed = {"keyed_draws": True} if self.keyed else {}
+        return {**drawn, **{name: number for name, number in numbers.items() if number}, **pooled, **together, **keyed}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
@@ -102,4 +110,5 @@ class RowFacts:
             raise InvalidTypeError("pooled_segments", "be a list of texts, numbers or bools", got=shown(pooled))
         skipped, looked, cutting = (Integer(0).check(name, state.get(name, 0)) for name in names)
         together = read_counts(state.get("one_of_each", [0, 0]), "one_of_each", size=2).tolist()
-        return cls(drawn_by, skipped, looked, cutting, tuple(pooled), (together[0], together[1]))
+        keyed = Flag().check("keyed_draws", state.get("keyed_draws", False))
+        return cls(drawn_by, skipped, looked, cutting, tuple(pooled), (together[0], together[1]), keyed)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant._random import RandomSource
 from calibrant._typing import IntArray
 from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts, block_of
@@ -58,13 +59,13 @@ class GroupRows:
                 raise ManyGroupsError("group", rule, got="more", advice=advice)
         return GroupRows(parts)
 
-    def table(self) -> GroupCounts:
-        """Return how many groups have each number of rows and positives in a region."""
+    def table(self, blocks: RandomSource) -> GroupCounts:
+        """Return how many groups have each number of rows and positives in a region, block by block."""
         pairs = _merged(self.parts)
         new = np.diff(pairs.keys, prepend=~pairs.keys[:1]) != 0
         first = np.flatnonzero(new)
         size = np.add.reduceat(pairs.rows, first)[np.cumsum(new) - 1] if first.size else pairs.rows
-        columns = pairs.regions, pairs.rows, pairs.positives, size, block_of(pairs.keys)
+        columns = pairs.regions, pairs.rows, pairs.positives, size, block_of(pairs.keys, blocks)
         region, rows, positives, sizes, block = (column[pairs.regions >= 0] for column in columns)
         return GroupCounts.from_cells(region, rows, positives, sizes, block, None, first.size)
 
@@ -107,6 +108,7 @@ class CountGroups(Work[GroupRows]):
 
     partition: Bins
     positive: Any
+    blocks: RandomSource
     draw: Draw | None = None
     aside: bool = False
     bucket: int = 0

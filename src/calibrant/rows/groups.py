@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._input import as_column, at_row, is_missing, missing_entry
+from calibrant._random import RandomSource
 from calibrant._typing import ArrayLike, BoolArray, IndexArray, Keys
 from calibrant.errors import InvalidTypeError, InvalidValueError
-from calibrant.rows.draw import Draw, mixed, value_keys
+from calibrant.rows.draw import mixed, value_keys
 
 _FINER = ("ps", "fs", "as")  # than what engines know
 _KINDS = "hold whole numbers, dates or text, of one kind"
@@ -66,24 +67,25 @@ class Groups:
         """The groups of some of the rows; numbers stay as they are."""
         return Groups(self.codes[index], self.keys)
 
-    def one_row_each(self, seed: int) -> IndexArray:
-        """One row of each group, in increasing order: by a hash of seed, key of the group, and place in the group.
+    def one_row_each(self, source: RandomSource) -> IndexArray:
+        """One row of each group, drawn at random, in increasing order.
 
-        >>> Groups.of(["ann", "bob", "ann"], 3).one_row_each(0)
-        array([0, 1])
+        >>> Groups.of(["ann", "bob", "ann"], 3).one_row_each(RandomSource(0))
+        array([1, 2])
         """
-        hashes = self.row_hashes(seed)
+        hashes = source.hashes(self.member_keys)
         smallest = np.full(len(self.keys), np.iinfo(np.uint64).max, dtype=np.uint64)
         np.minimum.at(smallest, self.codes, hashes)
         return np.flatnonzero(hashes == smallest[self.codes])
 
-    def row_hashes(self, seed: int) -> Keys:
-        """A random number for each row: a hash of seed, key of the group, and place in the group."""
+    @property
+    def member_keys(self) -> Keys:
+        """A key for each row, made of the key of its group and its place in the group."""
         order = np.argsort(self.codes, kind="stable")
         first = np.flatnonzero(np.diff(self.codes[order], prepend=-1))
         place = np.empty(order.size, dtype=np.uint64)
         place[order] = np.arange(order.size) - np.repeat(first, np.diff(first, append=order.size))
-        return Draw(seed).hashes(mixed(self.row_keys) + place)  # all different in a group
+        return np.asarray(mixed(self.row_keys) + place)  # all different in a group
 
     @property
     def sizes(self) -> NDArray[np.int64]:

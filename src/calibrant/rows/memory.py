@@ -1,7 +1,7 @@
 """Rows in memory: the kernels work on them directly, and nothing is copied that need not be."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +11,9 @@ from calibrant import kernels
 from calibrant._hash import small_hashes
 from calibrant._input import check_in_range
 from calibrant._labels import Classes, settle_classes
+from calibrant._random import RandomSource, RowSums, fingerprint_of, text_keys
 from calibrant._text import Setting
-from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant._typing import ArrayLike, BoolArray, CodeArray, FloatArray, IndexArray, IntArray, Seed
 from calibrant.errors import InvalidValueError
 from calibrant.group_counts import GroupCounts
 from calibrant.partition import Partition
@@ -76,6 +77,7 @@ class MemoryRows(ScoredData):
     groups: Groups | None = None
     reach: Reach | None = None
     one_of_each: tuple[int, int] = (0, 0)
+    _known_fingerprint: list[int] = field(init=False, default_factory=list)  # none for rows that differ from these
 
     def facts(self, *, drawn: bool) -> RowFacts:
         """What a guarantee has to say of how the rows were read."""
@@ -187,10 +189,28 @@ class MemoryRows(ScoredData):
         rows = ranks - 1 if repeats is None else np.searchsorted(np.cumsum(repeats[order]), ranks)
         return np.asarray(scores[order[rows]], dtype=np.float64) + 0.0
 
-    def hash_limit(self, seed: int, rows: int) -> int:
+    def fingerprint(self) -> int:
+        """Return a number that stands for the rows, in any order; the same wherever the rows are."""
+        if not self._known_fingerprint:
+            scores = np.asarray(scores_of(self.scores))
+            numeric = scores.dtype.kind in "biuf"
+            values = scores if numeric else text_keys(scores.tolist())
+            self._known_fingerprint.append(RowSums.of([values], (0, 1), self.codes).fingerprint)
+        return self._known_fingerprint[0]
+
+    def ordered_source(self, random_state: Seed, purpose: str) -> RandomSource:
+        """Return a source for these rows in this order, for numbers that belong to no position.
+
+        Where rows have few possible values, there are many more orders than sets of rows.
+        """
+        values = np.asarray(self.scores, dtype=np.float64)
+        rows = fingerprint_of(values, position_keys(0, len(self)), labels=self.codes)
+        return RandomSource.of(random_state, purpose, rows=rows)
+
+    def hash_limit(self, key: int, rows: int) -> int:
         """Return the limit that draws exactly `rows` rows, or groups if rows have groups."""
         keys = position_keys(0, len(self)) if self.groups is None else self.groups.present_keys
-        return int(smallest(Draw(seed, 0).hashes(keys), rows).max()) + 1
+        return int(smallest(Draw(key, 0).hashes(keys), rows).max()) + 1
 
     def chosen(self, draw: Draw) -> BoolArray:
         """Which rows are drawn; with groups, whole groups."""
@@ -223,12 +243,19 @@ class MemoryRows(ScoredData):
         return 0 if self.groups is None else len(self.groups.present_keys)
 
     def group_counts(
-        self, partition: Partition, positive: Any = None, *, draw: Draw | None = None, aside: bool = False
+        self,
+        partition: Partition,
+        positive: Any,
+        blocks: RandomSource,
+        *,
+        draw: Draw | None = None,
+        aside: bool = False,
     ) -> GroupCounts:
         """Groups by their rows and positives in each region: of those not drawn or, with `aside`, of those drawn."""
         rows = self if draw is None else self.take(self.chosen(draw) == aside)
         groups, keys = (np.arange(len(rows)), None) if rows.groups is None else (rows.groups.codes, rows.groups.keys)
-        return GroupCounts.of(partition.membership(rows.prepared, threads=self.threads), rows.codes, groups, keys)
+        regions = partition.membership(rows.prepared, threads=self.threads)
+        return GroupCounts.of(regions, rows.codes, groups, keys, blocks)
 
     def _checked_sizes(self, found: Sizes) -> dict[Hashable, int]:
         return dict(found.rows)
@@ -245,14 +272,18 @@ class MemoryRows(ScoredData):
         """The scores as a partition takes them, with segments if there are any."""
         return self.scores if self.segment is None else SegmentedScores(self.scores, self.segment)
 
-    def tally_and_reach(self, partition: Partition, *, weighted: bool = False) -> tuple[Tally, Classes, Reach]:
+    def tally_and_reach(
+        self, partition: Partition, *, weighted: bool = False, blocks: RandomSource | None = None
+    ) -> tuple[Tally, Classes, Reach]:
         """Return the tally over a partition, the classes and the range of the scores."""
         reach = (self.reach or Reach.of(self.scores)) if partition.bins_by_segment else Reach()
         if self.partition is None:
             for low, high in {(part.low, part.high) for part in partition.bins_by_segment.values()}:
                 if reach.low < low or reach.high > high:
                     check_in_range(self.scores, low, high)
-        groups = None if self.groups is None else (self.groups.codes, self.groups.keys)
+        groups = None
+        if self.groups is not None:
+            groups = (self.groups.codes, self.groups.keys, self.block_source() if blocks is None else blocks)
         tally = Tally.of_codes(
             partition,
             self.prepared,

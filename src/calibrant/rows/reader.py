@@ -11,10 +11,12 @@ from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition import Partition
 from calibrant.partition.segments import segment_kinds
 from calibrant.rows.base import ScoredData
-from calibrant.rows.draw import seed_of
 from calibrant.rows.groups import Groups
 from calibrant.rows.memory import MemoryRows
 from calibrant.rows.reach import Reach
+
+ONE_ROW_EACH = "one row of each group"
+"""The purpose of a draw, see `RandomSource`."""
 
 
 def read_rows(
@@ -126,7 +128,7 @@ def one_row_each(data: ScoredData, random_state: Seed = 0) -> ScoredData:
     rows = data.collect()
     if rows.groups is None:
         return rows
-    drawn = rows.take(rows.groups.one_row_each(seed_of(random_state)))
+    drawn = rows.take(rows.groups.one_row_each(rows.random_source(random_state, ONE_ROW_EACH)))
     return replace(drawn, groups=None, one_of_each=(len(drawn), len(rows) - len(drawn)))
 
 

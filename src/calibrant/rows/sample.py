@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._hash import mixed
+from calibrant._random import RowSums
 from calibrant._typing import FloatArray, IndexArray, Keys
 from calibrant.errors import InvalidValueError
 from calibrant.rows.batch import BatchRows, Coded, Work, read_batch
@@ -23,18 +24,21 @@ _GLANCE = 1 << 14  # rows that are looked at first
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows of each segment, without skipped rows; data without segments have one segment, None."""
+    """Rows of each segment, without skipped rows; data without segments have one segment, None.
+
+    `sums` are what the fingerprint of the rows is made of, where it was asked for.
+    """
 
     rows: Mapping[Hashable, int] = field(default_factory=dict)
     faults: Faults = field(default_factory=Faults)
     skipped: int = 0
+    sums: RowSums = field(default_factory=RowSums)
 
     @classmethod
-    def of(cls, rows: BatchRows, faults: Faults) -> "Sizes":
+    def of(cls, rows: BatchRows, faults: Faults, sums: RowSums | None = None) -> "Sizes":
         """Count the rows of a batch."""
-        if rows.segments is None:
-            return cls({None: len(rows)}, faults, rows.skipped)
-        return cls(rows.segments.rows(), faults, rows.skipped)
+        counts: Mapping[Hashable, int] = {None: len(rows)} if rows.segments is None else rows.segments.rows()
+        return cls(counts, faults, rows.skipped, RowSums() if sums is None else sums)
 
     def __add__(self, other: "Sizes") -> "Sizes":
         total = Counter(self.rows)
@@ -42,22 +46,30 @@ class Sizes:
         if len(total) > _MOST_SEGMENTS:
             rule, advice = f"have at most {_MOST_SEGMENTS:,} different entries", "name a column of groups, not of ids"
             raise InvalidValueError("segment", rule, got="more", advice=advice)
-        return Sizes(total, self.faults + other.faults, self.skipped + other.skipped)
+        faults, skipped = self.faults + other.faults, self.skipped + other.skipped
+        return Sizes(total, faults, skipped, self.sums + other.sums)
 
 
 @dataclass(frozen=True, slots=True)
 class CountSegments(Work[Sizes]):
-    """Count rows by segment. The score is read too, so that faults are reported at once."""
+    """Count rows by segment, and take their fingerprint; faults are reported at once."""
 
-    roles = ("segment",)
+    roles = ("label", "segment")
 
     def __call__(self, batch: Any, place: Place) -> Sizes:
         """Count the rows of one batch."""
-        return Sizes.of(*read_batch(batch, self.columns, place))
+        rows, faults = read_batch(batch, self.columns, place)
+        return Sizes.of(rows, faults, row_sums(rows))
 
     def nothing(self) -> Sizes:
         """No rows."""
         return Sizes()
+
+
+def row_sums(rows: BatchRows) -> RowSums:
+    """What the fingerprint of rows is made of: their scores and labels."""
+    columns = [rows.scores]
+    return RowSums.of(columns) if rows.labels is None else RowSums.of(columns, rows.labels.names, rows.labels.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +127,14 @@ class Taken:
                 parts.setdefault(name, []).append(rows.scores[index].astype(np.float64))
         return {name: np.concatenate(scores) for name, scores in parts.items()}
 
-    def first(self, seed: int, most: Mapping[Hashable, int]) -> tuple["Taken", Draw]:
+    def first(self, key: int, most: Mapping[Hashable, int]) -> tuple["Taken", Draw]:
         """Return the `most` rows of each segment with the smallest hashes, and their draw."""
         found = {name: SmallestHashes(rows) for name, rows in most.items()}
         for _, rows in self.batches:
-            hashes = Draw(seed).hashes(rows.keys)
+            hashes = Draw(key).hashes(rows.keys)
             for name, index in rows.by_segment():
                 found[name] += SmallestHashes(most[name], smallest(hashes[index], most[name]))
-        draw = Draw(seed, limits={name: hashes.limit for name, hashes in found.items()})
+        draw = Draw(key, limits={name: hashes.limit for name, hashes in found.items()})
         batches = tuple((place, rows.take(np.flatnonzero(rows.drawn_by(draw)))) for place, rows in self.batches)
         return replace(self, batches=batches), draw
 
@@ -170,13 +182,13 @@ class FindSmallest(Work[SmallestHashes]):
     """Find the smallest hashes, for a draw of an exact number of rows, or of groups where rows have them."""
 
     roles = ("id", "group")
-    seed: int
+    key: int
     most: int
 
     @property
     def drawn(self) -> Draw:
         """No row yet: the limit is what is looked for."""
-        return Draw(self.seed, 0)
+        return Draw(self.key, 0)
 
     def __call__(self, batch: Any, place: Place) -> SmallestHashes:
         """The smallest hashes of one batch."""

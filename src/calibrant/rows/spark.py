@@ -58,16 +58,16 @@ class SparkData(ScoredData):
         """Do `work` on the Arrow batches of every partition, there; add up here what comes back."""
         parts = self._outcomes(work)
         if isinstance(work, CountBits):  # megabytes from each partition, which would not all fit in this process
-            parts = parts.repartition(8).mapInArrow(_there("_added", False), _OUTCOME)
+            parts = parts.repartition(8).mapInArrow(_there("_added", None), _OUTCOME)
         return sum(self._results(parts), work.nothing())
 
     def exchange(self, work: CountGroups) -> GroupCounts:
         """Bring the rows of each group together by Spark's own shuffle: all rows of a group go to one task."""
         buckets = int(self._source.sparkSession.conf.get("spark.sql.shuffle.partitions"))
         parts = self._outcomes(work, buckets).repartition(buckets, "bucket")
-        parts = parts.mapInArrow(_there("_added", True), _OUTCOME)
+        parts = parts.mapInArrow(_there("_added", pickle.dumps(work.blocks)), _OUTCOME)
         tables = list(self._results(parts))
-        return sum(tables[1:], tables[0]) if tables else work.nothing().table()
+        return sum(tables[1:], tables[0]) if tables else work.nothing().table(work.blocks)
 
     def _outcomes(self, work: Work[Any], buckets: int = 0) -> Any:
         """The frame of what `work` gives for each partition; with buckets, a row for each of them."""
@@ -246,8 +246,8 @@ def _large(batches: Iterator[Any]) -> Iterator[Any]:
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
-def _added(batches: Iterator[Any], tables: bool) -> Iterator[Any]:
-    """The sum of outcomes, as a table of groups or as it is."""
+def _added(batches: Iterator[Any], blocks: bytes | None) -> Iterator[Any]:
+    """The sum of outcomes, as it is or, with the source of their blocks, as a table of groups."""
     total, rows = None, 0
     for part in (part for batch in batches for part in batch.to_pylist()):
         result = pickle.loads(part["outcome"])
@@ -256,7 +256,7 @@ def _added(batches: Iterator[Any], tables: bool) -> Iterator[Any]:
             return
         total, rows = result if total is None else total + result, rows + part["rows"]
     if total is not None:
-        yield _outcome(rows, total.table() if tables else total)
+        yield _outcome(rows, total if blocks is None else total.table(pickle.loads(blocks)))
 
 
 def _applied(batches: Iterator[Any], job: bytes) -> Iterator[Any]:

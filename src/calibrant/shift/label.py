@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._params import OPEN_UNIT, Number, Optional, Pair, check_state, error_budget
+from calibrant._random import seed_number
 from calibrant._text import Setting, shown
 from calibrant._typing import ArrayLike, CodeArray
 from calibrant.calibrators._bins import cut_and_count
@@ -17,7 +18,8 @@ from calibrant.guarantee import Guarantee, Population, Statement
 from calibrant.guarantee.absorbed import region_limits
 from calibrant.intervals import get_method
 from calibrant.partition import Partition
-from calibrant.rows import RowFacts, ScoredData, check_no_weights, one_row_each, seed_of
+from calibrant.rows import RowFacts, ScoredData, check_no_weights, one_row_each
+from calibrant.rows.reader import ONE_ROW_EACH
 from calibrant.shift.prior import Prior, mixture_prior, moved_odds, odds_ratio
 from calibrant.tally import Tally
 
@@ -150,7 +152,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
             rule = "be None with groups, because sampling by label changes which rows a group has"
             advice = "use BinningCalibrator with groups, and one over the rate of each row's class as importance_weight"
             raise InvalidTypeError("sampling_rates", rule, got=repr(self.sampling_rates), advice=advice)
-        seed = self.random_state if data.groups is None else seed_of(self.random_state)
+        seed = self.random_state if data.groups is None else seed_number(self.random_state)
         rows = one_row_each(data, seed).collect()
         partition, tally, classes, reach, _, facts, *_ = cut_and_count(rows, self)
         column = classes.positive_index
@@ -161,7 +163,7 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         elif self.target_prior is None:
             own = data.scores if isinstance(scores, ScoredData) else as_scores(scores, positive_column=column)
             if data.groups is not None:
-                own = own[data.groups.one_row_each(seed_of(seed))]
+                own = own[data.groups.one_row_each(data.random_source(seed, ONE_ROW_EACH))]
             moved = as_scores(target_scores, positive_column=column, name="target_scores")
             priors = self._source(rows.codes, share), mixture_prior(own, rows.codes, moved, share)
         else:

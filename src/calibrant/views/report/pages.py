@@ -86,5 +86,6 @@ def models_page(
                  for one in found.differences if one.measure == measure][:_MOST_FIGURES]  # fmt: skip
         figures.append(differences_chart(pairs, f"Differences in {measure}", f"pairs-{len(figures) + 1}"))
     reliability = models_chart(tables, scale)
-    about = {"facts": [*facts.items()], "warnings": warnings, "level": level}
+    seed = [] if found.seed is None else [("seed", str(found.seed))]
+    about = {"facts": [*facts.items(), *seed], "warnings": warnings, "level": level}
     return rendered_page("models", found=found, reliability=reliability, differences=figures, **about)
