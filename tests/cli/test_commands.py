@@ -109,7 +109,7 @@ class TestVerify:
         failed = {check["name"] for check in answer.json["checks"] if check["stands"] is False}
         assert failed >= fails
         told = calibrant("verify", "model.json", "other.parquet").out
-        assert told.startswith("The certificate does not stand for these data.")
+        assert told.startswith("The certificate does not stand: these are other rows.")
         assert "NO  fingerprint" in told
 
     @pytest.mark.broad
@@ -127,15 +127,20 @@ class TestVerify:
         split = ("--bins", "5", "--split", "0.3", "--json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split, "-o", "place.json").code == 0
         answer = calibrant("verify", "place.json", "shuffled.parquet")
-        assert answer.code == 1
+        assert answer.code == 3
+        assert answer.out.startswith("The certificate is not checked: these are its rows, but in another order.")
         assert "fit with --id" in " ".join(answer.out.split())
+        assert calibrant("verify", "place.json", "shuffled.parquet", "--json").json["differs"] == "order"
+        pq.write_table(table.slice(1), folder / "fewer.parquet")
+        assert calibrant("verify", "place.json", "fewer.parquet", "--json").json["differs"] == "rows"
+        assert calibrant("verify", "place.json", "scores.parquet", "--json").json["differs"] is None
         assert calibrant("fit", "scores.csv", *COLUMNS, *split, "--id", "id", "-o", "named.json").code == 0
         assert calibrant("verify", "named.json", "shuffled.parquet").code == 0
         numbers = pa.array(range(table.num_rows))
         pq.write_table(table.set_column(0, "id", numbers), folder / "numbered.parquet")
         answer = calibrant("verify", "named.json", "numbered.parquet")
         assert answer.code == 1
-        assert "ids were string in fit and are int64 here" in " ".join(answer.out.split())
+        assert "ids were 'string' in fit and are int64 here" in " ".join(answer.out.split())
 
     def test_a_model_of_the_library_is_fitted_again(self, folder: Path, table: pa.Table, calibrant: Any) -> None:
         fitted = BinningCalibrator(6).fit(table["p"].to_numpy(), table["y"].to_numpy())
@@ -144,8 +149,8 @@ class TestVerify:
         answer = calibrant("verify", "plain.json", "scores.csv", *COLUMNS, "--json")
         assert answer.code == 0
         stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
-        proof = ("regions", "counts", "positives", "epsilon", "limits", "sentence")
-        assert stands == {"model file": True, "fingerprint": None, **dict.fromkeys(proof, True)}
+        proof = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
+        assert stands == {"model file": True, "fingerprint": None, "provenance": None, **dict.fromkeys(proof, True)}
 
 
 class TestExport:

@@ -35,9 +35,9 @@ def test_thresholds_are_those_of_python(rows: dict[str, np.ndarray], folder: Pat
     assert saved.columns["score"] == "p"
     text = calibrant("export", "t.json", "--to", "sql", "--dialect", "duckdb", "--table", "rows").out
     assert repr(expected.threshold) in text
-    answer = calibrant("apply", "t.json", "rows.parquet", "-o", "out.csv")
-    assert (answer.code, "must be a calibrator" in answer.err) == (2, True)
-    assert "calibrant export t.json --to sql" in answer.err
+    answer = calibrant("apply", "t.json", "rows.parquet", "-o", "out.parquet", "--json")
+    assert (answer.code, answer.json["columns"], answer.json["refused"]) == (0, ["selected"], 0)
+    assert pq.read_table("out.parquet")["selected"].to_pylist() == expected.predict(rows["p"]).tolist()
     told = calibrant("threshold", "rows.parquet", *COLUMNS, "--precision", "0.8").out
     assert f"score >= {expected.threshold!r}" in told.replace("\n", " ")
 

@@ -10,10 +10,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from calibrant import BinningCalibrator, LabelShiftCalibrator, OnlineCalibrator, Partition, ScalingBinningCalibrator
-from calibrant.model_files import save_model
+from calibrant import (
+    BinningCalibrator,
+    LabelShiftCalibrator,
+    MonotoneBand,
+    OnlineCalibrator,
+    Partition,
+    ScalingBinningCalibrator,
+)
+from calibrant.model_files import load_model, save_model
 from calibrant.model_files._text import checksum_of, pretty
 
 COLUMNS = ("--score", "p", "--label", "y")
@@ -186,6 +194,122 @@ def test_what_needs_more_than_rows_is_not_checked(folder: Path, table: pa.Table,
         answer = calibrant("verify", f"{name}.json", "scores.csv", "--json")
         assert answer.code == 3, (name, answer.out, answer.err)
         assert answer.json["sentence"] is None
+
+
+@pytest.fixture
+def tiny_scores(folder: Path, table: pa.Table, calibrant: Any) -> Path:
+    """A default model of scores that are all below 1e-11."""
+    tiny = pa.table({"p": table["p"].to_numpy() * 1e-11, "y": table["y"]})
+    pq.write_table(tiny, folder / "tiny.parquet")
+    assert calibrant("fit", "tiny.parquet", *COLUMNS, "-o", "tiny.json").code == 0
+    assert calibrant("verify", "tiny.json", "tiny.parquet").code == 0
+    return folder / "tiny.json"
+
+
+def test_a_moved_knot_does_not_stand_at_any_scale(tiny_scores: Path, calibrant: Any) -> None:
+    """Knots are scores: what is less than 1e-9 apart may be all of the scale."""
+    before = load_model(tiny_scores).calibrator
+
+    def move(content: dict[str, Any]) -> None:
+        curve, cuts = content["calibrator"]["state"]["curve"], set(before.partition_.edges.tolist())
+        knots = curve["knots"][0]
+        free = [place for place in range(1, len(knots) - 1) if knots[place] not in cuts]
+        for place in free:
+            knots[place] = knots[place - 1] + 1e-3 * (knots[place] - knots[place - 1])
+
+    forge(tiny_scores, move)
+    at = np.linspace(0.0, 1e-11, 1000)
+    assert np.abs(load_model(tiny_scores).calibrator.predict(at) - before.predict(at)).max() > 0.01
+    answer = calibrant("verify", "tiny.json", "tiny.parquet", "--json")
+    assert answer.code == 1
+    assert [check["name"] for check in answer.json["checks"] if check["stands"] is False] == ["limits"]
+
+
+def test_an_epsilon_of_the_first_format_is_compared(model: Path, calibrant: Any) -> None:
+    """The rule of that format gave a smaller epsilon, but not any."""
+
+    def claim(content: dict[str, Any]) -> None:
+        content["format"] = "calibrant.model/1"
+        content["promise"]["epsilon"] *= 0.901
+
+    forge(model, claim)
+    answer = calibrant("verify", "model.json", "scores.csv")
+    assert answer.code == 1
+    assert "epsilon of the promise must follow" in " ".join(answer.out.split())
+
+
+def test_a_file_of_the_first_format_stands_and_says_which_epsilon_it_has(folder: Path, calibrant: Any) -> None:
+    options = ("--method", "binning", "--bins", "4", "-o", "old.json")
+    assert calibrant("fit", "scores.csv", *COLUMNS, *options).code == 0
+    content = json.loads((folder / "old.json").read_text())
+    lower = {**content["calibrator"]["parameters"], "confidence_level": 1.0 - 0.1 / 0.95}
+    earlier = BinningCalibrator.from_dict({**content["calibrator"], "parameters": lower}).guarantee_.epsilon
+
+    def older(content: dict[str, Any]) -> None:
+        content["format"] = "calibrant.model/1"
+        content["promise"]["epsilon"] = earlier
+
+    forge(folder / "old.json", older)
+    answer = calibrant("verify", "old.json", "scores.csv")
+    assert answer.code == 0
+    assert f"the file has {earlier!r}, by the rule of its format" in " ".join(answer.out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("score range", lambda content: content["calibrator"].update(score_range_seen=[-1e9, 1e9])),
+        ("score range", lambda content: content["calibrator"]["score_range_seen"].__setitem__(0, 0.0)),
+        ("settings", lambda content: content["provenance"]["settings"].update(bins=99)),
+        ("settings", lambda content: content["provenance"]["settings"].update(method="binning")),
+        ("settings", lambda content: content["provenance"]["settings"].update(confidence=0.99)),
+        ("settings", lambda content: content["provenance"]["settings"].update(split=0.5)),
+        ("settings", lambda content: content["provenance"]["settings"].update(weighted=True)),
+        ("settings", lambda content: content["provenance"].update(settings=[])),
+    ],
+)
+def test_what_a_file_says_beside_the_proof_is_compared(name: str, change: Any, model: Path, calibrant: Any) -> None:
+    forge(model, change)
+    answer = calibrant("verify", "model.json", "scores.csv", "--json")
+    assert answer.code == 1
+    assert {check["name"] for check in answer.json["checks"] if check["stands"] is False} == {name}
+
+
+def test_what_cannot_be_checked_is_mentioned(model: Path, calibrant: Any) -> None:
+    def add(content: dict[str, Any]) -> None:
+        content["provenance"]["approved_by"] = "the board"
+        content["provenance"]["groups"] = 7
+        content["columns"]["auditor"] = "Ann"
+        content["provenance"]["settings"]["blessed"] = True
+
+    forge(model, add)
+    answer = calibrant("verify", "model.json", "scores.csv")
+    assert answer.code == 3
+    lines = " ".join(line for line in answer.out.splitlines() if "--  " in line)
+    for word in ("approved_by", "groups", "auditor", "blessed", "created_by"):
+        assert word in lines
+
+
+def test_the_mark_is_cleared_by_verify_alone(model: Path, calibrant: Any) -> None:
+    read = load_model(model)
+    mark = "Read from a file, not recomputed from the rows: counts, averages, margins."
+    assert read.guarantee_.read == ("counts", "averages", "margins")
+    assert mark in read.guarantee_.sentence()
+    assert read.guarantee_.to_dict()["read"] == ["counts", "averages", "margins"]
+    assert mark not in read.written["sentence"]
+    answer = calibrant("verify", "model.json", "scores.csv", "--json")
+    assert answer.json["stands"] is True
+    assert answer.json["sentence"] == read.written["sentence"]
+
+
+def test_a_band_is_refused_in_words(folder: Path, table: pa.Table, calibrant: Any) -> None:
+    band = MonotoneBand().fit(table["p"].to_numpy(), table["y"].to_numpy())
+    save_model(band, folder / "band.json", columns={"score": "p", "label": "y"})
+    for command in (("verify", "band.json", "scores.csv"), ("apply", "band.json", "scores.csv", "-o", "out.csv")):
+        answer = calibrant(*command)
+        assert answer.code == 2
+        assert "must be a calibrator, from calibrant fit, or thresholds, from calibrant threshold" in answer.err
+        assert "got a MonotoneBand" in answer.err
 
 
 @pytest.mark.skipif(

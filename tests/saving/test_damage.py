@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from calibrant import Partition, model_files
+from calibrant import Partition
 from calibrant.errors import CalibrantError
 from calibrant.model_files import _text
 from model_files import EXAMPLES, SMALL, changed, file_of, made, read, refused, sealed, written
@@ -50,17 +50,25 @@ def test_damage_is_said_to_be_damage():
     refused(data[:500], "cut short")
 
 
-def test_only_files_of_the_first_format_may_say_an_epsilon_of_the_older_budget():
+def with_epsilon(epsilon: float, file_format: str) -> bytes:
+    content = json.loads(written(SMALL))
+    return sealed({**content, "format": file_format, "promise": {**content["promise"], "epsilon": epsilon}})
+
+
+def test_only_files_of_the_first_format_may_say_the_epsilon_of_the_older_budget():
+    """It paid for no limits on mass, and is derived, too: no other number may stand in its place."""
     proved = SMALL.guarantee_.epsilon
-    slightly_too_good = json.loads(written(SMALL)) | {
-        "promise": {**model_files._promise(SMALL), "epsilon": 0.99 * proved}
-    }
-    refused(sealed(slightly_too_good), "epsilon of the promise must follow from the calibrator's own counts")
-    older = read(sealed({**slightly_too_good, "format": "calibrant.model/1"}))
-    assert older.guarantee_.epsilon == proved
-    assert json.loads(written(older.calibrator))["promise"]["epsilon"] == proved
-    too_good = {**slightly_too_good["promise"], "epsilon": 0.89 * proved}
-    refused(sealed({**slightly_too_good, "format": "calibrant.model/1", "promise": too_good}), "epsilon of the promise")
+    for_rates = 1.0 - 0.1 / 0.95  # of which 95 % is the budget of then
+    older = type(SMALL)(3, confidence_level=for_rates).from_dict(
+        {**SMALL.to_dict(), "parameters": {**SMALL.to_dict()["parameters"], "confidence_level": for_rates}}
+    )
+    assert 0.9 * proved < older.guarantee_.epsilon < proved
+    refused(with_epsilon(older.guarantee_.epsilon, "calibrant.model/2"), "epsilon of the promise must follow from")
+    model = read(with_epsilon(older.guarantee_.epsilon, "calibrant.model/1"))
+    assert model.guarantee_.epsilon == proved
+    assert json.loads(written(model.calibrator))["promise"]["epsilon"] == proved
+    for share in (0.901, 0.99, 0.9999999):
+        refused(with_epsilon(share * proved, "calibrant.model/1"), "epsilon of the promise")
 
 
 def nested(depth: int) -> bytes:
@@ -77,6 +85,8 @@ def many_regions(n_regions: int, interval: str) -> bytes:
     state = content["calibrator"]["state"]
     content["calibrator"]["parameters"]["interval"] = interval
     state["partition"] |= {"edges": list(range(n_regions - 1)), "first_rank": None, "last_rank": None, "n_rows": None}
+    for name in ("absorbing", "aside"):
+        state["partition"].pop(name, None)
     state["tally"] |= {"counts": [9] * n_regions, "positives": [4] * n_regions, "partition": None}
     return sealed(content)
 

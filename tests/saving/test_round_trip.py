@@ -13,7 +13,7 @@ import calibrator_checks
 from calibrant import BinningCalibrator, MonotoneBand, PlattCalibrator, ScoreCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.model_files import Model, load_model, save_model
-from model_files import EXAMPLES, FROZEN, SMALL, made, read, written
+from model_files import EXAMPLES, FROZEN, SMALL, made, read, unmarked, written
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -23,7 +23,7 @@ def test_every_type_comes_back_to_the_last_bit(name):
     model = read(data)
     assert type(model.calibrator) is type(calibrator)
     assert made.observed(model.calibrator, **options) == made.observed(calibrator, **options)
-    assert str(model.calibrator.guarantee_) == str(calibrator.guarantee_)
+    assert unmarked(model.calibrator.guarantee_) == str(calibrator.guarantee_)
     assert model.calibrator.classes_.dtype == calibrator.classes_.dtype
     assert model.columns == {"score": "p"}
     assert model.provenance == {"rows": 60}
@@ -37,7 +37,7 @@ def test_every_calibrator_of_the_suite_comes_back_to_the_last_bit(name):
     data = written(calibrator)
     model = read(data)
     calibrator_checks.assert_same(calibrator_checks.answers(model.calibrator), calibrator_checks.answers(calibrator))
-    assert str(model.calibrator.guarantee_) == str(calibrator.guarantee_)
+    assert unmarked(model.calibrator.guarantee_) == str(calibrator.guarantee_)
     assert written(model.calibrator) == data
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from calibrant._input import as_scores
 from calibrant._numbers import above_cap, limits, lower, nearest, percent, plain, rows, upper
-from calibrant._params import check_state
-from calibrant._state import check_schema
 from calibrant._text import TextTable, shown
 from calibrant._typing import ArrayLike, BoolArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.partition.segments import segment_kinds
 
-_SCHEMA = "calibrant.threshold/1"
+SCHEMA = "calibrant.threshold/1"
+"""The schema of saved thresholds."""
 TARGETS = {
     "precision": "{share} of the rows with score {above} are positive",
     "recall": "{share} of the positive rows have a score {above}",
@@ -173,6 +172,8 @@ class Threshold:
         Then also: the share of the counted rows by which groups exceed that.
     seed : int or None
         Seed of what was drawn; None in files of earlier releases.
+    read : tuple of str
+        What was read from a saved state and not recomputed from the rows; empty for what `threshold` has found.
     """
 
     cuts: tuple[Cut, ...]
@@ -185,6 +186,7 @@ class Threshold:
     max_group_size: int | None = None
     above_cap: float | None = None
     seed: int | None = None
+    read: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def limits_confidence_level(self) -> float:
@@ -256,6 +258,8 @@ class Threshold:
         about = ""
         if self.max_group_size is not None:
             about = f"A group counts as at most {rows(self.max_group_size)}{above_cap(self.above_cap or 0.0)}"
+        if self.read:
+            about += f"{about and ' '}Read from a file, not recomputed from the rows: {', '.join(self.read)}."
         head = f"With {percent(self.confidence_level)} confidence{together}:"
         return [head, *(cut.sentence() for cut in self.cuts), about]
 
@@ -299,6 +303,30 @@ class Threshold:
         selected, below = self._sides(scores, segments)
         return ~selected & ~below
 
+    def apply(self, data: Any, *, prefix: str = "") -> Any:
+        """Add columns to scored data where they are: selected and, with precision and npv, referred.
+
+        Parameters
+        ----------
+        data : ScoredData
+            See `calibrant.scored`; no label is needed.
+        prefix : str, default=""
+            What the names of the new columns begin with.
+
+        Returns
+        -------
+        object
+            A frame, relation or reader of the same engine, as that of a calibrator's `apply`. Both columns are true or
+            false, and null for a score that is missing or not finite.
+        """
+        from calibrant._threshold.columns import SelectRows
+
+        segmented = None not in self.ends
+        if segmented and data.columns.segment is None:
+            raise InvalidTypeError("segment", "name the column of segments", "None", "use scored(..., segment=...)")
+        columns = data.columns.only("segment") if segmented else data.columns.only()
+        return data.apply(SelectRows(columns, self, prefix))
+
     @property
     def ends(self) -> dict[Hashable, tuple[float, float]]:
         """Of each segment, below which score rows are not selected, and from which score on they are.
@@ -330,36 +358,16 @@ class Threshold:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; `from_dict` reads them back. What is not a number is None."""
-        return {"schema": _SCHEMA, **plain(asdict(self)), "sentence": self.sentence()}
+        said = replace(self, read=())
+        values = {name: value for name, value in plain(asdict(said)).items() if name != "read"}
+        return {"schema": SCHEMA, **values, "sentence": said.sentence()}
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Read back what `to_dict` wrote."""
-        names = [part.name for part in fields(cls)]
-        check_schema(state, _SCHEMA, names[:-3])  # the last ones are of later releases
-        cuts = tuple(_read_cut(cut) for cut in state["cuts"])
-        rest: dict[str, Any] = {name: state.get(name) for name in names if name not in ("cuts", "assumptions")}
-        return cls(cuts=cuts, assumptions=tuple(state["assumptions"]), **rest)
+    def from_dict(cls, state: Mapping[str, Any]) -> "Threshold":
+        """Read back what `to_dict` wrote; raise an error for what `threshold` cannot have found."""
+        from calibrant._threshold.saved_state import threshold_from_state
 
-
-def _read_cut(state: Any) -> Cut:
-    names = [part.name for part in fields(Cut)]
-    check_state(state, names)
-    if state["target"] not in TARGETS:
-        raise InvalidValueError("target", f"be one of {', '.join(TARGETS)}", got=shown(state["target"]))
-    values: dict[str, Any] = {
-        name: _read_share(state[name], Ratio if name == "false_alarms" else Measured)
-        if isinstance(state[name], Mapping)
-        else state[name]
-        for name in names
-    }
-    return Cut(**values)
-
-
-def _read_share(state: Mapping[str, Any], kind: type[Measured]) -> Measured:
-    check_state(state, ("value", "lower", "upper"))
-    missing = {"value": math.nan, "lower": math.nan, "upper": math.inf}  # what JSON does not have
-    return kind(*(value if state[name] is None else float(state[name]) for name, value in missing.items()))
+        return threshold_from_state(state)
 
 
 def _where(segments: ArrayLike | None, segment: Hashable, n: int) -> NDArray[Any]:

@@ -90,9 +90,13 @@ def _finished(parts: dict[str, Measured], target: str, level: float) -> dict[str
     """With what the target proves, and false alarms for each true one."""
     proved = parts[target]
     parts[target] = Measured(proved.value, max(proved.lower, level), max(proved.upper, level))
-    found = parts["precision"]
-    parts["false_alarms"] = Ratio(_per_hit(found.value), _per_hit(found.upper), _per_hit(found.lower))
+    parts["false_alarms"] = alarms_per_hit(parts["precision"])
     return parts
+
+
+def alarms_per_hit(precision: Measured) -> Ratio:
+    """False alarms for each true one, which follow from the precision."""
+    return Ratio(_per_hit(precision.value), _per_hit(precision.upper), _per_hit(precision.lower))
 
 
 def _per_hit(precision: float) -> float:

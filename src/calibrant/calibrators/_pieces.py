@@ -185,7 +185,7 @@ class Averages:
         low, rise = curve.left[piece], (curve.right - curve.left)[piece]
         found = _sums(where, share * (low + rise * self.middle[cells]), self.n_regions)
         off = _sums(where, share * np.abs(rise) * self.half[cells], self.n_regions)
-        return found, np.where(has_rows, off + _ROUNDING, 0.0)
+        return np.clip(found, 0.0, 1.0), np.where(has_rows, off + _ROUNDING, 0.0)  # rounded, a sum may exceed 1
 
     def mean(self) -> Callable[[FloatArray, FloatArray], FloatArray]:
         """The average over the rows of each region as a function of the values at the ends of each piece."""

@@ -23,6 +23,7 @@ from calibrant._params import Choice, Instance, check_state
 from calibrant._text import shown
 from calibrant._typing import ArrayLike, FloatArray
 from calibrant.calibrators._beforehand import Beforehand, look_knots
+from calibrant.calibrators._best_case import check_parts
 from calibrant.calibrators._bins import Binned
 from calibrant.calibrators._curves import CURVES, fit_curve
 from calibrant.calibrators._fitted_curve import CurveProof, FittedCurve
@@ -299,6 +300,10 @@ class AnchoredCalibrator(BinnedCalibrator, _CurveParameter):
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), "curve": self._fitted_curve.state()}
 
+    def _needs_rows(self) -> tuple[str, ...]:
+        margins = () if self._fitted_curve.parts is None else ("margins",)
+        return (*super()._needs_rows(), "averages", *margins)
+
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "curve"))
@@ -307,6 +312,7 @@ class AnchoredCalibrator(BinnedCalibrator, _CurveParameter):
         if weighted is not None and weighted.kept is None and weighted.distance is None:
             raise InvalidValueError("weighted", "have the rows that were kept", got=shown(state["weighted"]))
         limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
+        check_parts(proof, fitted, limits)
         self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from typing import Any, Literal, Self
@@ -166,7 +167,17 @@ class ScoreCalibrator(FrameOutput, CheckedParameters, BaseEstimator):  # type: i
             if low > high:
                 raise InvalidValueError("score_range_seen", "be increasing", got=f"{low:g} and {high:g}")
             calibrator.score_range_seen_ = (low, high)
+        calibrator._mark_as_read()
         return calibrator
+
+    def _mark_as_read(self) -> None:
+        """Say in the guarantee what was read and needs the rows to be recomputed."""
+        if isinstance(self.guarantee_, Guarantee):
+            self.guarantee_ = replace(self.guarantee_, read=self._needs_rows())
+
+    def _needs_rows(self) -> tuple[str, ...]:
+        """What of the guarantee only the rows can decide; all else is derived when a state is read."""
+        return ("counts",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -275,6 +275,7 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
                 raise InvalidValueError("other", "have the same confidence_level and classes", got="different ones")
             mine.merge(parts)
             mine.one_of_each |= theirs.one_of_each
+            mine.read = mine.read or theirs.read
             self._promise = None
         return self
 
@@ -332,9 +333,10 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
             notes=tuple(remarks),
         )
         level, method, label = stream.confidence_level, stream.sequence.name, self._known().positive
-        return Guarantee.from_limits(
+        found = Guarantee.from_limits(
             self.partition_, stream.tally(), stream.limits(), level, method, said, self.value, label
         )
+        return replace(found, read=stream.read)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_stream")
@@ -363,3 +365,6 @@ class OnlineCalibrator(Locked, StreamParameters, RegionCalibrator):
         self.classes = tuple(classes.labels.tolist())
         self._promise = None
         self._set_classes(classes)
+
+    def _mark_as_read(self) -> None:
+        """The stream knows: it goes on, and what was read remains a part of it."""

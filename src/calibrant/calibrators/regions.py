@@ -224,6 +224,9 @@ class BinnedCalibrator(FitParameters, RegionCalibrator, takes_device_arrays=True
     def _state(self) -> dict[str, Any]:
         return {**self.proof_.state(), **self._facts.to_dict()}
 
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts",) if self.proof_.weighted is None else ("counts", "limits")
+
     @abstractmethod
     def fit_binned(self, binned: Binned) -> None:
         """Derive the guarantee from rows whose regions are cut and counted already."""

@@ -192,6 +192,9 @@ class ScalingBinningCalibrator(BinParameters, WeightAndGroupParameters, RegionCa
     def _state(self) -> dict[str, Any]:
         return {"base": self.base_.to_dict(), **self.proof_.state(), **self._facts.to_dict()}
 
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts",) if self.proof_.weighted is None else ("counts", "limits")
+
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("base", "partition", "tally"))

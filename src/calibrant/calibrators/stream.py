@@ -51,6 +51,7 @@ class Stream:
         self.contradicts = False
         self.identity = uuid4().hex
         self.merged: dict[str, Tally] = {}
+        self.read: tuple[str, ...] = ()  # what came from a saved state, which no rows here confirm
         self.one_of_each = False  # whether batches counted one row of each group
         if partition is not None:
             self.set_partition(partition)
@@ -186,6 +187,8 @@ class Stream:
         stream.contradicts = read_flag(state, "contradicts")
         stream.one_of_each = Flag().check("one_of_each", state.get("one_of_each", False))
         stream._restore_parts(state.get("identity", ""), state.get("merged", {}))
+        from_counts = running is None and stream.sequence.order_free
+        stream.read = ("counts",) if from_counts else ("counts", "limits")
         return stream
 
     def _restore_parts(self, identity: Any, merged: Any) -> None:

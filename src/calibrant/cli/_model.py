@@ -21,8 +21,12 @@ class DamagedError(RefusedError):
     """The file is, or was, a model file, and cannot be read."""
 
 
-def read_model(path: str, *, exported: bool = False) -> "Model":
-    """Read a model file; - is standard input. Errors name the file. Only to be exported it may hold a threshold."""
+def read_model(path: str, *, exported: bool = False, threshold: bool = False) -> "Model":
+    """Read a model file; - is standard input. Errors name the file.
+
+    To be exported it may hold anything; with `threshold` also thresholds.
+    """
+    from calibrant import Threshold
     from calibrant.calibrators.base import ScoreCalibrator
     from calibrant.errors import CalibrantError
     from calibrant.model_files import NotAModelError, load_model
@@ -33,14 +37,14 @@ def read_model(path: str, *, exported: bool = False) -> "Model":
         kind = RefusedError if isinstance(error, NotAModelError) else DamagedError
         name = "" if path == "-" else f"{os.path.basename(path)!r}: "
         raise kind(None, name + message_of(error)) from None
-    if not exported and not isinstance(model.calibrator, ScoreCalibrator):
-        raise RefusedError(
-            "the model",
-            "be a calibrator, from calibrant fit",
-            got=f"a {type(model.calibrator).__name__}",
-            advice=f"calibrant export {path} --to sql --dialect duckdb, or --to python, makes code that applies it",
-        )
-    return model
+    if exported or isinstance(model.calibrator, (ScoreCalibrator, Threshold) if threshold else ScoreCalibrator):
+        return model
+    raise RefusedError(
+        "the model",
+        "be a calibrator, from calibrant fit" + (", or thresholds, from calibrant threshold" if threshold else ""),
+        got=f"a {type(model.calibrator).__name__}",
+        advice=f"calibrant export {path} --to sql --dialect duckdb, or --to python, makes code that applies it",
+    )
 
 
 def read_threshold(path: str) -> Any:
@@ -125,16 +129,24 @@ def rows_for(model: "Model", source: "Files", options: Mapping[str, Any], **how:
     """The rows that a model is applied to: columns in their roles, and scores of the model's scale."""
     columns = columns_for(model, source, options, "score", "segment")
     data = source.scored(columns, types=text_types(model, segment=columns["segment"]), **how)
-    if not options["allow_out_of_range"]:
+    if not options["allow_out_of_range"] and hasattr(model.calibrator, "score_range_seen_"):
         check_scale(model.calibrator, data)
     return data
+
+
+def _labels_and_segments(fitted: Any) -> dict[str, Any]:
+    """The labels and the segments that a calibrator, or a threshold, knows."""
+    if hasattr(fitted, "cuts"):
+        of_cuts = [cut.segment for cut in fitted.cuts if cut.segment is not None]
+        return {"label": [fitted.positive_label], "segment": of_cuts}
+    segments = getattr(getattr(fitted, "partition_", None), "segments", None)
+    return {"label": fitted.classes_.tolist(), "segment": segments or ()}
 
 
 def text_types(model: "Model", **columns: str | None) -> dict[str, Any]:
     """Arrow types of label and segment columns that are read from text: those of the model's labels and segments."""
     kinds = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    segments = getattr(getattr(model.calibrator, "partition_", None), "segments", None)
-    known: dict[str, Any] = {"label": model.calibrator.classes_.tolist(), "segment": segments or ()}
+    known = _labels_and_segments(model.calibrator)
     types = {}
     for part, name in columns.items():
         found = {type(entry) for entry in known[part]}

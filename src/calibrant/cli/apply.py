@@ -14,6 +14,7 @@ from calibrant.cli._output import print_json, remark, saved
 from calibrant.cli._target import check_escaping, check_target, kind_of
 
 _COLUMNS = ("calibrated", "lower", "upper", "set")
+_OF_THRESHOLDS = ("selected", "referred")
 
 
 @option.command("Add calibrated probabilities to any number of rows.")
@@ -32,7 +33,10 @@ _COLUMNS = ("calibrated", "lower", "upper", "set")
 @option.reading
 @option.common
 def command(**options: Any) -> None:
-    """Add the columns calibrated, lower, upper and set to DATA.
+    """Add the columns calibrated, lower, upper and set to DATA; of thresholds, selected.
+
+    MODEL is a file of calibrant fit or calibrant threshold. Thresholds with both a precision and an npv add referred,
+    too: true for rows between them, which are for a person. A row of a segment that has no threshold is not selected.
 
     Rows keep their order, and memory use stays the same for any number of rows. A row gets empty fields where its score
     is missing, not finite or out of range, or its segment is unknown to the model; such rows are counted. Scores of
@@ -43,6 +47,7 @@ def command(**options: Any) -> None:
     --------
     calibrant apply model.json new.parquet -o out.parquet
     calibrant apply model.json 'days/*.csv' -o all.csv --overwrite
+    calibrant apply threshold.json new.csv -o out.csv    # from calibrant threshold -o
     cat new.csv | calibrant apply model.json - -o - | head
     """
     from calibrant.cli._writer import opened
@@ -56,14 +61,20 @@ def command(**options: Any) -> None:
     check_escaping(options, kind)
     if output != "-":
         check_target(options)
-    model = read_model(options["model"])
+    model = read_model(options["model"], threshold=True)
+    selects = not hasattr(model.calibrator, "guarantee_")
     with files(options) as source:
         scored = rows_for(model, source, options, with_rows=False, as_text=source.format() == "csv" == kind)
-        reader = model.calibrator.apply(scored, coverage=options["coverage"], prefix=prefix)
-        seen, how = _Seen(prefix), {"overwrite": options["overwrite"], "escape": options["escape_formulas"]}
+        coverage = {} if selects else {"coverage": options["coverage"]}
+        reader = model.calibrator.apply(scored, prefix=prefix, **coverage)
+        seen, how = (
+            _Seen(prefix, _OF_THRESHOLDS[0] if selects else _COLUMNS[0]),
+            {"overwrite": options["overwrite"], "escape": options["escape_formulas"]},
+        )
         with opened(output, reader.schema, scored, **how) as write:
             seen.copy(reader, write)
-    added = [name for name in reader.schema.names if name.removeprefix(prefix) in _COLUMNS]
+    named = _OF_THRESHOLDS if selects else _COLUMNS
+    added = [name for name in reader.schema.names if name.removeprefix(prefix) in named]
     if options["as_json"]:
         counts = {"rows": seen.rows, "refused": seen.refused, "unknown": seen.unknown}
         facts = {"columns": added, "coverage": options["coverage"], "model": model.fingerprint}
@@ -81,18 +92,18 @@ def command(**options: Any) -> None:
 class _Seen:
     """What was written: all rows, those left empty, and those whose interval is 0 to 1."""
 
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
+    def __init__(self, prefix: str, first: str) -> None:
+        self.prefix, self.first = prefix, f"{prefix}{first}"
         self.rows = self.refused = self.unknown = 0
 
     def copy(self, reader: Any, write: Callable[[Any], object]) -> None:
         """Write all batches, and count."""
-        calibrated, lower, upper, _ = (f"{self.prefix}{name}" for name in _COLUMNS)
+        lower, upper = (f"{self.prefix}{name}" for name in ("lower", "upper"))
         for batch in reader:
             write(batch)
             self.rows += batch.num_rows
-            self.refused += batch.column(calibrated).null_count
-            if lower in batch.schema.names:
+            self.refused += batch.column(self.first).null_count
+            if self.first == f"{self.prefix}calibrated" and lower in batch.schema.names:
                 nothing = pc.and_(pc.equal(batch.column(lower), 0.0), pc.equal(batch.column(upper), 1.0))
                 self.unknown += int(pc.sum(nothing).as_py() or 0)
 

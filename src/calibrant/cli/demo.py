@@ -168,7 +168,7 @@ def _fit(paths: dict[str, str]) -> tuple["BinningCalibrator", str]:
     settings, source = Settings(bins=N_BINS, confidence=CONFIDENCE), Files([paths["scores"]], quiet=True)
     data = source.scored({"score": "score", "label": "outcome"})
     calibrator = settings.fit(data, {"pos_label": "late"})
-    provenance, _ = provenance_of(source, data, settings)
+    provenance, _ = provenance_of(source, data, settings.saved())
     save_model(calibrator, paths["model"], columns=data.columns.named, provenance=provenance, overwrite=True)
     return calibrator, provenance["fingerprint"]
 

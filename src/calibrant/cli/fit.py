@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -93,7 +94,7 @@ def command(**options: Any) -> int:
         if kept:
             settings = replace(settings, keep_segments=typed_segments(data, kept))
         calibrator = settings.fit(data, labels)
-        provenance, reach = provenance_of(source, data, settings)
+        provenance, reach = provenance_of(source, data, settings.saved())
         facts = data.facts(drawn=False)
         signs, first = signs_of(data, labels, options), on_first_rows(data, labels)
         n_groups = None if options["group"] is None else data.n_groups()
@@ -213,19 +214,20 @@ def _on_scores(settings: Settings, reach: Any) -> list[str]:
     return [f"scores range {reach}{alike}: {settings.method} takes any scores, and new ones must have the same scale"]
 
 
-def provenance_of(source: Any, data: Any, settings: Settings) -> tuple[dict[str, Any], Any]:
+def provenance_of(source: Any, data: Any, settings: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """Where the model comes from, without a word about the machine; and the range of the scores."""
     from calibrant._version import __version__
     from calibrant.rows.fingerprint import fingerprint
 
-    seen, columns = fingerprint(data), {"id_type": data.columns.id, "group_type": data.columns.group}
+    seen, columns = fingerprint(data, ordered=True), {"id_type": data.columns.id, "group_type": data.columns.group}
     facts = {
         "rows": seen.rows,
         "fingerprint": str(seen),
+        **({} if seen.in_order is None else {"order": seen.in_order}),
         "files": [os.path.basename(name) for name in source.names[:100]],
         "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "calibrant": __version__,
-        "settings": settings.saved(),
+        "settings": dict(settings),
         **{part: str(data.schema.field(name).type) for part, name in columns.items() if name is not None},
     }
     return facts, seen.reach

@@ -85,10 +85,13 @@ def command(**options: Any) -> int:
         )
         facts = data.facts(drawn=False)
         signs, first = signs_of(data, labels, options), on_first_rows(data, labels)
+        if output is not None and not is_page(output):
+            provenance = _provenance(source, data, labels, options)
         if is_page(output):
             _write(found, source, data.with_classes(**labels), options, [*texts_of(signs), *first])
     if output is not None and not is_page(output):
-        save_model(found, output, columns=data.columns.named, overwrite=options["overwrite"])
+        named = data.columns.named
+        save_model(found, output, columns=named, provenance=provenance, overwrite=options["overwrite"])
     proved = all(cut.threshold is not None for cut in found.cuts)
     if options["as_json"]:
         state = {name: value for name, value in found.to_dict().items() if name not in ("schema", "n_rows", "n_drawn")}
@@ -104,6 +107,21 @@ def command(**options: Any) -> int:
             selects = is_page(output) or any(high < math.inf for _, high in found.ends.values())
             saved(output, "" if selects else "it selects no row")
     return 1 if options["check"] and not proved else 0
+
+
+def _provenance(source: Any, data: Any, labels: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Where the thresholds come from: what `calibrant verify` needs to find them again."""
+    from calibrant.cli._verify_threshold import SETTINGS
+    from calibrant.cli.fit import provenance_of
+    from calibrant.rows.draw import DRAW_RULE
+
+    classes = labels["classes"]
+    settings = {name: options[name] for name in SETTINGS}
+    settings |= {"classes": None if classes is None else list(classes), "skip_missing": options["skip_missing"]}
+    facts, _ = provenance_of(source, data, {**settings, "draw": DRAW_RULE})
+    if options["group"] is not None:
+        facts["groups"] = data.n_groups()
+    return facts
 
 
 def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings: list[str]) -> None:

@@ -78,6 +78,9 @@ class Guarantee:
         their average over the population is at most this far from it.
     errors : Interval or None
         Then also: limits on the rate less the average prediction, in each region.
+    read : tuple of str
+        What was read from a saved state and not recomputed from the rows, such as "counts"; empty after `fit`. Only
+        `calibrant verify`, with the rows, shows that it is true.
 
     Notes
     -----
@@ -104,6 +107,7 @@ class Guarantee:
     mass_limits: MassLimits | None = field(default=None, repr=False)
     margin: FloatArray | None = field(default=None, repr=False)
     errors: Interval | None = field(default=None, repr=False)
+    read: tuple[str, ...] = ()
 
     @classmethod
     def from_tally(
@@ -350,6 +354,7 @@ class Guarantee:
             "sentence": self.sentence(setting),
             "remarks": [render(text, setting) for text in self.remarks],
             "proved": self.is_proved,
+            "read": list(self.read),
             "epsilon": self.epsilon,
             "average_epsilon": self.average_epsilon,
             "stated_epsilon": stated.epsilon,

@@ -43,7 +43,7 @@ class NoGuarantee:
 
     def to_dict(self, setting: PlainText = in_python) -> dict[str, Any]:
         """Return what is said as plain JSON values, under the names that a guarantee has."""
-        said = {"sentence": self.sentence(setting), "remarks": [], "proved": False}
+        said = {"sentence": self.sentence(setting), "remarks": [], "proved": False, "read": []}
         names = ("epsilon", "average_epsilon", "stated_epsilon", "stated_mass", "positive_label", "rows")
         absent = dict.fromkeys((*names, "confidence_level", "interval", "theorem"))
         return {**said, **absent, "assumptions": [], "regions": []}

@@ -21,6 +21,8 @@ def full_sentence(guarantee: "Guarantee") -> Text:
     said = joined(_claim(guarantee), *_on_averages(guarantee), " ", _scope(guarantee), guarantee.statement.of_groups)
     if guarantee.is_weak:
         said = joined(said, " This says ", weakness(guarantee), ".")
+    if guarantee.read:
+        said = joined(said, f" Read from a file, not recomputed from the rows: {', '.join(guarantee.read)}.")
     statement = guarantee.statement
     if not statement.caveats:
         return said

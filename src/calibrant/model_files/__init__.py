@@ -5,7 +5,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ from calibrant._file import write_file
 from calibrant._params import TEXT, Instance
 from calibrant._text import shown
 from calibrant.errors import CalibrantError, InvalidTypeError, InvalidValueError
+from calibrant.model_files._strict import check_complete, check_numbers, check_promise, earlier_epsilon
 from calibrant.model_files._text import DEEPEST, MOST_BYTES, NotAModelError, checksum_of, is_not_a_model, parse, pretty
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ __all__ = ["Model", "NotAModelError", "load_model", "save_model"]
 FORMAT = "calibrant.model/2"
 MOST_REGIONS = 10_000  # their guarantee takes 0.2 s to compute, and 1 s in the worst case
 PathOrFile: TypeAlias = str | os.PathLike[str] | IO[Any]
-_EPSILON_ACCURACY = 1e-9  # of limits: another release, or another machine, may round otherwise
-# The least that a file may say, as a share of the epsilon that its counts prove. In files of the first format rates had
-# all of the error budget, so epsilon was less by some percent. It is derived again from the counts in any case.
-_LEAST_EPSILON = {"calibrant.model/1": 0.9, FORMAT: 1.0}
+_FORMATS = ("calibrant.model/1", FORMAT)
 _KEYS = ("format", "checksum", "created_by", "columns", "provenance", "promise", "calibrator")
 
 
@@ -50,8 +48,8 @@ class Model:
     provenance : mapping of str to plain JSON values
         How many rows, a fingerprint of the data, how the edges were drawn, and anything else worth keeping.
     written : mapping of str to str
-        What the file says of itself: its `checksum`, the release it was `created_by`, and the `sentence` for readers
-        without calibrant. Only the checksum is checked; what is guaranteed is in `guarantee_`. Empty without a file.
+        What the file says of itself: its `checksum` and `format`, the release it was `created_by`, and the `epsilon`
+        and the `sentence` for readers without calibrant. What is guaranteed is in `guarantee_`. Empty without a file.
 
     Examples
     --------
@@ -264,6 +262,8 @@ def _sealed(model: Model) -> dict[str, Any]:
 def _promise(calibrator: Any) -> dict[str, Any]:
     """What a reader of the file should know without calibrant."""
     stated = getattr(calibrator, "guarantee_", calibrator)
+    if getattr(stated, "read", ()):
+        stated = replace(stated, read=())  # the file is to say what its rows prove
     level = getattr(stated, "confidence_level", None)
     return {
         "epsilon": getattr(stated, "epsilon", None),
@@ -291,33 +291,26 @@ def _read(data: bytes) -> Model:
     TEXT.check("created_by of the model file", content["created_by"])
     columns = _check_columns(content["columns"])
     Instance(dict, "an object").check("provenance of the model file", content["provenance"])
-    _check_promise(content["promise"])
+    check_promise(content["promise"])
     _check_regions(content["calibrator"])
-    calibrator = _read_calibrator(content["calibrator"], content["promise"], _LEAST_EPSILON[content["format"]])
-    written = {"checksum": checksum, "created_by": content["created_by"], "sentence": content["promise"]["sentence"]}
+    calibrator = _read_calibrator(content["calibrator"], content["promise"], content["format"])
+    promise = content["promise"]
+    written = {"checksum": checksum, "created_by": content["created_by"], "sentence": promise["sentence"]}
+    if isinstance(content["calibrator"], dict) and isinstance(content["calibrator"].get("sentence"), str):
+        written["inner_sentence"] = content["calibrator"]["sentence"]
+    written |= {"format": content["format"], "epsilon": repr(promise["epsilon"])}
     return Model(calibrator, columns, content["provenance"], written)
 
 
 def _check_format(content: Mapping[str, Any]) -> None:
     found = content.get("format")
-    if isinstance(found, str) and found in _LEAST_EPSILON:
+    if isinstance(found, str) and found in _FORMATS:
         return
     number = re.fullmatch(r"calibrant\.model/([1-9][0-9]{0,8})", found) if isinstance(found, str) else None
     if number is None:
         raise is_not_a_model(f"its format is {shown(found)}, not {FORMAT!r}")
     got = f"{found!r}, written by a newer calibrant"
     raise NotAModelError("the model file", f"be of format {FORMAT!r}", got=got, advice="upgrade calibrant")
-
-
-def _check_promise(promise: Any) -> None:
-    if not isinstance(promise, dict) or set(promise) != {"epsilon", "confidence_level", "sentence"}:
-        rule = "have an epsilon, a confidence_level and a sentence"
-        raise InvalidValueError("promise of the model file", rule, got=shown(promise))
-    for name in ("epsilon", "confidence_level"):
-        if promise[name] is not None and type(promise[name]) is not float:
-            rule = "be a number with a decimal point, or null"
-            raise InvalidTypeError(f"{name} of the promise", rule, got=shown(promise[name]))
-    TEXT.check("sentence of the promise", promise["sentence"])
 
 
 def _check_regions(calibrator: Any) -> None:
@@ -335,25 +328,19 @@ def _check_regions(calibrator: Any) -> None:
         raise InvalidValueError("the model file", f"have at most {MOST_REGIONS:,} regions", got="more")
 
 
-def _read_calibrator(state: Any, promise: Mapping[str, Any], least_epsilon: float) -> Any:
+def _read_calibrator(state: Any, promise: Mapping[str, Any], file_format: str) -> Any:
     # imports the whole package, which the checks before do not need
     from calibrant.calibrators.base import ScoreCalibrator
 
     try:
         schema = state.get("schema") if isinstance(state, dict) else None
         calibrator = _others().get(str(schema), ScoreCalibrator).from_dict(state)
-        recomputed = _promise(calibrator)
+        check_complete(state, calibrator.to_dict())
+        derived = _promise(calibrator)
+        earlier = earlier_epsilon(file_format, state)
     except Exception as error:  # an error that the checks did not foresee is reported too
         kind = InvalidTypeError if isinstance(error, InvalidTypeError) else InvalidValueError
         said = str(error) if isinstance(error, CalibrantError) else f"{type(error).__name__}: {error}"
         raise kind("calibrator of the model file", "be valid", advice=said[:400]) from error
-    for name, least in (("epsilon", least_epsilon), ("confidence_level", 1.0)):
-        said, found = promise[name], recomputed[name]
-        if said is None or found is None:
-            same = said == found
-        else:
-            same = least * found - _EPSILON_ACCURACY <= said <= found + _EPSILON_ACCURACY
-        if not same:
-            rule = f"follow from the calibrator's own counts, {found!r}"
-            raise InvalidValueError(f"{name} of the promise", rule, got=repr(said))
+    check_numbers(promise, derived, earlier)
     return calibrator

@@ -94,7 +94,7 @@ class ArrowData(ScoredData):
 
     def _rows_before(self, work: Work[Result]) -> list[int]:
         """Rows before each part, by its number; where these are not needed they may be wrong."""
-        if self._part_rows is None and work.drawn is not None and not self.columns.keyed and len(self.parts) > 1:
+        if self._part_rows is None and work.needs_positions and not self.columns.keyed and len(self.parts) > 1:
             counts = self.fold(CountParts(self.columns))
             self._part_rows = [counts[number] for number in range(len(self.parts))]
         return [0, *accumulate(self._part_rows or [0] * len(self.parts))]

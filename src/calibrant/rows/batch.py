@@ -370,6 +370,11 @@ class Work(ABC, Generic[Result]):
         found: Draw | None = getattr(self, "draw", None)
         return found
 
+    @property
+    def needs_positions(self) -> bool:
+        """Whether the work needs each row's position among all rows."""
+        return self.drawn is not None
+
     @abstractmethod
     def __call__(self, batch: Any, place: Place) -> Result:
         """The result of one record batch."""

@@ -28,16 +28,25 @@ class Fingerprint:
     rows: int = 0
     first: int = 0
     second: int = 0
+    ordered: int | None = field(default=None, compare=False)
     reach: Reach = field(default_factory=Reach, compare=False)
     faults: Faults = field(default_factory=Faults, compare=False)
 
     def __add__(self, other: "Fingerprint") -> "Fingerprint":
         first, second = (self.first + other.first) % _WORD, (self.second + other.second) % _WORD
+        ordered = None
+        if self.ordered is not None and other.ordered is not None:
+            ordered = (self.ordered + other.ordered) % _WORD
         reach, faults = self.reach + other.reach, self.faults + other.faults
-        return Fingerprint(self.rows + other.rows, first, second, reach, faults)
+        return Fingerprint(self.rows + other.rows, first, second, ordered, reach, faults)
 
     def __str__(self) -> str:
         return f"{self.first:016x}{self.second:016x}"
+
+    @property
+    def in_order(self) -> str | None:
+        """A fingerprint that depends on the order of the rows, too; None where rows are drawn in any order."""
+        return None if self.ordered is None else f"{self.ordered:016x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +54,33 @@ class TakeFingerprint(Work[Fingerprint]):
     """Sum up a number for each row, made of its score, label, segment, weight and group; not of its id."""
 
     roles = ("label", "segment", "weight", "group")
+    in_order: bool = False
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether the order counts."""
+        return self.in_order
 
     def __call__(self, batch: Any, place: Place) -> Fingerprint:
         """The fingerprint of one batch."""
-        rows, faults = read_batch(batch, self.columns, place, keys=self.columns.group is not None)
-        first, second = (int(_chain(rows, start).sum(dtype=np.uint64)) for start in _STARTS)
-        return Fingerprint(len(rows), first, second, Reach.of(rows.scores), faults)
+        grouped = self.columns.group is not None
+        rows, faults = read_batch(batch, self.columns, place, keys=grouped or self.in_order)
+        chains = [_chain(rows, start, grouped=grouped) for start in _STARTS]
+        first, second = (int(chain.sum(dtype=np.uint64)) for chain in chains)
+        ordered = None
+        if self.in_order:
+            ordered = int(mixed(chains[0] ^ mixed(rows.keys)).sum(dtype=np.uint64))
+        return Fingerprint(len(rows), first, second, ordered, Reach.of(rows.scores), faults)
 
     def nothing(self) -> Fingerprint:
         """No rows."""
-        return Fingerprint()
+        return Fingerprint(ordered=0 if self.in_order else None)
 
 
-def fingerprint(data: ScoredData) -> Fingerprint:
+def fingerprint(data: ScoredData, *, ordered: bool = False) -> Fingerprint:
     """Read the data once; raise an error for rows that cannot be used.
+
+    If `ordered`, there is also a fingerprint of the rows in their order, unless rows are drawn by a column.
 
     Scores and weights are taken as doubles; labels and segments as text, whole numbers and bools alike, so that a
     label 1 read from CSV is the true of a Parquet file.
@@ -70,7 +92,8 @@ def fingerprint(data: ScoredData) -> Fingerprint:
     >>> str(fingerprint(one)), fingerprint(one) == fingerprint(other)
     ('1265d033e4b21b6f01f069c795dcef9d', True)
     """
-    found = data.fold(TakeFingerprint(data.columns))
+    in_order = ordered and data.has_order and not data.columns.keyed
+    found = data.fold(TakeFingerprint(data.columns, in_order))
     found.faults.check()
     return found
 
@@ -80,12 +103,12 @@ def reach_of(data: ScoredData) -> Reach:
     return data.fold(TakeFingerprint(data.columns.only())).reach
 
 
-def _chain(rows: BatchRows, start: int) -> Keys:
+def _chain(rows: BatchRows, start: int, *, grouped: bool) -> Keys:
     state = mixed(_bits(rows.scores) ^ np.uint64(start))
     for role, coded in (("label", rows.labels), ("segment", rows.segments)):
         if coded is not None:
             state = mixed(state ^ _numbers(coded, role)[coded.number])
-    if rows.keys.size:
+    if grouped and rows.keys.size:
         state = mixed(state ^ rows.keys)
     return state if rows.weights is None else mixed(state ^ _bits(rows.weights))
 

@@ -322,6 +322,9 @@ class ShiftCalibrator(RegionParameters, RegionCalibrator):
     def _state(self) -> dict[str, Any]:
         return {**self._result.to_dict(), **self._facts.to_dict()}
 
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts", "limits")
+
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         result = ShiftResult.from_dict(state)

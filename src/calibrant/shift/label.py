@@ -247,6 +247,9 @@ class LabelShiftCalibrator(RegionParameters, RegionCalibrator):
         priors = None if source is None or target is None else {"s": source.to_list(), "t": target.to_list()}
         return {**super()._state(), "priors": priors, "plain_level": self._plain_level()}
 
+    def _needs_rows(self) -> tuple[str, ...]:
+        return ("counts",) if self.source_prior_ is None else ("counts", "priors")
+
     def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
         self._check_parameters()
         check_state(state, ("partition", "tally", "priors", "plain_level"))

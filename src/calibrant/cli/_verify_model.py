@@ -1,0 +1,239 @@
+"""`calibrant verify` for calibrators: fit again from the rows, and compare all that was learned and said."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from calibrant._numbers import counted, upper
+from calibrant._params import FRACTION_OR_COUNT, OPEN_UNIT, TEXT, Choice, Flag, Integer, Only, Optional
+from calibrant._text import shown
+from calibrant.cli._comparison import Check, close, difference, fault_of, undecided
+from calibrant.cli._errors import RefusedError, message_of
+from calibrant.cli._methods import METHODS, Settings
+from calibrant.cli._model import settings_of
+from calibrant.cli._promise import promise_json
+
+PROOF = ("regions", "counts", "positives", "epsilon", "limits", "score range", "sentence", "settings")
+"""What a certificate consists of."""
+_SAID = ("remarks", "proved", "confidence_level", "interval", "theorem", "assumptions")
+_PARAMETERS = {"bins": "n_bins", "confidence": "confidence_level"}  # of settings with another name
+_RULES = {
+    "method": Choice(METHODS),
+    "bins": Integer(1) | Only("auto"),
+    "confidence": OPEN_UNIT,
+    "seed": Integer(0),
+    "draw": Integer(1),
+    "skip_missing": Flag(),
+    "weighted": Flag(),
+    "holdout": Optional(Only("last")),
+    "time": Optional(TEXT),
+    "calibration_size": Optional(FRACTION_OR_COUNT),
+}
+_OF_ROWS = ("method", "seed", "skip_missing", "holdout", "time", "calibration_size", "weighted")
+"""Settings that are no parameters: they choose the calibrator, the draw and the rows, as `verify` does."""
+
+
+def recomputed(model: Any, data: Any) -> tuple[Any, list[Check]]:
+    """The model fitted again, where it can be, and what was compared with it.
+
+    The parameters are those of the saved calibrator. Only the seed is taken from the settings.
+    """
+    from calibrant._labels import UnexpectedLabelsError
+    from calibrant.errors import InvalidTypeError, InvalidValueError
+
+    calibrator, settings = model.calibrator, settings_of(model)
+    by_command = bool(settings)
+    labels = {"classes": tuple(calibrator.classes_.tolist()), "pos_label": calibrator.guarantee_.positive_label}
+    if (why := _why_not(model, data)) is not None:
+        return None, [*unchecked("regions", why), _same_settings(model, data)]
+    try:
+        again = _fitted_again(calibrator, data, labels, settings.get("seed"))
+    except UnexpectedLabelsError as error:
+        rule = f"be those that the model was fitted on, {list(labels['classes'])}"
+        raise RefusedError("the labels", rule, got=error.got) from None
+    except (InvalidValueError, InvalidTypeError) as error:
+        failed = Check("regions", False, f"the data cannot be cut as saved: {message_of(error)}")
+        checks = [failed, *unchecked("counts")] if by_command else unchecked("regions", message_of(error))
+        return None, [*checks, _same_settings(model, data)]
+    if again.partition_.fingerprint == calibrator.partition_.fingerprint:
+        regions = counted(calibrator.partition_.n_regions, "region")
+        same = Check("regions", True, f"{regions}, cut from the data as saved")
+        learned = [*_same_counts(calibrator, again.tally_), *_same_guarantee(model, again)]
+        return again, [
+            same,
+            *learned,
+            _same_range(calibrator, again),
+            _same_sentence(model, again),
+            _same_settings(model, data),
+        ]
+    return None, [*_other_regions(model, data, again, labels), _same_settings(model, data)]
+
+
+def _why_not(model: Any, data: Any) -> str | None:
+    """Why a model cannot be fitted again from these rows; None where it can be."""
+    from calibrant.rows.draw import DRAW_RULE
+
+    calibrator, settings = model.calibrator, settings_of(model)
+    if hasattr(calibrator, "partial_fit"):
+        return "a stream depends on when its rows came, which the data do not say"
+    if calibrator.tally_.weights is not None and data.columns.weight is None:
+        return "that takes the column of weights, --weight"
+    if calibrator.tally_.groups is not None and data.columns.group is None:
+        return "that takes the column of groups, --group"
+    if calibrator.guarantee_.draws_rows and settings and settings.get("draw") != DRAW_RULE:
+        return "rows were drawn by an earlier rule"
+    return None
+
+
+def _other_regions(model: Any, data: Any, again: Any, labels: dict[str, Any]) -> list[Check]:
+    """What can be said where the data cut other regions than those of the file."""
+    calibrator, by_command = model.calibrator, bool(settings_of(model))
+    if calibrator.guarantee_.draws_rows:
+        if not by_command:
+            return unchecked("regions", "the model file does not say which rows cut them")
+        return [Check("regions", False, f"the data cut other regions{_by_position(data)}"), *unchecked("counts")]
+    tally, _ = data.with_classes(**labels).tally(calibrator.partition_)
+    counts = _same_counts(calibrator, tally)
+    if by_command:
+        others = Check("regions", False, "the data cut other regions")
+        return [others, *counts, *_same_guarantee(model, again)[:1], *unchecked("limits")]
+    given = "not checked: they are not cut as the parameters say; chosen by a look at labels, they would prove nothing"
+    return [Check("regions", None, given), *counts, *unchecked("epsilon")]
+
+
+def _by_position(data: Any) -> str:
+    if data.columns.keyed:
+        return ""
+    return "; rows were drawn by position: give them in the order of fit, or fit with --id"
+
+
+def unchecked(first: str, why: str = "that takes the same regions, cut by the same rows") -> list[Check]:
+    """All parts of the certificate from this one on, but for the settings."""
+    return [Check(name, None, f"not checked: {why}") for name in PROOF[PROOF.index(first) : -1]]
+
+
+def _fitted_again(calibrator: Any, data: Any, labels: dict[str, Any], seed: object) -> Any:
+    from sklearn.base import clone
+
+    again = clone(calibrator).set_params(**labels)
+    if type(seed) is int and "random_state" in again.get_params(deep=False):
+        again.set_params(random_state=seed)
+    return again.fit(data)
+
+
+def _same_counts(calibrator: Any, tally: Any) -> list[Check]:
+    import numpy as np
+
+    checks = []
+    for name in ("counts", "positives"):
+        new, old = getattr(tally, name), getattr(calibrator.tally_, name)
+        off, total = int(np.count_nonzero(new != old)), int(new.sum())
+        of_all = counted(old.size, "region")
+        text = f"{total:,}; the certificate says {int(old.sum()):,}, and {off} of {of_all} differ"
+        checks.append(Check(name, not off, text if off else f"{total:,}, the same in all {of_all}"))
+    return checks
+
+
+def _same_guarantee(model: Any, again: Any) -> list[Check]:
+    """Epsilon, and the limits with all else that was learned."""
+    calibrator = model.calibrator
+    said, found = promise_json(calibrator), promise_json(again)
+    same = close(said["epsilon"], found["epsilon"])
+    other = f"{found['epsilon']!r}; the certificate says {said['epsilon']!r}"
+    written, first = model.written.get("epsilon"), model.written.get("format") == "calibrant.model/1"
+    earlier = f"; the file has {written}, by the rule of its format for the same counts"
+    text = upper(said["epsilon"]) + (earlier if first and written != repr(said["epsilon"]) else "")
+    checks = [Check("epsilon", same, text if same else other)]
+    off = sum(not close(*pair) for pair in zip(said["regions"], found["regions"], strict=False))
+    of_all = counted(len(said["regions"]), "region")
+    if off:
+        return [*checks, Check("limits", False, f"other limits in {off} of {of_all}")]
+    learned = difference(calibrator.to_dict()["state"], again.to_dict()["state"])
+    follow = f"those of all {of_all} follow from the rows"
+    text = follow if learned is None else f"{follow}, but what was learned beyond them differs in {learned}"
+    return [*checks, Check("limits", learned is None, text)]
+
+
+def _same_range(calibrator: Any, again: Any) -> Check:
+    """The smallest and the largest score of the fit, beyond which scores are refused."""
+    said, found = calibrator.score_range_seen_, again.score_range_seen_
+    if said is None:
+        return Check("score range", True, "the file has none, as older ones")
+    same = found is not None and tuple(said) == tuple(found)
+    text = f"{found[0]!r} to {found[1]!r}" if found is not None else "none"
+    return Check("score range", same, text if same else f"{text}; the certificate says {said[0]!r} to {said[1]!r}")
+
+
+def _same_sentence(model: Any, again: Any) -> Check:
+    """Whether the words follow from the rows: those derived from the model, and those that the file holds."""
+    from calibrant._version import __version__
+
+    unmarked = replace(model.calibrator.guarantee_, read=())
+    words = {"sentence": unmarked.sentence()}
+    said, found = {**promise_json(model.calibrator), **words}, promise_json(again)
+    if (
+        not all(close(said[name], found[name]) for name in _SAID[1:])
+        or unmarked.sentence() != again.guarantee_.sentence()
+    ):
+        return Check("sentence", False, f"from the rows follows: {found['sentence']}")
+    if model.written.get("sentence") in (None, again.guarantee_.sentence()):
+        return Check("sentence", True, "follows from the rows")
+    if model.written.get("created_by") != f"calibrant {__version__}":
+        other = "not checked: the file has it in the words of another release; rely on what is printed here"
+        return Check("sentence", None, other)
+    return Check("sentence", False, "the one in the file does not follow from its own counts")
+
+
+def _same_settings(model: Any, data: Any) -> Check:
+    """Whether the settings that the file shows are those that its calibrator was made with."""
+    from calibrant.errors import CalibrantError
+
+    if "settings" not in model.provenance:
+        return Check("settings", True, "the file has none but the parameters of its calibrator")
+    told = settings_of(model)
+    if (fault := fault_of(told, _RULES)) is not None:
+        return Check("settings", False, fault)
+    known = {entry.name for entry in fields(Settings)}
+    if strange := sorted(set(told) - known - {"draw"}):
+        return Check("settings", None, f"not checked: {', '.join(map(shown, strange))}")
+    given: dict[str, Any] = {name: _as_given(value) for name, value in told.items() if name in known}
+    try:
+        made = _made(Settings(**given), model)
+    except (CalibrantError, TypeError, ValueError, AttributeError, KeyError) as error:
+        said = message_of(error) if isinstance(error, CalibrantError) else "they are no settings of calibrant fit"
+        return Check("settings", False, said)
+    return _as_made(told, made, model, data)
+
+
+def _as_given(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _made(settings: Settings, model: Any) -> Any:
+    settings.check(model.columns.get("segment"), model.columns.get("group"))
+    if settings.weighted != (model.calibrator.tally_.weights is not None):
+        raise RefusedError("weighted of the settings", "say whether rows have weights", got=shown(settings.weighted))
+    return settings.calibrator()
+
+
+def _as_made(told: Any, made: Any, model: Any, data: Any) -> Check:
+    """Compare a calibrator made by the settings with the one in the file, parameter by parameter."""
+    calibrator = model.calibrator
+    if type(made) is not type(calibrator):
+        here = type(calibrator).__name__
+        return Check("settings", False, f"they make a {type(made).__name__}; the certificate is of a {here}")
+    stated = {_PARAMETERS.get(name, name) for name in told} - set(_OF_ROWS)
+    parameters, saved = made.get_params(deep=False), calibrator.get_params(deep=False)
+    fixed = {"strategy"} if told.get("method") in ("binning", "uniform") else set()
+    for name in sorted((stated | fixed) & set(parameters) - {"random_state", "classes", "pos_label", "partition"}):
+        if not close(_plain(parameters[name]), _plain(saved[name])):
+            text = f"{name} is {shown(parameters[name])} by them; the certificate is of {shown(saved[name])}"
+            return Check("settings", False, text)
+    of_draw = () if calibrator.guarantee_.draws_rows else ("seed",)
+    return Check("settings", True, f"those that the model was made with{undecided(told, data, of_draw)}")
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as it is compared: whole numbers and floats alike."""
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
