@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, binomtest
+from sklearn.linear_model import LogisticRegression
 
 from calibrant import (
     AnchoredCalibrator,
     BinningCalibrator,
+    CalibratedClassifier,
     NetBenefitDisplay,
     Partition,
     PlattCalibrator,
@@ -245,6 +247,63 @@ def test_data_of_any_size_are_counted_by_region():
     assert found.sentence() == rows.sentence()
     with pytest.raises(InvalidTypeError, match="segments must be None"):
         decide(calibrator, data, **costs, segments=np.ones(2_000))
+
+
+@pytest.mark.parametrize("fault", ["segment", "score"])
+def test_rows_that_have_no_region_are_refused_as_in_arrays(fault):
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(4)
+    scores = rng.uniform(size=1_000)
+    segments = rng.choice(["a", "b"], size=1_000)
+    calibrator = BinningCalibrator(3).fit(scores, rng.uniform(size=1_000) < scores, segments=segments)
+    scores, segments = scores.copy(), segments.astype("U5")
+    if fault == "segment":
+        segments[300:] = "other"
+    else:
+        scores[5] = np.nan
+    costs = {"cost_false_alarm": 1, "cost_miss": 3}
+    data = scored(pa.table({"p": scores, "g": segments}), score="p", segment="g")
+    with pytest.raises(InvalidValueError) as of_arrays:
+        decide(calibrator, scores, segments=segments, **costs)
+    with pytest.raises(InvalidValueError) as of_rows:
+        decide(calibrator, data, **costs)
+    assert of_arrays.value.parameter == f"{fault}s"
+    assert of_rows.value.parameter == fault
+    assert of_rows.value.column == {"segment": "g", "score": "p"}[fault]
+
+
+def test_a_classifier_decides_on_features_as_its_calibrator_does_on_scores():
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(3_000, 2))
+    y = np.where(rng.uniform(size=3_000) < 1 / (1 + np.exp(-2 * features[:, 0])), "yes", "no")
+    classifier = CalibratedClassifier(LogisticRegression(), BinningCalibrator(5)).fit(features, y)
+    costs = {"cost_false_alarm": 1, "cost_miss": 3}
+    found = decide(classifier, features[:200], **costs)
+    scores = classifier.estimator_.predict_proba(features[:200])[:, 1]
+    same = decide(classifier.calibrator_, scores, **costs)
+    assert found.action.tolist() == same.action.tolist()
+    assert found.cost == pytest.approx(same.cost)
+    with pytest.raises(InvalidTypeError) as refused:
+        decide(CalibratedClassifier(LogisticRegression()), features, **costs)
+    assert refused.value.parameter == "calibrator"
+    assert "CalibratedClassifier" in refused.value.got
+
+
+def test_the_expected_cost_is_that_of_the_regions_of_these_rows():
+    """A fixed rate in each region: for one row the limits hold its region's cost, and not the population's."""
+    generator = np.random.default_rng(6)
+    middles = np.array([0.125, 0.375, 0.625, 0.875])
+    rates = np.array([0.02, 0.1, 0.5, 0.9])
+    place = generator.integers(0, 4, size=20_000)
+    calibrator = BinningCalibrator(partition=Partition.fixed_width(4)).fit(
+        middles[place], generator.uniform(size=20_000) < rates[place]
+    )
+    cost_of_region = np.where(rates >= 0.25, 1 - rates, 3 * rates)
+    for region in range(4):
+        found = decide(calibrator, middles[[region]], cost_false_alarm=1, cost_miss=3)
+        assert found.cost_lower <= cost_of_region[region] <= found.cost_upper
+        assert not found.cost_lower <= cost_of_region.mean() <= found.cost_upper
+        assert "Given the regions of these rows, the expected cost per row is" in found.sentence()
 
 
 def test_no_rows_have_no_cost():

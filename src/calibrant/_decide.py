@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from calibrant._input import as_numbers, as_scores, check_in_range, check_same_length
 from calibrant._labels import encode_labels
@@ -22,6 +23,7 @@ from calibrant.intervals._binomial import lower_limit, upper_limit
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.rows import ScoredData
 from calibrant.rows.added_columns import LookUp
+from calibrant.rows.sample import CountSegments
 
 ACT, DO_NOT, UNKNOWN = "act", "do not act", "cannot tell"
 REGION = "calibrant region"
@@ -43,9 +45,10 @@ class Decisions:
     break_even : float
         The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm + cost_miss).
     cost : float
-        Expected cost per row, if regions of "cannot tell" are decided by the middle of their interval.
+        Expected cost per row, given the regions of these rows: the mean over them of what their region costs, if regions
+        of "cannot tell" are decided by the middle of their interval. In the population regions may occur more often.
     cost_lower, cost_upper : float
-        Limits of that cost.
+        Limits of it.
     confidence_level : float
         All limits hold at once with this probability.
     cost_false_alarm, cost_miss : float
@@ -88,8 +91,8 @@ class Decisions:
         counts = ", ".join(f"{name} {count:,}" for name, count in found.items())
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once, of "
-            f"{sum(found.values()):,} rows: {counts}. The expected cost per row is {nearest(self.cost)} "
-            f"({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
+            f"{sum(found.values()):,} rows: {counts}. Given the regions of these rows, the expected cost per row is "
+            f"{nearest(self.cost)} ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
             "these rows are drawn like those it is about."
         )
 
@@ -110,16 +113,16 @@ def decide(
     below. Otherwise the data cannot tell yet which of the two costs less.
 
     Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every "do not act" is the
-    cheaper of the two for its region as a whole, in all regions at once, and the expected cost lies within its limits.
-    Assumed: what the calibrator's guarantee assumes; rows are new draws from the same population. Nothing is claimed
+    cheaper of the two for its region as a whole, in all regions at once, and the expected cost, given the regions of
+    these rows, lies within its limits. Assumed: what the calibrator's guarantee assumes; rows are new draws from the same population. Nothing is claimed
     about one row, or about part of a region.
 
     Parameters
     ----------
-    calibrator : calibrator of scores
+    calibrator : calibrator of scores, CalibratedClassifier or Model
         Fitted, with intervals of the rate in each region, such as `AnchoredCalibrator` or `BinningCalibrator`.
     scores : array-like of shape (n,), or ScoredData
-        Scores of the rows. Or data of any size, see `calibrant.scored`: their rows are counted by region.
+        Scores, for a classifier features. Or `calibrant.scored` data of any size: rows are counted by region.
     cost_false_alarm, cost_miss : float
         What it costs to act on a negative, and not to act on a positive; both positive. Only their ratio matters for
         the decision.
@@ -135,8 +138,7 @@ def decide(
     Acting on a region with rate p costs cost_false_alarm (1 - p) a row, not acting cost_miss p. They are equal at c =
     cost_false_alarm / (cost_false_alarm + cost_miss). With limits [L, U] of p: act where L > c, do not where U < c.
 
-    The interval is that of the region's rate (`predict_rate_interval`), since the decision is one for the region. The
-    interval of a prediction on a curve, which varies within the region, is about the average error of the curve.
+    The interval is that of the region's rate (`predict_rate_interval`), since the decision is one for the region.
 
     Examples
     --------
@@ -152,24 +154,29 @@ def decide(
     """
     false_alarm = check_cost("cost_false_alarm", cost_false_alarm)
     miss = check_cost("cost_miss", cost_miss)
-    fitted: Any = getattr(calibrator, "calibrator", calibrator)  # of a Model
+    fitted: Any = calibrator if hasattr(calibrator, "fit") else getattr(calibrator, "calibrator", calibrator)
     guarantee = getattr(fitted, "guarantee_", None)
     if not isinstance(guarantee, Guarantee) or not hasattr(fitted, "predict_rate_interval"):
-        raise InvalidTypeError(
-            "calibrator",
-            "be fitted and have intervals of the rate",
-            got=type(fitted).__name__,
-            advice="use AnchoredCalibrator or BinningCalibrator",
-        )
+        rule = "be fitted and have intervals of the rate"
+        advice = "use AnchoredCalibrator, BinningCalibrator, or a CalibratedClassifier with one of them"
+        raise InvalidTypeError("calibrator", rule, got=type(fitted).__name__, advice=advice)
     if isinstance(scores, ScoredData):
         return _by_region(fitted, guarantee, scores, segments, false_alarm, miss)
     where = {} if segments is None else {"segments": segments}
     lower, upper = np.asarray(fitted.predict_rate_interval(scores, **where)).T
-    predicted = np.asarray(fitted.predict(scores, **where))
+    predicted = _probability(fitted, scores, where)
     action, costs = weighed(predicted, lower, upper, false_alarm, miss)
     cost, least, most = costs.mean(axis=1).tolist() if costs.size else (np.nan, np.nan, np.nan)
     even, level = break_even(false_alarm, miss), guarantee.confidence_level
     return Decisions(action, lower, upper, even, cost, least, most, level, false_alarm, miss, guarantee.caveat)
+
+
+def _probability(fitted: Any, scores: Any, where: Mapping[str, Any]) -> FloatArray:
+    """The predicted probability of the positive class; `predict` of a classifier gives labels."""
+    if is_classifier(fitted):
+        place = fitted.classes_.tolist().index(fitted.guarantee_.positive_label)
+        return np.asarray(fitted.predict_proba(scores, **where))[:, place]
+    return np.asarray(fitted.predict(scores, **where))
 
 
 def unproved(caveat: str | None) -> str:
@@ -183,12 +190,27 @@ def _by_region(
     """Decide for each region, and count the rows of data of any size in it."""
     if segments is not None:
         raise InvalidTypeError("segments", "be None: scored(...) names their column", got=shown(segments))
-    if not fitted.bins_of_score:
+    if not getattr(fitted, "bins_of_score", False):
         raise InvalidTypeError("calibrator", "have bins of the score itself", got=type(fitted).__name__)
     rows = np.zeros(guarantee.value.size, dtype=np.int64)
+    refused = 0
     for batch in regions_of(fitted, data):
         rows += np.bincount(batch.column(REGION).drop_null().to_numpy(), minlength=rows.size)
+        refused += batch.column(REGION).null_count
+    if refused:
+        raise _refusal(fitted, data, refused)
     return decided_by_region(guarantee, rows, false_alarm, miss)
+
+
+def _refusal(fitted: Any, data: ScoredData, n_rows: int) -> InvalidValueError:
+    """The error for rows without a region, the same as for arrays."""
+    known, columns = fitted.partition_.bins_by_segment, columns_to_predict(fitted, data)
+    sizes = data.fold(CountSegments(columns))
+    sizes.faults.check()
+    if unseen := [name for name in sizes.rows if name not in known]:
+        rule = f"be among those seen in fit ({', '.join(shown(name) for name in list(known)[:10])})"
+        return InvalidValueError("segment", rule, f"{shown(unseen[0])}, {n_rows:,} such rows", column=columns.segment)
+    return InvalidValueError("score", "lie in the range of the bins", got=f"{n_rows:,} beyond", column=columns.score)
 
 
 def regions_of(fitted: Any, data: ScoredData, **added: Any) -> Any:

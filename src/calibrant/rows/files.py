@@ -1,7 +1,7 @@
 """Files on disk as parts to read: Parquet by row group, CSV, JSON lines and Arrow IPC by file."""
 
 import glob
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from calibrant.rows.arrow import BATCH_ROWS, ArrowData, Part
 from calibrant.rows.batch import Columns
 from calibrant.rows.csv_files import CsvFile, TextData, delimiter_of
 from calibrant.rows.draw import key_kind
+from calibrant.rows.hive import Read, columns_of_folders, with_columns
 from calibrant.rows.progress import Progress
 
 json: Any = Lazy("pyarrow.json")
@@ -72,7 +73,7 @@ def from_files(
     """The files that `source` names, all of one format; `types` are Arrow types of columns where text is read.
 
     Columns are read in the order of the first file. Rows are counted over the files in the order of their names. CSV
-    files may be read as the text they are.
+    files may be read as the text they are. Folders called key=value are columns too.
     """
     paths = find_files(source)
     kind = common_format(paths, format)
@@ -82,8 +83,9 @@ def from_files(
     first: Any = None
     parts: list[Part] = []
     rows = [0] * len(paths)
+    of_folders = columns_of_folders(paths, types or {}, as_text=as_text)
     for place, path in enumerate(paths):
-        own, reads = File(path, kind, columns, types or {}, as_text, stamp_of(path)).opened()
+        own, reads = File(path, kind, columns, types or {}, as_text, stamp_of(path), of_folders[place]).opened()
         columns.check(own.names)
         first = own if first is None else first
         if different := sorted(set(own.names) ^ set(first.names)):
@@ -141,7 +143,7 @@ def schema_of(source: Any, format: str | None = None) -> Any:
     path = find_files(source)[0]
     kind = common_format([path], format)
     file_kind.check_kind(path, kind)
-    return File(path, kind, Columns(""), {}, False, stamp_of(path)).opened()[0]
+    return File(path, kind, Columns(""), {}, False, stamp_of(path), columns_of_folders([path], {})[0]).opened()[0]
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
@@ -153,16 +155,13 @@ def stamp_of(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-Read: TypeAlias = Callable[[list[str] | None], Iterable[Any]]
-"""From names of columns, None for all, to record batches."""
-
 Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
 """The schema of a file, and its parts with the rows of each; 0 where these are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of one format, with its `stamp_of` when it was first opened."""
+    """A file of one format, with its `stamp_of` when it was first opened, and the columns that its folders stand for."""
 
     path: Path
     kind: str
@@ -170,13 +169,17 @@ class File:
     types: Mapping[str, Any]
     as_text: bool
     stamp: tuple[int, ...]
+    of_folders: Mapping[str, Any]
 
     def opened(self) -> Opened:
         """Return the schema and the parts, whose errors are ours."""
         with self._reading(None):
             schema, parts = _OPEN[self.kind](self)
-            list(schema.names)  # an error where a name is not UTF-8
-        return schema, [(self._guarded(read), rows) for read, rows in parts]
+            names = list(schema.names)  # an error where a name is not UTF-8
+        added = {name: value for name, value in self.of_folders.items() if name not in names}
+        for name, value in added.items():
+            schema = schema.append(pa.field(name, value.type))
+        return schema, [(with_columns(self._guarded(read), names, added), rows) for read, rows in parts]
 
     def _guarded(self, read: Read) -> Read:
         def batches(names: list[str] | None) -> Iterator[Any]:
@@ -240,7 +243,7 @@ def _open_parquet(file: File) -> Opened:
 def _open_csv(file: File) -> Opened:
     opened = file.csv()
     if file.columns.score:
-        file.columns.check(opened.header)
+        file.columns.check([*opened.header, *(name for name in file.of_folders if name not in opened.header)])
     if file.as_text:
         return pa.schema([(name, pa.string()) for name in opened.header]), [(opened.open_as_text, 0)]
     schema = opened.open(None).schema
