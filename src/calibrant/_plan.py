@@ -185,7 +185,7 @@ def plan(
     >>> plan(n=10_000, n_bins=10).epsilon <= 0.0423
     True
     >>> print(plan(epsilon=0.1, n_bins=5, group_size=10, icc=0.3))  # doctest: +NORMALIZE_WHITESPACE
-    10,390 labels in 1,039 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
+    10,210 labels in 1,021 groups of 10, at an intra-cluster correlation of 0.3 (design effect 3.7), give
     BinningCalibrator about epsilon 0.1 at 90% confidence with probability at least 90%.
     """
     if (epsilon is None) == (n is None):

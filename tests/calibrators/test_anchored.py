@@ -18,9 +18,8 @@ from calibrant import (
 )
 from calibrant.calibrators._curves import NAMED, _rising
 from calibrant.calibrators._grid import Grid, grid_ranks
-from calibrant.calibrators._pieces import simplified
+from calibrant.calibrators._pieces import interpolate, simplified
 from calibrant.calibrators.distinct import DistinctScores
-from calibrant.calibrators.isotonic import interpolate
 from calibrant.errors import InvalidValueError
 from calibrant.intervals.kolmogorov import kolmogorov_distance
 from calibrant.rows import read_rows

@@ -37,6 +37,7 @@ _MOST_DRAWN = 10**6
 _LEAST_SHARE = 0.1  # of groups, at least, that are drawn where they fix the cap on the size of groups
 _GRID = 1_000  # thresholds at which more rows are counted for recall than are held in memory
 _GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
+_ROUNDING = 1e-9
 _SHARES = 5  # with exact limits beside the target
 
 _ALONE = "would be enough as the only test, but tests share the error budget and stop at the first that fails"
@@ -265,10 +266,10 @@ class Search:
         self, shares: Mapping[str, tuple[float, float]], target: str, level: float
     ) -> dict[str, Measured]:
         """Shares where a group counts up to its cap; a target that fails where all rows count is kept in mind."""
-        in_full = shares[target][1]
-        if in_full < level:
+        capped, in_full = shares[target]
+        if in_full < min(level, capped - _ROUNDING):
             self.broken.append((target, level, in_full))
-        return measured_in_groups({name: capped for name, (capped, _) in shares.items()}, target, level)
+        return measured_in_groups({name: share for name, (share, _) in shares.items()}, target, level)
 
     def _failed(self, name: Any, target: str, tested: Ladder | None, n: int) -> Cut:
         level = self.targets[target]
