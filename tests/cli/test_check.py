@@ -275,3 +275,22 @@ class TestManyRows:
         assert "of 40,000 rows" in answer.err
         assert "--most-rows" in answer.err
         assert "most-rows" not in calibrant("check", str(long), *COLUMNS).err
+
+
+@pytest.mark.parametrize("name", ["day", "sold_at_date"])
+def test_fit_names_the_command_that_tests_for_drift(name: str, folder: Path, calibrant: Any) -> None:
+    """The rate changes halfway: the note of fit is a command that finds it."""
+    generator = np.random.default_rng(8)
+    scores = generator.uniform(size=6_000)
+    rate = np.where(np.arange(6_000) < 3_000, scores, scores**3)
+    day = np.datetime64("2024-01-01") + np.arange(6_000) // 30
+    y = (generator.uniform(size=6_000) < rate).astype(int)
+    pq.write_table(pa.table({"p": scores, "y": y, name: day.astype(str)}), folder / "dated.parquet")
+    notes = calibrant("fit", "dated.parquet", *COLUMNS, "--json").json["notes"]
+    (note,) = (text for text in notes if "calibrant check" in text)
+    assert f"calibrant check ... --time {name} tests it" in note
+    assert calibrant("check", "dated.parquet", *COLUMNS, "--time", name, "--json").json["alarm"]
+
+
+def test_fit_says_nothing_of_times_where_there_are_none(folder: Path, calibrant: Any) -> None:
+    assert "calibrant check" not in calibrant("fit", "scores.csv", *COLUMNS).out

@@ -1,15 +1,18 @@
 """Signs that rows belong together, for commands that assume that they do not."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from calibrant._numbers import nearest
+from calibrant._optional import pa
 from calibrant._text import render
 from calibrant.cli._output import warn
 from calibrant.cli._words import in_options
 
 _MOST_ROWS = 20_000
+_TIMES = ("time", "timestamp", "datetime", "date", "day", "week", "month", "quarter", "year")
 
 
 def signs_of(data: Any, labels: Mapping[str, Any], options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -49,6 +52,23 @@ def on_first_rows(data: Any, labels: Mapping[str, Any]) -> list[str]:
         return []
     scores = np.asarray(seen.scores, dtype=np.float64)
     return _on_direction(scores, seen.codes, seen.known)
+
+
+def on_time(data: Any, options: Mapping[str, Any]) -> list[str]:
+    """A note where the data have a column of times, as nothing here tests whether rows changed over time."""
+    time = options.get("time") or _time_column(data)
+    if time is None:
+        return []
+    tested = f"calibrant check ... --time {shlex.quote(time)}"
+    return [f"the guarantee assumes that nothing changed over {time!r}; {tested} tests it"]
+
+
+def _time_column(data: Any) -> str | None:
+    """The first column of dates, or one that is called like a time; None if every such column has another role."""
+    free = [name for name in data.schema.names if name not in data.columns.named.values()]
+    dated = [name for name in free if pa.types.is_temporal(data.schema.field(name).type)]
+    called = [name for name in free if name.lower().split("_")[-1] in _TIMES]
+    return next(iter([*dated, *called]), None)
 
 
 def _on_direction(scores: Any, codes: Any, known: Any) -> list[str]:

@@ -18,7 +18,7 @@ from calibrant.cli._methods import METHODS, Settings
 from calibrant.cli._output import is_quiet, paragraph, print_json, remark, saved, say
 from calibrant.cli._promise import promise_json, show_promise
 from calibrant.cli._report import is_page
-from calibrant.cli._signs import on_first_rows, show_signs, signs_of
+from calibrant.cli._signs import on_first_rows, on_time, show_signs, signs_of
 from calibrant.cli._target import check_target
 
 _FEW_ROWS = 10  # per bin: fewer rows that cut the bins are probably a mistake
@@ -88,6 +88,7 @@ def command(**options: Any) -> int:
         check_target(options)
     recent: tuple[str, ...] = ()
     with labelled(options, "segment", "weight", "id", "group") as (source, data, labels):
+        dated = on_time(data, options)
         if settings.holdout is not None:
             data, said = latest(data, settings.time, settings.calibration_size)
             recent = (said,)
@@ -101,7 +102,7 @@ def command(**options: Any) -> int:
     if n_groups is not None:
         provenance["groups"] = n_groups
     told = tuple(text for text in facts.notes if text not in calibrator.guarantee_.remarks)
-    notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *first)
+    notes = (*recent, *told, *_on_split(settings, calibrator), *_on_scores(settings, reach), *first, *dated)
     columns = data.columns.named
     if output is not None:
         from calibrant.model_files import save_model

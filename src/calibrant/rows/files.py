@@ -3,7 +3,7 @@
 import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -169,7 +169,7 @@ class File:
     types: Mapping[str, Any]
     as_text: bool
     stamp: tuple[int, ...]
-    of_folders: Mapping[str, Any]
+    of_folders: Mapping[str, Any] = field(default_factory=dict)
 
     def opened(self) -> Opened:
         """Return the schema and the parts, whose errors are ours."""

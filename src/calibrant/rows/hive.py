@@ -28,7 +28,7 @@ def columns_of_folders(
     names = dict.fromkeys(name for entries in found for name in entries)
     kinds = {}
     for name in names:
-        texts = [entries[name] for entries in found if entries.get(name) is not None]
+        texts = [text for entries in found if (text := entries.get(name)) is not None]
         whole = not as_text and all(map(_is_whole, texts))
         kinds[name] = types.get(name, pa.int64() if whole else pa.string())
     return [{name: _scalar(text, kinds[name]) for name, text in entries.items()} for entries in found]
