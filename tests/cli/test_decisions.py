@@ -274,3 +274,20 @@ def test_the_report_of_audit_marks_thresholds(folder: Path, calibrant: Any) -> N
     assert (answer.code, "hold thresholds, from calibrant threshold -o" in answer.err) == (2, True)
     answer = calibrant(*made, "t.json")
     assert (answer.code, "--mark must go with -o audit.html" in answer.err) == (2, True)
+
+
+def test_the_share_selected_among_rows_without_labels(calibrant, tmp_path):
+    rng = np.random.default_rng(0)
+    scores = rng.random(500)
+    rows = zip(scores.tolist(), (rng.random(500) < scores).astype(int).tolist(), strict=True)
+    (tmp_path / "scores.csv").write_text("p,y\n" + "".join(f"{p},{y}\n" for p, y in rows))
+    (tmp_path / "new.csv").write_text("p\n" + "".join(f"{p}\n" for p in rng.random(20_000).tolist()))
+    asked = ("threshold", tmp_path / "scores.csv", "--score", "p", "--label", "y", "--precision", "0.7")
+    alone = calibrant(*asked, "--json").json["cuts"][0]
+    found = calibrant(*asked, "--unlabelled", tmp_path / "new.csv", "--json").json["cuts"][0]
+    assert found["threshold"] == alone["threshold"]
+    assert found["selected"]["upper"] - found["selected"]["lower"] < 0.03
+    assert alone["selected"]["upper"] - alone["selected"]["lower"] > 0.1
+    refused = calibrant(*asked, "--unlabelled", tmp_path / "new.csv", "-o", tmp_path / "model.json")
+    assert refused.code == 2
+    assert "--unlabelled" in refused.err

@@ -2,11 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
-from scipy.stats import beta, ksone
+from scipy.stats import beta, binomtest, ksone
 
+from calibrant import threshold
 from calibrant._threshold.search import Confusion
 from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, measured_at_rank, measured_in_groups
+from calibrant.errors import InvalidTypeError, InvalidValueError
 
 SEEN = Confusion(tp=40, fp=10, fn=20, tn=130)
 SHARES = {
@@ -76,3 +79,45 @@ def test_without_rows_of_a_class_nothing_is_known():
     grouped = measured_in_groups(shares, "recall", 0.6)
     assert (grouped["recall"].lower, grouped["recall"].upper) == (0.6, 1.0)
     assert (grouped["precision"].lower, grouped["precision"].upper) == (0.0, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [{"precision": 0.7}, {"recall": 0.8}, {"precision": 0.7, "method": "look"}])
+def test_the_share_selected_among_rows_without_labels_is_covered_and_narrow(target):
+    """Scores are uniform, so that the share selected is 1 - threshold; 500 labels alone say little about it."""
+    missed = 0
+    tried = 0
+    for seed in range(100):
+        rng = np.random.default_rng([5, seed])
+        scores = rng.uniform(size=500)
+        y = rng.uniform(size=500) < scores
+        more = rng.uniform(size=20_000)
+        found = threshold(y, scores, unlabelled_scores=more, confidence_level=0.5, random_state=seed, **target)
+        if found.threshold is None:
+            continue
+        tried += 1
+        share = 1 - found.threshold
+        missed += not found.selected.lower <= share <= found.selected.upper
+        assert found.selected.upper - found.selected.lower < 0.02
+        alone = threshold(y, scores, confidence_level=0.5, random_state=seed, **target)
+        assert found.threshold == alone.threshold
+        assert found.selected.upper - found.selected.lower < alone.selected.upper - alone.selected.lower
+    assert tried > 50
+    assert binomtest(missed, tried, 0.05, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"segments": [1, 1, 2, 2]}, {"groups": [1, 2, 3, 4]}, {"importance_weight": [1.0] * 4, "weight_bound": 1}],
+)
+def test_rows_without_labels_go_without_segments_groups_and_weights(beside):
+    with pytest.raises(InvalidTypeError) as raised:
+        threshold([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], recall=0.5, unlabelled_scores=[0.5], **beside)
+    assert raised.value.parameter == "unlabelled_scores"
+
+
+@pytest.mark.parametrize("scores", [[], [0.5, np.nan]])
+def test_rows_without_labels_have_scores(scores):
+    with pytest.raises(InvalidValueError) as raised:
+        threshold([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.8], recall=0.5, unlabelled_scores=scores)
+    assert raised.value.parameter == "unlabelled_scores"

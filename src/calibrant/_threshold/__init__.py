@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant._input import as_numbers
 from calibrant._numbers import nearest
 from calibrant._numbers import rows as rows_text
 from calibrant._params import (
@@ -21,9 +22,9 @@ from calibrant._random import seed_number
 from calibrant._text import Setting, words
 from calibrant._threshold.finder import Search, regions
 from calibrant._threshold.result import Cut, Measured, Ratio, Threshold
-from calibrant._typing import ArrayLike, Seed
+from calibrant._typing import ArrayLike, FloatArray, Seed
 from calibrant.calibrators._weighted import kept_rows
-from calibrant.errors import GroupCapWarning, InvalidTypeError, warn_caller
+from calibrant.errors import GroupCapWarning, InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.metrics.units import Units
 from calibrant.rows import ScoredData, read_judged
 
@@ -50,6 +51,7 @@ def threshold(
     method: str = "auto",
     start: float | None = None,
     split: float | str = "auto",
+    unlabelled_scores: ArrayLike | None = None,
     pos_label: Hashable = None,
     classes: ArrayLike | None = None,
     random_state: Seed = 0,
@@ -97,6 +99,9 @@ def threshold(
         over every score, and no row is drawn.
     split : float, int or "auto", default="auto"
         For a look, the share or the number of rows to draw; "auto" is 15 % of them, and at most a million.
+    unlabelled_scores : array-like of shape (m,), optional
+        Scores of further rows of the same population, without labels. The share of rows that is selected is then
+        counted among them: with many, it is known nearly exactly. Without segments, groups and weights.
     pos_label, classes
         The positive class, and both classes where one of them is rare.
     random_state : int, generator or None, default=0
@@ -133,6 +138,9 @@ def threshold(
     Recall rho: with n positives let r be the largest with P(Bin(n, 1 - rho) <= r - 1) <= alpha. The threshold is the
     r-th smallest score of a positive. This is exact, with or without ties.
 
+    Rows without labels are independent of the labelled rows, and so of the threshold. How many of them it selects is
+    binomial, with exact limits that take a tenth of what limits beside the targets may miss.
+
     Examples
     --------
     >>> import numpy as np
@@ -162,6 +170,7 @@ def threshold(
             raise InvalidTypeError("start", alone, got=repr(start))
     largest = Optional(Integer(1)).check("max_group_size", max_group_size)
     beside: dict[str, Any] = {"segments": segments, "groups": groups, "importance_weight": importance_weight}
+    unlabelled = _unlabelled(unlabelled_scores, weight_bound, **beside)
     data = read_judged(y, scores, classes=classes, pos_label=pos_label, **beside)
     weighted = data.columns.weight is not None or weight_bound is not None
     if weighted:
@@ -179,13 +188,17 @@ def threshold(
         method = "look" if grouped or n_rows > _MOST_RANKED else "ranks"
     if grouped or method == "ranks":
         data = data.collect()
-    search = Search(data, targets, alpha, n_rows, split, seed, largest)
+    if unlabelled is not None and (grouped or weighted or data.columns.segment is not None):
+        raise _with_others("the data")
+    search = Search(data, targets, alpha, n_rows, split, seed, largest, unlabelled)
     assumed = [f"{'groups' if grouped else 'rows'} are independent draws from one population"]
     if weighted:
         kept = (
             "each row was kept with probability weight / bound, so that the rows are draws from the weighted population"
         )
         assumed += [kept, f"no importance weight exceeds {weight_bound:g}"]
+    if unlabelled is not None:
+        assumed.append("rows without labels are independent draws from the same population")
     if not n_rows:
         cuts = search.by_ranks(None)  # which finds nothing
     elif start is not None:
@@ -208,6 +221,24 @@ def threshold(
     above = search.above_cap if grouped else None
     cap: dict[str, Any] = {"max_group_size": largest, "above_cap": above}
     return Threshold(cuts, float(confidence_level), method, *counts, *told, **cap, seed=seed)
+
+
+def _unlabelled(scores: ArrayLike | None, weight_bound: float | None, **beside: Any) -> FloatArray | None:
+    """Scores of rows without labels."""
+    if scores is None:
+        return None
+    for name, values in {**beside, "weight_bound": weight_bound}.items():
+        if values is not None:
+            raise _with_others(name)
+    found = as_numbers(scores, "unlabelled_scores")
+    if found.size == 0:
+        raise InvalidValueError("unlabelled_scores", "have at least one row", got="none")
+    return found
+
+
+def _with_others(name: str) -> InvalidTypeError:
+    rule = "go without segments, groups and weights"
+    return InvalidTypeError("unlabelled_scores", rule, got=f"{name} with them", advice="leave them out")
 
 
 def _warn_of_cap(search: Search) -> None:

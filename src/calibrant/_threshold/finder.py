@@ -24,7 +24,13 @@ from calibrant._threshold.search import (
     nested_groups,
     rows_needed,
 )
-from calibrant._threshold.shares import measured_anywhere, measured_at_fixed, measured_at_rank, measured_in_groups
+from calibrant._threshold.shares import (
+    exact_share,
+    measured_anywhere,
+    measured_at_fixed,
+    measured_at_rank,
+    measured_in_groups,
+)
 from calibrant._typing import BoolArray, CodeArray, FloatArray, IntArray
 from calibrant.errors import InvalidTypeError, InvalidValueError
 from calibrant.intervals._binomial import sidak_level
@@ -39,6 +45,7 @@ _GRID = 1_000  # thresholds at which more rows are counted for recall than are h
 _GROUP_GRID = 100  # the same with groups: each group is tested at every threshold
 _ROUNDING = 1e-9
 _SHARES = 5  # with exact limits beside the target
+_UNLABELLED_PART = 0.1  # of what limits may miss, for the share that is selected among rows without labels
 
 _ALONE = "would be enough as the only test, but tests share the error budget and stop at the first that fails"
 _SIDES = {"precision": ("positive", "above"), "recall": ("positive", "above"),
@@ -128,7 +135,9 @@ class Search:
         split: Any,
         seed: int,
         max_group_size: int | None,
+        unlabelled: FloatArray | None = None,
     ) -> None:
+        self._unlabelled = unlabelled
         self.data, self.targets, self.n_rows, self.n_drawn = data, targets, n_rows, 0
         self.names = list(data.sizes())
         self.grouped = data.columns.group is not None
@@ -139,6 +148,22 @@ class Search:
         self.broken: list[tuple[str, float, float]] = []  # targets that the same rows miss if all of them count
         self._split = split
         self.seed = seed
+
+    @property
+    def _limits_alpha(self) -> float:
+        """What limits beside the targets may miss; without what pays for the share among rows without labels."""
+        return self.alpha * (1.0 - _UNLABELLED_PART) if self._unlabelled is not None else self.alpha
+
+    def _with_unlabelled(self, parts: dict[str, Measured], cut: float) -> dict[str, Measured]:
+        """The shares, where that of selected rows comes from rows without labels, if there are any.
+
+        They are independent of the labelled rows, and so of the threshold: those that it selects are binomial.
+        """
+        if self._unlabelled is None:
+            return parts
+        selected = int(np.count_nonzero(self._unlabelled >= cut))
+        tail = _UNLABELLED_PART * self.alpha / 2.0
+        return parts | {"selected": exact_share(selected, self._unlabelled.size, tail)}
 
     def _look(self) -> tuple[MemoryRows, ScoredData]:
         """Rows drawn at random, with their labels, and the others."""
@@ -169,7 +194,7 @@ class Search:
                 for target, level in self.targets.items()
                 if scores.size
             }
-            at, measured = partial(confusion_at, scores, codes), partial(measured_anywhere, alpha=self.alpha)
+            at, measured = partial(confusion_at, scores, codes), partial(measured_anywhere, alpha=self._limits_alpha)
             found += self._decided(name, tested, at, scores.size, measured)
         return tuple(found)
 
@@ -200,7 +225,7 @@ class Search:
                     steps = here.tested(target, found[0])
                     tested[target] = steps, steps.proved(self.targets[target], self.alpha)
             if here.rows is None:
-                tail = self.alpha / (2 * _SHARES * max(here.cuts.size, 1))
+                tail = self._limits_alpha / (2 * _SHARES * max(here.cuts.size, 1))
                 cuts += self._decided(name, tested, here.confusion, here.n, partial(measured_at_fixed, tail=tail))
             else:
                 cuts += self._decided(name, tested, here.rows.shares, here.n, self._measured_in_groups)
@@ -255,6 +280,7 @@ class Search:
         for target, level in self.targets.items():
             if target in chosen:
                 parts = measured(seen_at(chosen[target]), target, level)
+                parts = self._with_unlabelled(parts, chosen[target])
                 cuts.append(Cut.at(name, target, level, chosen[target], n, parts))
             elif target in reasons:
                 cuts.append(Cut(name, target, level, None, reasons[target], counted=n))
@@ -327,7 +353,7 @@ class Search:
         if allowed and fit.size:
             cut = float(counted.cuts[fit[-1] if target == "recall" else fit[0]])
             seen = counted.confusion(cut)
-            parts = measured_at_rank(seen, target, level, self.alpha)
+            parts = self._with_unlabelled(measured_at_rank(seen, target, level, self._limits_alpha), cut)
             return Cut.at(name, target, level, cut, seen.n, parts)
         kind = "positive" if target == "recall" else "negative"
         needed = rows_needed(level, self.alpha)

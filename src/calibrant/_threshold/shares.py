@@ -16,7 +16,7 @@ _EVERYTHING = (0.0, 1.0)
 
 def measured_at_fixed(seen: Confusion[int], target: str, level: float, tail: float) -> dict[str, Measured]:
     """Exact limits at a threshold that was fixed beforehand; `tail` is for each of the five shares and both sides."""
-    return _finished({name: _exact(*share, tail) for name, share in seen.shares.items()}, target, level)
+    return _finished({name: exact_share(*share, tail) for name, share in seen.shares.items()}, target, level)
 
 
 def measured_at_rank(seen: Confusion[int], target: str, level: float, alpha: float) -> dict[str, Measured]:
@@ -28,10 +28,10 @@ def measured_at_rank(seen: Confusion[int], target: str, level: float, alpha: flo
     parts = {
         name: Measured(_share(*seen.shares[name]), level, 1.0)
         if name == target
-        else _exact(*seen.shares[name], alpha / 4)
+        else exact_share(*seen.shares[name], alpha / 4)
         for name in ("recall", "specificity")
     }
-    return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level)
+    return _composed(seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 4), **parts, target=target, level=level)
 
 
 def measured_anywhere(seen: Confusion[int], target: str, level: float, alpha: float) -> dict[str, Measured]:
@@ -42,7 +42,7 @@ def measured_anywhere(seen: Confusion[int], target: str, level: float, alpha: fl
         Measured(k / n, max(k / n - far, 0.0), min(k / n + far, 1.0)) if n else Measured(math.nan, *_EVERYTHING)
         for (k, n), far in zip(pairs, reach.tolist(), strict=True)
     )
-    return _composed(seen, _exact(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level)
+    return _composed(seen, exact_share(seen.tp + seen.fn, seen.n, alpha / 8), recall, specificity, target, level)
 
 
 def measured_in_groups(shares: Mapping[str, float], target: str, level: float) -> dict[str, Measured]:
@@ -107,6 +107,7 @@ def _share(k: int, n: int) -> float:
     return k / n if n else math.nan
 
 
-def _exact(k: int, n: int, tail: float) -> Measured:
+def exact_share(k: int, n: int, tail: float) -> Measured:
+    """A share of n rows with exact limits; each fails with probability at most `tail`."""
     low, high = (float(lower_limit(k, n, tail)), float(upper_limit(k, n, tail))) if n else _EVERYTHING
     return Measured(_share(k, n), low, high)

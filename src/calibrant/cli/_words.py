@@ -29,6 +29,7 @@ _OTHERS = {
     "scores": "the scores",
     "segments": "the segments",
     "sequential": "--order",
+    "unlabelled_scores": "--unlabelled",
     "y": "the labels",
 }
 

@@ -39,6 +39,8 @@ _targets = option.together(
               "rows were looked at; no rows are drawn.")  # fmt: skip
 @click.option("--split", type=option.share, default="auto", show_default=True, metavar="SHARE",
               help="For a look: fraction or number of rows to draw.")  # fmt: skip
+@click.option("--unlabelled", metavar="FILE", type=click.Path(), help="File with the same column of scores, of further "
+              "rows without labels: the share that is selected is counted there.")  # fmt: skip
 @option.row_id
 @option.group
 @option.group_size(". Default: the size of the largest group that was drawn.")
@@ -70,6 +72,9 @@ def command(**options: Any) -> int:
         if not (is_page(output) or output.lower().endswith(".json")):
             raise RefusedError("-o", "end in .json, or in .html for a report", got=repr(output))
         check_target(options)
+        if options["unlabelled"] is not None and not is_page(output):
+            advice = "a model file must be found again by verify, which reads labelled rows only: leave one of both out"
+            raise RefusedError("--unlabelled", "go without a model file", got=f"-o {output}", advice=advice)
     with labelled(options, "segment", "id", "group", "weight") as (source, data, labels):
         found = threshold(
             data,
@@ -80,6 +85,7 @@ def command(**options: Any) -> int:
             max_group_size=options["max_group_size"],
             weight_bound=options["weight_bound"],
             split=options["split"],
+            unlabelled_scores=_unlabelled(options),
             random_state=options["seed"],
             **labels,
         )
@@ -122,6 +128,18 @@ def _provenance(source: Any, data: Any, labels: dict[str, Any], options: dict[st
     if options["group"] is not None:
         facts["groups"] = data.n_groups()
     return facts
+
+
+def _unlabelled(options: dict[str, Any]) -> Any:
+    """Scores of rows without labels, from their own file."""
+    path = options["unlabelled"]
+    if path is None:
+        return None
+    from calibrant.cli._input import Files
+    from calibrant.cli._records import read_columns
+
+    source = Files([path], options["file_format"], options["threads"], options["quiet"])
+    return read_columns(source, {"score": options["score"]})["score"]
 
 
 def _write(found: Any, source: Any, data: Any, options: dict[str, Any], warnings: list[str]) -> None:
