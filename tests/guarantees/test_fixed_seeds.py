@@ -13,17 +13,20 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "experiments"))
 from fixed_seeds import missed
 
 CASES = [
-    # what a draw that depends on the seed alone misses here, at alpha = 0.1, is in the comment
-    ("recall", "one seed, other data", 1_000, 0.35),  # .21
-    ("recall", "sorted by score", 1_000, 0.35),  # .28
-    ("precision", "one seed, other data", 1_000, 0.35),  # .52
-    ("precision", "the seed of the labels", 300, 0.2),  # 1.00
-    ("precision", "sorted by label", 1_000, 0.35),  # .45
+    # the comment says how often the claim was false at alpha = .1 while a draw depended on the seed alone
+    ("recall", "one seed, other data", 1_000, 0.35, 100),  # .21
+    ("recall", "sorted by score", 1_000, 0.35, 100),  # .28
+    ("precision", "one seed, other data", 1_000, 0.35, 100),  # .52
+    ("precision", "the seed of the labels", 200, 0.2, 100),  # 1.00
+    ("precision", "sorted by label", 1_000, 0.35, 100),  # .45
+    ("band", "the seed of the scores", 200, 0.35, 40),  # 1.00
+    ("hold-out", "sorted by label", 1_000, 0.25, 60),  # .85
+    ("curve", "the seed of the scores", 500, 0.35, 15),  # .40
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("attack", "way", "n", "share"), CASES)
-def test_no_claim_is_false_more_often_than_stated(attack: str, way: str, n: int, share: float) -> None:
-    found = missed(attack, way, n, share, 0.1, 100)
-    assert binomtest(found, 100, 0.1, alternative="greater").pvalue > 1e-3
+@pytest.mark.parametrize(("attack", "way", "n", "share", "draws"), CASES)
+def test_no_claim_is_false_more_often_than_stated(attack: str, way: str, n: int, share: float, draws: int) -> None:
+    found = missed(attack, way, n, share, 0.1, draws)
+    assert binomtest(found, draws, 0.1, alternative="greater").pvalue > 0.01
