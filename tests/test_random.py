@@ -41,6 +41,14 @@ def test_a_fingerprint_does_not_depend_on_order_type_or_the_name_of_the_positive
     assert fingerprint_of([0.0, 1.0]) == fingerprint_of([-0.0, 1.0]) == fingerprint_of([False, True])
 
 
+def test_the_last_digits_of_a_solver_change_no_fingerprint() -> None:
+    noise = 1.0 + 1e-12 * np.random.default_rng(1).standard_normal(500)
+    whole = fingerprint_of(SCORES, labels=LABELS)
+    assert fingerprint_of(SCORES * noise, labels=LABELS) == whole
+    assert fingerprint_of([float(f"{score:.12g}") for score in SCORES], labels=LABELS) == whole
+    assert fingerprint_of(SCORES.astype(np.float32), labels=LABELS) == whole
+
+
 def test_a_fingerprint_tells_other_rows_apart() -> None:
     """Sums of plain bits would not: scores that are few halvings from 1 have bits in few places."""
     levels = np.array([0.25, 0.5, 0.75])
@@ -51,12 +59,12 @@ def test_a_fingerprint_tells_other_rows_apart() -> None:
         found.add(fingerprint_of(rows, labels=np.zeros(120, dtype=np.uint8)))
     assert len(found) == len(counts)
     moved = SCORES.copy()
-    moved[7] = np.nextafter(moved[7], 1.0)
+    moved[7] *= 0.95
     others = [LABELS.copy() for _ in range(500)]
     for place, labels in enumerate(others):
         labels[place] = 1 - labels[place]
     prints = {fingerprint_of(SCORES, labels=labels) for labels in (LABELS, *others)}
-    assert len({*prints, fingerprint_of(moved, labels=LABELS)}) == 502
+    assert len({*prints, fingerprint_of(moved, labels=LABELS)}) > 200  # one for each rounded score and label
 
 
 @given(cuts=st.lists(st.integers(0, 500), max_size=4), seed=st.integers(0, 5))
@@ -95,7 +103,7 @@ def test_a_key_depends_on_seed_purpose_settings_and_rows() -> None:
 def test_numbers_of_one_key_are_uniform_and_those_of_another_unrelated() -> None:
     places = np.arange(20_000, dtype=np.uint64)
     one = RandomSource.of(0, "kept", rows=fingerprint_of(SCORES)).uniforms(places)
-    other = RandomSource.of(0, "kept", rows=fingerprint_of(SCORES + 1e-9)).uniforms(places)
+    other = RandomSource.of(0, "kept", rows=fingerprint_of(SCORES + 0.1)).uniforms(places)
     assert stats.kstest(one, "uniform").pvalue > 0.01
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.03
     assert abs(np.corrcoef(one[1:], one[:-1])[0, 1]) < 0.03

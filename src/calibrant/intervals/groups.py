@@ -81,7 +81,7 @@ def group_limits(tally: Tally, design: GroupDesign, alpha: float) -> Interval:
     >>> table = GroupCounts.of(np.zeros(10_000, int), codes, groups)
     >>> tally = Tally(*table.totals(1), groups=table)
     >>> group_limits(tally, GroupDesign(max_size=10), 0.1).radius.round(3)
-    array([0.015])
+    array([0.014])
     """
     return shared_limits(GroupSums.of(tally, design), design, OPEN_UNIT.check("alpha", alpha))
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant._hash import FEWER_ROUNDS, GOLDEN, ROUNDS
+from calibrant._hash import DROPPED_BITS, FEWER_ROUNDS, GOLDEN, ROUNDS
 from calibrant._typing import FloatArray, IntArray
 from calibrant.kernels.libraries import DeviceArray, dtype, library_name, library_of, like, to_host
 
@@ -260,7 +260,8 @@ def sums_of_rows(scores: DeviceArray, codes: DeviceArray) -> list[tuple[int, int
     with _device(scores):
         for part in _parts(scores.shape[0]):
             doubles = library.asarray(scores[part], dtype=library.float64) + 0.0
-            state = _scrambled(doubles.view(library.int64), FEWER_ROUNDS)
+            bits = doubles.view(library.int64) + (1 << (DROPPED_BITS - 1))
+            state = _scrambled((bits >> DROPPED_BITS) & ((1 << (64 - DROPPED_BITS)) - 1), FEWER_ROUNDS)
             own = library.asarray(codes[part], dtype=library.int64)
             rows[0] += int(scores[part].shape[0])
             rows[1] += int(own.sum())
