@@ -95,7 +95,7 @@ def test_sample_weight_trains_and_calibration_weight_calibrates() -> None:
     assert trained.calibrator_.tally_.n_rows == 300
     weighed = CalibratedClassifier(LogisticRegression(), BINS).fit(X, Y, calibration_weight=weight)
     np.testing.assert_array_equal(weighed.estimator_.coef_, plain.estimator_.coef_)
-    rows = held_out(weighed._task(X, Y, {}), weighed.calibration_size)[1]
+    rows = held_out(weighed._task(X, Y, {}), 0.25)[1]
     assert weighed.calibrator_.tally_.n_rows == weight[rows].sum() > 500
     frozen = FrozenEstimator(plain.estimator_)
     alone = clone(BINS).fit(plain.estimator_.predict_proba(X), Y, sample_weight=weight)

@@ -278,6 +278,8 @@ CLIP = Number("a number strictly between 0 and 0.5", 0.0, 0.5, open_low=True, op
 TEXT = Instance(str, "text")
 FRACTION_OR_COUNT = _FRACTION | Integer(1, "a number of rows")
 """Part of the rows: a fraction of them, or how many."""
+SIZE_OF_HOLD_OUT = _FRACTION | Integer(0, "a number of rows") | Only("auto")
+"""The same, or none, or a choice."""
 
 
 ConfidenceLevel: TypeAlias = Annotated[float, OPEN_UNIT]

@@ -78,7 +78,7 @@ class Beforehand:
         average, _ = found.of(curve)
         rate = (positives + _GUESSED * average) / (rows + _GUESSED)
         seen = np.maximum(tally.counts, 1)
-        shares = _even_widths(np.sqrt(rate * (1.0 - rate) / seen + 1.0 / seen**2), alpha)
+        shares = even_widths(np.sqrt(rate * (1.0 - rate) / seen + 1.0 / seen**2), alpha)
         rise = curve.variation(regions)
         wide = (rise > _WIDE) & (tally.counts > 1) & (not regions.has_absorbed)
         at = (curve.left + (curve.right - curve.left) * 0.5)[found.piece]
@@ -203,7 +203,7 @@ def _drawn_rows(knots: list[FloatArray], drawn: list[FloatArray], look: Grid) ->
     return DistinctScores(found[counts > 0], counts[counts > 0], hits[counts > 0])
 
 
-def _even_widths(errors: FloatArray, alpha: float) -> FloatArray:
+def even_widths(errors: FloatArray, alpha: float) -> FloatArray:
     """Parts of a budget with which intervals of these standard errors are equally wide; some of it is shared evenly."""
     low, high = 0.0, 40.0 * float(errors.max())
     for _ in range(_BISECTIONS):

@@ -15,9 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from calibrant._input import as_scores
 from calibrant._labels import Classes
 from calibrant._params import Choice, Instance, check_state
 from calibrant._text import shown
@@ -33,8 +31,8 @@ from calibrant.calibrators._pieces import Pieces, simplified, with_jumps
 from calibrant.calibrators._shifts import anchored, bent
 from calibrant.calibrators._weighted import kept_rows, rounded_rows, rows_by_weight
 from calibrant.calibrators.base import ScoreCalibrator
-from calibrant.calibrators.predicted_columns import FollowCurve
-from calibrant.calibrators.regions import BinnedCalibrator, columns_to_predict
+from calibrant.calibrators.piecewise import PiecewiseCalibrator
+from calibrant.calibrators.regions import BinnedCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.guarantee import Claim
 from calibrant.intervals import Interval
@@ -55,7 +53,7 @@ class _CurveParameter:
 
 
 @dataclass(eq=False, repr=False)
-class AnchoredCalibrator(BinnedCalibrator, _CurveParameter):
+class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter):
     """A smooth curve that keeps the ranking, and whose average is proved in every region of the score.
 
     Claimed, for every distribution of scores and labels: with probability at least `confidence_level` over the
@@ -249,53 +247,8 @@ class AnchoredCalibrator(BinnedCalibrator, _CurveParameter):
         guarantee = replace(guarantee, margin=margin, errors=errors)
         self._set_fitted(partition, proof.tally, guarantee, classes, facts)
         self.proof_, self._fitted_curve = proof, fitted
-        self.curve_, self.n_anchored_, self.pieces_ = fitted.name, fitted.n_anchored, fitted.curve
-        offsets = np.column_stack([errors.lower, errors.upper])
-        self._lines = self.pieces_.table
-        self.table_ = np.column_stack([self._lines, offsets[self.pieces_.regions(partition.as_bins())]])
-
-    def _values(self, table: FloatArray, scores: ArrayLike, segments: ArrayLike | None) -> tuple[Any, Any]:
-        """The value of the curve at each score, and the other columns of its piece."""
-        x = scores
-        if not (type(scores) is np.ndarray and scores.ndim == 1 and scores.dtype == np.float64):
-            x = as_scores(scores, positive_column=self.positive_index_)  # checked once: below they are plain
-        found = self._look_up(x, table, segments, self.pieces_.cells)
-        if type(found) is np.ndarray and found.shape == (1, 3):  # one row: plain numbers are quicker than arrays
-            ((start, value, slope),) = found.tolist()
-            return np.array([(np.asarray(x).item() - start) * slope + value]), ()
-        found = found.T
-        values = x - found[0]
-        values *= found[2]
-        values += found[1]
-        return values, found[3:]
-
-    def predict(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probability of the positive label, shape (n,)."""
-        check_is_fitted(self)
-        values: FloatArray = self._values(self._lines, scores, segments)[0]
-        return values
-
-    def predict_proba(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the calibrated probabilities of both labels, shape (n, 2); the columns follow `classes_`."""
-        return self._both_columns(self.predict(scores, segments=segments))
-
-    def predict_interval(self, scores: ArrayLike, *, segments: ArrayLike | None = None) -> FloatArray:
-        """Return the predicted probability moved by each average error of its region that is not ruled out, (n, 2).
-
-        This is h(score) + [L_b, U_b] - h_b, widened by M_b on both sides and clipped to [0, 1], or less where bets give
-        narrower limits; see the notes. With probability `confidence_level`, in every region at once, some shift of the
-        predictions of the whole region, within these limits before they are clipped, makes their average the true rate.
-        It is not an interval for the rate at one score; `predict_rate_interval` gives that of the region's rate.
-        """
-        check_is_fitted(self)
-        values, offsets = self._values(self.table_, scores, segments)
-        return np.asarray(np.clip(np.column_stack([values + offset for offset in offsets]), 0.0, 1.0))
-
-    def apply(self, data: ScoredData, *, coverage: float = 0.95, prefix: str = "") -> Any:
-        """Add columns to scored data on the engine that has them: calibrated, lower, upper, and set."""
-        columns, written = columns_to_predict(self, data), self._written_sets(coverage)
-        sets = tuple(written[region] for region in self.pieces_.regions(self.partition_.as_bins()))
-        return data.apply(FollowCurve(columns, self.pieces_.cells, self.table_, sets, prefix))
+        self.curve_, self.n_anchored_ = fitted.name, fitted.n_anchored
+        self._set_pieces(fitted.curve, errors)
 
     def _state(self) -> dict[str, Any]:
         return {**super()._state(), "curve": self._fitted_curve.state()}

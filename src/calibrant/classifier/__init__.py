@@ -1,49 +1,44 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from calibrant._exchangeable.order import read_times
 from calibrant._frames import FrameOutput, framed
-from calibrant._input import as_frequencies
 from calibrant._params import (
-    FRACTION_OR_COUNT,
+    SIZE_OF_HOLD_OUT,
     CheckedParameters,
     Choice,
     Having,
     Integer,
+    Only,
     Optional,
     RandomSeed,
+    Threads,
 )
-from calibrant._random import RandomSource
 from calibrant._text import Setting, Text, shown
-from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, IndexArray, Predictor, ScoreMap, Splitter
+from calibrant._typing import ArrayLike, BoolArray, FeatureRows, FloatArray, Predictor, ScoreMap, Splitter
 from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.classifier.arguments import FitSettings, read_task
+from calibrant.classifier.bag import mean_probability
+from calibrant.classifier.bagged_fit import fit_bag, no_guarantee
 from calibrant.classifier.fitted_parts import Fitting
 from calibrant.classifier.folds import parts
 from calibrant.classifier.responses import RESPONSE_METHODS, response_of
-from calibrant.classifier.task import (
-    Task,
-    binary_labels,
-    features_fingerprint,
-    is_sorted_by_label,
-    without_weightless,
-)
+from calibrant.classifier.task import Task, is_sorted_by_label
 from calibrant.errors import InvalidTypeError, InvalidValueError, warn_caller
 from calibrant.guarantee import Guarantee, NoGuarantee
-from calibrant.rows import Groups
 
 _SORTED = (
     'holdout="last" takes the order of the rows for time, and equal labels come in one long run: if rows are sorted by '
@@ -51,12 +46,26 @@ _SORTED = (
 )
 
 
+_N_MODELS = 5
+_PARTS = ("estimator_", "estimators_", "curve_", "calibrator_")
+_SHARE_OF_ONE_MODEL = 0.25  # of the rows, held out where they calibrate and prove
+_CV = Integer(2) | Only("auto") | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")
+
+
 def _calibrator_has(method: str) -> Callable[["CalibratedClassifier"], bool]:
-    return lambda classifier: hasattr(classifier._calibrator(), method)
+    return lambda classifier: classifier.calibration_size != 0 and hasattr(classifier._calibrator(), method)
 
 
 def _gives_multiprobability(classifier: "CalibratedClassifier") -> bool:
     return hasattr(classifier._calibrator(), "predict_multiprobability") and not classifier._merges_folds()
+
+
+def _n_splits(count: Callable[..., int]) -> int | None:
+    """How many splits a splitter makes; None where that depends on the rows."""
+    try:
+        return count()
+    except (TypeError, ValueError):
+        return None
 
 
 @dataclass(eq=False, repr=False)
@@ -70,43 +79,58 @@ class CalibratedClassifier(
 ):
     """Any binary classifier, with calibrated probabilities, intervals, sets and a stated guarantee.
 
+    By default most rows train and calibrate, and few prove: `cv` models are trained, each without one part of the
+    training rows, one curve is fitted to the scores that they give the rows that they were not trained on, and their
+    probabilities are averaged. The rows that are held out prove how far the result can be off. See the notes.
+
     Parameters
     ----------
     estimator : classifier, fitted booster or function
-        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on a random part of the rows.
-        Pass a model that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it. So they do for an
-        object without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
-        scores, such as ``itemgetter("score")`` for a column. High scores mean the second of the sorted classes.
+        A classifier needs `predict_proba` or `decision_function`. It is cloned and fitted on parts of the rows. Pass a
+        model that is fitted already as `FrozenEstimator(model)`; then all rows calibrate it. So they do for an object
+        without `fit`: a booster of LightGBM or XGBoost, whose `predict` gives scores, or a function from rows to
+        scores, such as ``itemgetter("score")`` for a column. High scores mean the positive class.
     calibrator : calibrator, default=None
-        None is `AnchoredCalibrator()`.
-    cv : None, int, splitter or list of splits, default=None
-        None holds out `calibration_size` of the rows to calibrate on, drawn at random and never stratified, so that
-        they are independent draws, as the guarantee needs. A splitter or list with one split, (training rows,
-        calibration rows), is a hold-out of your own, such as the last month. With several splits the calibrator sees
-        out-of-fold scores, and the model is then fitted on all rows. The scores are not the final model's, so nothing
-        is proved; `guarantee_` says so. `TimeSeriesSplit` calibrates on the later rows. The `groups` of `fit` stay
-        whole. With a `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator,
-        and their predictions are merged (see `CrossVennAbersCalibrator`).
-    calibration_size : float or int, default=0.25
-        Fraction or number of rows to calibrate on, for `cv=None`; of groups, where `fit` is given groups.
+        None calibrates by a curve that is fitted to out-of-fold scores, as above; one model (`cv=None`, or one that is
+        fitted already) by an `AnchoredCalibrator`. A calibrator that is given is fitted to the rows held out.
+    cv : "auto", None, int, splitter or list of splits, default="auto"
+        Without a calibrator: how many models are trained, 5 by default, or a splitter that divides the training rows;
+        None trains one model on all rows that are not held out. With a calibrator, "auto" and None train one model; a
+        number, or a splitter or list with several splits, fits the calibrator to out-of-fold scores and the model to
+        all rows. Those scores are not the final model's, so nothing is proved; `guarantee_` says so. With a
+        `VennAbersCalibrator` this is cross Venn-Abers: every fold keeps its own model and calibrator, and their
+        predictions are merged (see `CrossVennAbersCalibrator`). A splitter or list with one split, (training rows,
+        calibration rows), is a hold-out of your own. The `groups` of `fit` stay whole.
+    calibration_size : "auto", float or int, default="auto"
+        Fraction or number of rows to hold out; of groups, where `fit` is given groups. "auto" is a tenth and at least
+        100, more for about 20 rows of a rare class, but at most a quarter; where one model is trained, a quarter. 0
+        holds out none, so that nothing is proved. Rows are drawn at random, and never stratified: held-out rows must be
+        i.i.d. for the guarantee.
     holdout : {"random", "last"}, default="random"
-        Which rows to calibrate on, for `cv=None`. "last" takes the most recent ones: by the `time` of `fit`, or the
-        last rows, with a warning if these are sorted by label. The model is then trained on older rows, and the
-        guarantee is about rows drawn like the recent ones.
-        Rows of one time stay together. With `groups`, a group is as recent as its last row, so groups with many rows
-        are more often among the recent ones: the guarantee is about such groups, and not about all new groups.
+        Which rows are held out. "last" takes the most recent ones: by the `time` of `fit`, or the last rows, with a
+        warning if these are sorted by label. The guarantee is then about rows drawn like the recent ones. Rows of one
+        time stay together. With `groups`, a group is as recent as its last row, so groups with many rows are more often
+        among the recent ones: the guarantee is about such groups, and not about all new groups.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         Where scores come from; "auto" takes the first of the two that the estimator has.
+    pos_label : object, default=None
+        The positive class, which intervals and the guarantee are about; None is the second of the sorted classes.
+    n_jobs : int or None, default=None
+        How many models are trained at the same time, as in scikit-learn.
     random_state : int, Generator, RandomState or None, default=0
-        Draws the calibration rows, or the folds. The draw depends on the rows, too, so that rows may be sorted in any
-        way, and the same rows with the same seed give the same result. None draws afresh each time.
+        Draws the rows that are held out, and the folds. The draw depends on the rows, too, so that rows may be sorted
+        in any way, and the same rows with the same seed give the same result. None draws afresh each time.
 
     Attributes
     ----------
+    estimators_ : tuple of classifiers
+        The fitted models, where several are averaged.
+    curve_ : object
+        Their curve, with `knots` and `values`: from the score of a model to a probability.
     estimator_ : classifier
-        The fitted model; for cross Venn-Abers the tuple of the folds' models.
-    calibrator_ : calibrator
-        The fitted calibrator.
+        The fitted model, where there is one; for cross Venn-Abers the tuple of the folds' models.
+    calibrator_ : calibrator or None
+        The fitted calibrator; None if no row was held out.
     guarantee_ : Guarantee or NoGuarantee
         What is guaranteed, or why nothing is.
     classes_ : array of shape (2,)
@@ -114,6 +138,11 @@ class CalibratedClassifier(
 
     Notes
     -----
+    The models and their curve are fixed before a row that is held out is seen. So these rows need no curve of their own
+    and pay no price for one: bets on label less probability bound the average error in each bin of the probability.
+    They may move the probabilities a little, in order, so that the bound is smaller. With `segments` or weights for the
+    calibrator, an `AnchoredCalibrator` is fitted to the rows that are held out instead.
+
     Further arguments of `fit` that the calibrator's `fit` names, such as `segments`, go there, all others to the
     model's `fit`. `sample_weight` trains the model, and `calibration_weight` calibrates it: by itself, the calibrator
     measures the rates of the population as it is. Rows of `sample_weight` 0 take part in nothing. With scikit-learn's
@@ -145,12 +174,14 @@ class CalibratedClassifier(
     ] = None
     _: KW_ONLY
     cv: Annotated[
-        int | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None,
-        Optional(Integer(2) | Having(("split",), "a splitter") | Having(("__iter__",), "a list of splits")),
-    ] = None
-    calibration_size: Annotated[float, FRACTION_OR_COUNT] = 0.25
+        int | str | Splitter | Iterable[tuple[ArrayLike, ArrayLike]] | None,
+        Optional(_CV),
+    ] = "auto"
+    calibration_size: Annotated[float | str, SIZE_OF_HOLD_OUT] = "auto"
     holdout: Annotated[str, Choice(("random", "last"))] = "random"
     response_method: Annotated[str, Choice(RESPONSE_METHODS)] = "auto"
+    pos_label: Hashable = None
+    n_jobs: Threads = None
     random_state: RandomSeed = 0
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
@@ -217,17 +248,35 @@ class CalibratedClassifier(
             raise InvalidTypeError("time", "be None unless the last rows are held out", got="times", advice=last)
         given = {"calibration_weight": calibration_weight, "groups": groups, "time": time}
         task = self._task(X, y, params | {name: value for name, value in given.items() if value is not None})
-        folds = [] if self._is_frozen() else parts(task, self.cv, self.calibration_size)
         if self.holdout == "last" and time is None and is_sorted_by_label(task.labels == task.classes[1]):
             warn_caller(_SORTED)
-        fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, folds)
+        fitting = Fitting(task, self.estimator, self._calibrator(), self.response_method, [])
+        learned = self._learned(fitting, X_target)
+        validate_data(self, task.X, skip_check_array=True)
+        for name in _PARTS:
+            if hasattr(self, name):  # of an earlier fit, perhaps of another kind
+                delattr(self, name)
+        for name, part in learned.items():
+            setattr(self, name, part)
+        self.classes_ = task.classes
+        self.positive_class_ = task.positive
+        return self
+
+    def _learned(self, fitting: Fitting, X_target: FeatureRows | None) -> dict[str, Any]:
+        """What `fit` learns, by name."""
+        if self._bags():
+            n_models = _N_MODELS if isinstance(self.cv, str) else self.cv
+            bag, calibrator = fit_bag(fitting, n_models, self.calibration_size, self.n_jobs)
+            return {"estimators_": bag.members, "curve_": bag.curve, "calibrator_": calibrator}
+        if not self._is_frozen():
+            cv = None if isinstance(self.cv, str) else self.cv
+            size = _SHARE_OF_ONE_MODEL if isinstance(self.calibration_size, str) else self.calibration_size
+            fitting = replace(fitting, folds=parts(fitting.task, cv, size))
         if self._merges_folds():
             estimator, calibrator = fitting.folds_merged()
         else:
             estimator, calibrator = fitting.pair(X_target, self._fit_arguments())
-        validate_data(self, task.X, skip_check_array=True)
-        self.estimator_, self.calibrator_, self.classes_ = estimator, calibrator, task.classes
-        return self
+        return {"estimator_": estimator, "calibrator_": calibrator}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -235,17 +284,34 @@ class CalibratedClassifier(
             raise InvalidTypeError("calibrator", "have the parameters classes and pos_label", shown(self.calibrator))
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
-        if self.holdout == "last" and (self._is_frozen() or self.cv is not None):
+        if isinstance(self.cv, str) and self.cv != "auto":
+            advice = "use FrozenEstimator(model)" if self.cv == "prefit" else None
+            raise InvalidValueError("cv", f"be {_CV.words}", got=shown(self.cv), advice=advice)
+        given = None if isinstance(self.cv, str) else self.cv
+        divides = given is not None and not self._bags()
+        if self.holdout == "last" and (self._is_frozen() or divides):
             rule = "be 'random' where no rows are held out"
             got = "a frozen estimator" if self._is_frozen() else f"cv={shown(self.cv)}"
             raise InvalidValueError("holdout", rule, got=got, advice="pass the rows to calibrate on yourself")
-        if self._is_frozen() and self.cv is not None:
+        if self._is_frozen() and given is not None:
             rule = "be None for a frozen estimator, which is not fitted again"
             raise InvalidValueError("cv", rule, got=shown(self.cv))
+        if self.calibration_size == 0 and not self._bags():
+            rule = "be more than 0 where one model is calibrated on rows that are held out"
+            raise InvalidValueError("calibration_size", rule, got="0")
 
     def _is_frozen(self) -> bool:
         """Whether the estimator stays as it is."""
         return isinstance(self.estimator, FrozenEstimator) or not hasattr(self.estimator, "fit")
+
+    def _bags(self) -> bool:
+        """Whether several models are averaged."""
+        if self.calibrator is not None or self._is_frozen() or self.cv is None:
+            return False
+        splits = getattr(self.cv, "get_n_splits", None)
+        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
+            return splits is None or _n_splits(splits) != 1
+        return isinstance(self.cv, str | int | np.integer)
 
     def _calibrator(self) -> Any:
         return AnchoredCalibrator() if self.calibrator is None else self.calibrator
@@ -256,50 +322,19 @@ class CalibratedClassifier(
 
     def _merges_folds(self) -> bool:
         """Whether each fold keeps its model and its calibrator, to be merged when predicting: cross Venn-Abers."""
-        return self.cv is not None and isinstance(self.calibrator, VennAbersCalibrator)
+        return self.cv not in (None, "auto") and isinstance(self.calibrator, VennAbersCalibrator)
 
     def _task(self, X: FeatureRows, y: ArrayLike, params: dict[str, Any]) -> Task:
         """Check the arguments of `fit`; rows of weight zero are left out."""
-        if y is None:
-            raise InvalidValueError(None, "this CalibratedClassifier requires y to be passed, but the target y is None")
-        X, given = indexable(X, y)
-        X, given, params = without_weightless(X, given, params)
-        labels = binary_labels(given)
-        weight, groups, time = (params.pop(name, None) for name in ("calibration_weight", "groups", "time"))
-        to_model, to_calibrator = self._routed(params)
-        keys = None if groups is None else Groups.of(groups, len(labels)).row_keys
-        if groups is not None and "groups" in self._fit_arguments():
-            to_calibrator["groups"] = groups
-        if weight is not None:
-            to_calibrator["sample_weight"] = self._calibration_weight(weight, len(labels))
-        frozen = self._is_frozen()
-        if frozen and to_model:
-            raise InvalidTypeError(", ".join(to_model), "be left out for a frozen estimator, which is not fitted again")
-        moments = self._moments(time, len(labels)) if self.holdout == "last" else None
-        classes = self._two_classes(labels, frozen)
-        fingerprint = 0 if frozen else features_fingerprint(X, labels == classes[1])
-        source = RandomSource.of(self.random_state, "hold-out and folds", rows=fingerprint)
-        return Task(X, labels, classes, to_model, to_calibrator, keys, moments, source)
-
-    def _moments(self, time: ArrayLike | None, n_rows: int) -> IndexArray:
-        """The rank of each row's time."""
-        return np.arange(n_rows) if time is None else np.unique(read_times(time, n_rows), return_inverse=True)[1]
-
-    def _calibration_weight(self, weight: ArrayLike, n_rows: int) -> ArrayLike:
-        if "sample_weight" not in self._fit_arguments():
-            rule, got = "be None for a calibrator whose fit takes no sample_weight", shown(self._calibrator())
-            raise InvalidTypeError("calibration_weight", rule, got=got)
-        return as_frequencies(weight, n_rows, "calibration_weight")
-
-    def _two_classes(self, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
-        seen = np.unique(labels)
-        known = np.asarray(getattr(self.estimator, "classes_", seen)) if frozen else seen
-        if known.size != 2 or not np.isin(seen, known).all():
-            rule = f"have the classes of the frozen estimator, {known.tolist()}" if frozen else "have two classes"
-            got = f"{seen.tolist()}" if frozen else f"one class only, {seen.tolist()}"
-            advice = None if frozen else "add rows of the other class, without which no classifier can be fitted"
-            raise InvalidValueError("y", rule, got=got, advice=advice)
-        return known
+        settings = FitSettings(
+            estimator=self.estimator if self._is_frozen() else None,
+            calibrator=self._calibrator(),
+            calibrator_takes=self._fit_arguments(),
+            last=self.holdout == "last",
+            pos_label=self.pos_label,
+            random_state=self.random_state,
+        )
+        return read_task(X, y, params, settings, self._routed)
 
     def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments for the model's `fit`, and for the calibrator's."""
@@ -316,6 +351,8 @@ class CalibratedClassifier(
     def guarantee_(self) -> Guarantee | NoGuarantee:
         """What is guaranteed of the calibrated probabilities."""
         check_is_fitted(self, "calibrator_")
+        if self.calibrator_ is None:
+            return no_guarantee()
         guarantee: Guarantee | NoGuarantee = self.calibrator_.guarantee_
         return guarantee
 
@@ -327,7 +364,13 @@ class CalibratedClassifier(
         validate_data(self, X, skip_check_array=True, reset=False)
         if segments is not None:
             options["segments"] = segments
-        scores = response_of(self.estimator_, X, self.classes_, self.response_method)
+        classes = self.classes_ if self.positive_class_ == self.classes_[1] else self.classes_[::-1]
+        if hasattr(self, "estimators_"):
+            scores = mean_probability(self.estimators_, self.curve_, X, classes, self.response_method)
+        else:
+            scores = response_of(self.estimator_, X, classes, self.response_method)
+        if self.calibrator_ is None:
+            return np.column_stack([1.0 - scores, scores])[:, :: 1 if classes is self.classes_ else -1]
         return np.asarray(getattr(self.calibrator_, method)(scores, **options))
 
     def predict_proba(self, X: FeatureRows, *, segments: ArrayLike | None = None) -> FloatArray:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from calibrant._input import as_scores
 from calibrant._text import Setting, Text, shown
 from calibrant._typing import FeatureRows, FloatArray, IndexArray
 from calibrant.calibrators.cross_venn_abers import CrossVennAbersCalibrator
@@ -53,7 +54,7 @@ class Fitting:
             estimator, scores = self._fit_and_score(training, rows)
         elif self.folds:
             rows, scores = self._out_of_fold_scores()
-            estimator = self._model(task.everything)
+            estimator = self.model(task.everything)
         else:
             estimator, scores = self.estimator, self._scores(self.estimator, task.X)
         params, wanted = {}, set() if X_target is None else arguments
@@ -63,7 +64,7 @@ class Fitting:
             params = {"X": taken(task.X, rows), "X_source": source, "X_target": X_target}
         if "target_scores" in wanted:
             params["target_scores"] = self._scores(estimator, X_target)
-        calibrator = self._calibrated(rows, scores, **params)
+        calibrator = self.calibrated(rows, scores, **params)
         crossed, ignored = len(self.folds) > 1, task.groups is not None and "groups" not in task.to_calibrator
         if (crossed or ignored) and isinstance(calibrator.guarantee_, Guarantee):
             calibrator.guarantee_ = calibrator.guarantee_.with_caveat(_CROSS_FITTED if crossed else UNGROUPED)
@@ -75,7 +76,7 @@ class Fitting:
         for training, rows in self.folds:
             model, scores = self._fit_and_score(training, rows)
             models.append(model)
-            calibrators.append(self._calibrated(rows, scores))
+            calibrators.append(self.calibrated(rows, scores))
         return tuple(models), CrossVennAbersCalibrator.from_folds(calibrators)
 
     def _out_of_fold_scores(self) -> tuple[IndexArray, FloatArray]:
@@ -87,23 +88,30 @@ class Fitting:
 
     def _fit_and_score(self, training: IndexArray, rows: IndexArray) -> tuple[Any, FloatArray]:
         """A model fitted on some rows, and its scores of others."""
-        model = self._model(training)
+        model = self.model(training)
         return model, self._scores(model, taken(self.task.X, rows))
 
-    def _model(self, rows: IndexArray) -> Any:
+    def model(self, rows: IndexArray) -> Any:
+        """A model fitted to some of the rows."""
         task = self.task
         return clone(self.estimator).fit(taken(task.X, rows), task.labels[rows], **task.part(task.to_model, rows))
 
     def _scores(self, model: Any, X: Any) -> FloatArray:
-        return response_of(model, X, self.task.classes, self.response_method)
+        return response_of(model, X, self.task.ordered_classes, self.response_method)
 
-    def _calibrated(self, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
+    def scores_of(self, model: Any, rows: IndexArray) -> FloatArray:
+        """The checked scores that a model gives some of the rows."""
+        return np.asarray(as_scores(self._scores(model, taken(self.task.X, rows))), dtype=np.float64)
+
+    def calibrated(self, rows: IndexArray, scores: FloatArray, **params: Any) -> Any:
+        """The calibrator, fitted to the scores of some of the rows."""
         calibrator, task = clone(self.calibrator), self.task
         classes = tuple(task.classes.tolist())
-        if calibrator.pos_label not in (None, classes[1]):
-            rule = f"be None or {classes[1]!r}, the class of high scores"
+        positive = task.ordered_classes.tolist()[1]
+        if calibrator.pos_label not in (None, positive):
+            rule = f"be None or {positive!r}, the class of high scores"
             other = calibrator.pos_label
-            advice = f"to make {other!r} the positive class, fit with the labels y == {other!r}"
+            advice = f"use CalibratedClassifier(pos_label={other!r})"
             raise InvalidValueError("pos_label of the calibrator", rule, shown(other), advice)
-        calibrator.set_params(classes=classes, pos_label=classes[1])
+        calibrator.set_params(classes=classes, pos_label=positive)
         return calibrator.fit(scores, task.labels[rows], **task.part(task.to_calibrator, rows), **params)

@@ -1,28 +1,36 @@
 """Rows to train on and rows to calibrate on: a hold-out, or the parts of a cross-validation."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
 from calibrant._typing import BoolArray, IndexArray, Keys
-from calibrant.classifier.task import Task
+from calibrant.classifier.task import Task, taken
 from calibrant.errors import InvalidValueError
 from calibrant.rows.draw import folds_of, position_keys, random_places
+
+_FEWEST = 100  # rows, or groups, that are held out if there are enough
+_OF_RARER_CLASS = 20  # rows of the rarer class that are expected among them
 
 Fold = tuple[IndexArray, IndexArray]
 """Rows to train on, and rows to calibrate on."""
 
 
-def held_out(task: Task, calibration_size: float) -> Fold:
-    """Rows to train on and rows to calibrate on, whole groups where there are any; chosen without the labels.
+def held_out(task: Task, calibration_size: float | str) -> Fold:
+    """Rows to train on and rows to calibrate on, whole groups where there are any; chosen without their labels.
 
     They are drawn at random, or the last ones. Rows of one moment stay together, and a group comes as late as its last
     row, so that more than the wanted number may be held out.
     """
     n_units, units = _units(task)
-    share = isinstance(calibration_size, float | np.floating)
-    size = max(1, round(calibration_size * n_units)) if share else int(calibration_size)
+    if isinstance(calibration_size, str):
+        size = automatic_size(task)
+    elif isinstance(calibration_size, float | np.floating):
+        size = max(1, round(calibration_size * n_units))
+    else:
+        size = int(calibration_size)
     if size >= n_units:
         advice = f"use more {units}, or a fitted model in a FrozenEstimator"
         got = f"{size} of n_{'samples' if task.groups is None else units}={n_units}"
@@ -35,6 +43,60 @@ def held_out(task: Task, calibration_size: float) -> Fold:
         rule, got = "leave rows to train on, with all rows of one moment held out together", "no earlier moment"
         raise InvalidValueError("calibration_size", rule, got=got, advice="hold out fewer rows, or give finer times")
     return np.flatnonzero(~late), np.flatnonzero(late)
+
+
+def automatic_size(task: Task) -> int:
+    """How many rows, or groups, prove what several models are worth: a tenth, and at least 100, but a quarter at most.
+
+    More are held out where one class is rare, so that about 20 rows of it are expected among them. Its share is that of
+    the half of the rows that is certain to train: the size depends on no label of a row that may be held out.
+    """
+    n_units, _ = _units(task)
+    half = n_units // 2
+    if task.moments is None:
+        trains = _random_order(task) >= half
+    else:
+        trains = ~of_latest(task.moments, task.groups, max(half, 1))
+    positive = task.labels[trains] == task.positive
+    rarer = min(int(positive.sum()), int((~positive).sum()))
+    per_unit = (rarer + 0.5) / (n_units - half + 1.0)
+    wanted = max(n_units / 10, _FEWEST, _OF_RARER_CLASS / per_unit)
+    return max(1, int(min(n_units / 4, wanted)))
+
+
+def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
+    """Parts of the training rows: each trains on the others. Nothing is proved by them, so labels may balance them."""
+    if isinstance(cv, int | np.integer):
+        return _balanced(task, training, int(cv))
+    groups = None if task.groups is None else task.groups[training]
+    found = cv.split(taken(task.X, training), task.labels[training], groups)
+    folds = [(training[fit], training[others]) for fit, others in found]
+    _check_folds(task, folds)
+    return folds
+
+
+def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
+    """Folds with about as many rows of each class; of whole groups, where there are any."""
+    keys, source = _keys(task)[training], replace(task.source, key=task.source.key ^ 1)
+    positive = task.labels[training] == task.positive
+    fewest = min(int(positive.sum()), int((~positive).sum()))
+    if fewest < 2:
+        advice = "add rows of the rarer class"
+        raise InvalidValueError(
+            "y", "have two training rows of each class", got=f"{fewest} of one class", advice=advice
+        )
+    if task.groups is not None:
+        n_groups = np.unique(keys).size
+        if n_folds > n_groups:
+            rule = "be at most the number of groups that train"
+            raise InvalidValueError("cv", rule, got=f"{n_folds} and {n_groups} groups")
+        fold = random_places(keys, source) % n_folds
+    else:
+        n_folds = min(n_folds, fewest)
+        fold = np.empty(training.size, dtype=np.intp)
+        for own in (positive, ~positive):
+            fold[own] = random_places(keys[own], source) % n_folds
+    return [(training[fold != one], training[fold == one]) for one in range(n_folds)]
 
 
 def of_latest(moments: IndexArray, groups: Keys | None, size: int) -> BoolArray:
@@ -62,7 +124,7 @@ def _units(task: Task) -> tuple[int, str]:
     return (len(task.labels), "rows") if task.groups is None else (np.unique(task.groups).size, "groups")
 
 
-def parts(task: Task, cv: Any, calibration_size: float) -> list[Fold]:
+def parts(task: Task, cv: Any, calibration_size: float | str) -> list[Fold]:
     """Rows to train on and rows to calibrate on: a hold-out, or parts in which each row calibrates once at most."""
     if cv is None:
         return [held_out(task, calibration_size)]
@@ -76,6 +138,12 @@ def parts(task: Task, cv: Any, calibration_size: float) -> list[Fold]:
     splitter = check_cv(cv, task.labels, classifier=True)
     found = splitter.split(task.X, task.labels, task.groups)
     folds = [(np.asarray(training), np.asarray(rows)) for training, rows in found]
+    _check_folds(task, folds)
+    return folds
+
+
+def _check_folds(task: Task, folds: list[Fold]) -> None:
+    """Raise an error where a row both trains and is scored in a fold, or a group is torn apart."""
     if any(np.isin(rows, training).any() for training, rows in folds):
         raise InvalidValueError("cv", "keep training and calibration rows apart", got="rows in both")
     if task.groups is not None and any(np.isin(task.groups[a], task.groups[b]).any() for a, b in folds):
@@ -83,4 +151,3 @@ def parts(task: Task, cv: Any, calibration_size: float) -> list[Fold]:
         raise InvalidValueError("cv", rule, got="groups with rows to train on and to calibrate on", advice=advice)
     if np.bincount(np.concatenate([rows for _, rows in folds])).max() > 1:
         raise InvalidValueError("cv", "let each row calibrate once at most", got="rows in several parts")
-    return folds

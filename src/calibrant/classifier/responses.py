@@ -12,7 +12,7 @@ RESPONSE_METHODS = ("auto", "predict_proba", "decision_function")
 
 
 def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str) -> FloatArray:
-    """The model's score for the second class; of a tuple of models, one column each."""
+    """The model's score for the positive class, the second of `classes`; of a tuple of models, one column each."""
     if isinstance(model, tuple):
         return np.column_stack([response_of(part, X, classes, response_method) for part in model])
     if not hasattr(model, "fit"):
@@ -20,7 +20,7 @@ def response_of(model: Any, X: Any, classes: NDArray[Any], response_method: str)
         score = getattr(model, "inplace_predict", None) or getattr(model, "predict", model)
         return np.asarray(score(X))
     response = getattr(model, _method_of(model, response_method))(X)
-    return _second_class(np.asarray(response), np.asarray(model.classes_), classes)
+    return _of_positive(np.asarray(response), np.asarray(model.classes_), classes)
 
 
 def _method_of(model: Any, response_method: str) -> str:
@@ -31,10 +31,10 @@ def _method_of(model: Any, response_method: str) -> str:
     raise InvalidTypeError("estimator", f"have {' or '.join(wanted)}", got=type(model).__name__)
 
 
-def _second_class(response: NDArray[Any], known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
-    """The column of the second class; a model that saw one class only gives it 0 or 1 throughout."""
+def _of_positive(response: NDArray[Any], known: NDArray[Any], classes: NDArray[Any]) -> FloatArray:
+    """The column of the positive class; a model that saw one class only gives it 0 or 1 throughout."""
     if response.ndim == 1:
-        return response
+        return response if known[-1] == classes[1] else -response
     if classes[1] not in known:
         return np.zeros(len(response))
     return np.asarray(response[:, int(np.flatnonzero(known == classes[1])[0])])

@@ -29,6 +29,12 @@ class Task:
     groups: Keys | None  # a key for each row
     moments: IndexArray | None  # the rank of each row's time, where the last rows are held out
     source: RandomSource  # of what is drawn for these rows
+    positive: Any  # the class that probabilities and intervals are about
+
+    @property
+    def ordered_classes(self) -> NDArray[Any]:
+        """Both classes, the positive one last."""
+        return np.asarray(self.classes if self.positive == self.classes[1] else self.classes[::-1])
 
     @property
     def everything(self) -> IndexArray:

@@ -14,11 +14,11 @@ from calibrant._text import Setting, Text, joined
 from calibrant._threshold import Threshold
 from calibrant._typing import BoolArray, FloatArray, IntArray
 from calibrant._version import __version__
-from calibrant.calibrators.anchored import AnchoredCalibrator
 from calibrant.calibrators.base import ScoreCalibrator
 from calibrant.calibrators.beta import BetaCalibrator
 from calibrant.calibrators.curve import CurveCalibrator
 from calibrant.calibrators.isotonic import IsotonicCalibrator
+from calibrant.calibrators.piecewise import PiecewiseCalibrator
 from calibrant.calibrators.platt import PlattCalibrator
 from calibrant.calibrators.regions import RegionCalibrator
 from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
@@ -238,7 +238,7 @@ def export_table(calibrator: Exportable, *, coverage: float = 0.95) -> ExportTab
         advice = "export the calibrator_ of a classifier"
         raise InvalidTypeError("calibrator", rule, got=type(calibrator).__name__, advice=advice)
     check_is_fitted(calibrator)
-    if isinstance(calibrator, AnchoredCalibrator):
+    if isinstance(calibrator, PiecewiseCalibrator):
         return _of_pieces(calibrator, coverage)
     if isinstance(calibrator, ScalingBinningCalibrator):
         return _of_regions(calibrator, (_composed(calibrator),), coverage)
@@ -283,7 +283,7 @@ def _of_band(band: MonotoneBand, coverage: float) -> ExportTable:
     return ExportTable((steps,), middle, coverage, (written, band.sentence()), (), lower, upper, named=both)
 
 
-def _of_pieces(calibrator: AnchoredCalibrator, coverage: float) -> ExportTable:
+def _of_pieces(calibrator: PiecewiseCalibrator, coverage: float) -> ExportTable:
     """The pieces of a curve, each with the limits and the set of the region that it is part of."""
     start, value, slope, lower, upper = calibrator.table_.T
     numbers = calibrator.pieces_.regions(calibrator.partition_.as_bins())

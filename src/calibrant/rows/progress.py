@@ -16,14 +16,14 @@ _PATIENCE = 1.0  # seconds that work may take without a word
 
 
 @contextmanager
-def watched(progress: Progress, total: int | None, doing: str) -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of rows of every batch that is done."""
+def watched(progress: Progress, total: int | None, doing: str, what: str = "rows") -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of rows, or of what else is counted, of every part that is done."""
     if progress is False or (progress is None and not _someone_watches()):
         yield lambda rows: None
     elif callable(progress):
         yield _counting(progress, total)
     else:
-        with _bar(total, doing, patience=_PATIENCE if progress is None else 0.0) as advance:
+        with _bar(total, doing, what, patience=_PATIENCE if progress is None else 0.0) as advance:
             yield advance
 
 
@@ -48,7 +48,7 @@ def _counting(watcher: Watcher, total: int | None) -> Callable[[int], None]:
 
 
 @contextmanager
-def _bar(total: int | None, doing: str, patience: float) -> Iterator[Callable[[int], None]]:
+def _bar(total: int | None, doing: str, what: str, patience: float) -> Iterator[Callable[[int], None]]:
     """A bar on standard error, which shows itself only once the work has taken longer than `patience`."""
     try:
         from rich.console import Console
@@ -57,7 +57,7 @@ def _bar(total: int | None, doing: str, patience: float) -> Iterator[Callable[[i
     except ImportError as error:
         raise ImportError("progress=True needs rich, which is not installed: pip install rich") from error
 
-    how_far: list[Any] = [BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn()]
+    how_far: list[Any] = [BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn()]
     bar = Bar(SpinnerColumn(), TextColumn(doing), *how_far, console=Console(stderr=True), transient=True)
     task, begun, shown = bar.add_task(doing, total=total), time.monotonic(), False
 

@@ -1,0 +1,252 @@
+"""What rows prove of probabilities that were fixed before these rows were seen.
+
+With p the probability and b a region of p that pilot rows cut, E[Y - p | b] is the mean of independent numbers: given
+which rows fall into b, their pairs (p, Y) are independent draws. So bets on Y - p bound it (`goal_limits`), with all of
+the rows of b and no price for a curve. Where p hardly varies in b and positives or negatives are rare, exact binomial
+limits of the rate are sharper than bets. There the rate less the average of p is bounded by these, and by limits on the
+average. Which of the two is taken is decided by pilot rows and by the number of rows in each region, before any label
+is seen.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from calibrant._typing import BoolArray, CodeArray, FloatArray, IndexArray, IntArray
+from calibrant.calibrators._beforehand import even_widths
+from calibrant.calibrators._recentre import Moved
+from calibrant.intervals import Interval
+from calibrant.intervals._binomial import lower_limit, upper_limit
+from calibrant.intervals.goal_bets import BetUnits, goal_limits
+from calibrant.partition import ScorePartition
+
+AVERAGE_SHARE = 0.02
+"""Of the error budget: for limits on the average prediction of each region."""
+
+_TRUSTED = 20.0  # rows that the probabilities themselves count for in a guess from pilot rows
+_SKEWED = 0.08  # skewness over the square root of the rows, from which on exact limits are sharper than bets
+_FLAT = 0.1  # variance of p in a region over that of labels, up to which the average of p is known well enough
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbabilityRows:
+    """Rows with a probability, a label, and perhaps a group.
+
+    Attributes
+    ----------
+    scores : float array of shape (n,)
+        Probabilities.
+    codes : int array of shape (n,)
+        Labels, 0 or 1.
+    groups : int array of shape (n,), optional
+        The number of each row's group.
+    """
+
+    scores: FloatArray
+    codes: CodeArray
+    groups: IndexArray | None = None
+
+    @property
+    def n_units(self) -> int:
+        """How many rows there are, or groups."""
+        return len(self.scores) if self.groups is None else np.unique(self.groups).size
+
+    def units(self, regions: IndexArray, n_regions: int, order: IndexArray, cap: int) -> "list[RegionUnits]":
+        """The independent units of each region, in an order of rows or groups: single rows, or whole groups.
+
+        The rows of a group in a region count as one number, their mean, with the weight min(rows, cap) / cap.
+        """
+        errors = self.codes - self.scores
+        if self.groups is None:
+            sorted_rows = order[np.argsort(regions[order], kind="stable")]
+            ends = np.cumsum(np.bincount(regions, minlength=n_regions))[:-1]
+            return [RegionUnits(errors[rows], self.scores[rows]) for rows in np.split(sorted_rows, ends)]
+        n_groups = order.size
+        place = np.empty(n_groups, dtype=np.intp)
+        place[order] = np.arange(n_groups)
+        cell = regions * n_groups + place[self.groups]
+        found, number, rows = np.unique(cell, return_inverse=True, return_counts=True)
+        error = np.bincount(number, errors) / rows
+        score = np.bincount(number, self.scores) / rows
+        weight = np.minimum(rows, cap) / cap
+        ends = np.searchsorted(found, np.arange(1, n_regions) * n_groups)
+        parts = (np.split(column, ends) for column in (error, score, weight))
+        return [RegionUnits(*columns) for columns in zip(*parts, strict=True)]
+
+    def largest_group(self, regions: IndexArray) -> int:
+        """The most rows that a group has in a region."""
+        if self.groups is None:
+            return 1
+        cell = regions * (int(self.groups.max()) + 1) + self.groups
+        return int(np.unique(cell, return_counts=True)[1].max())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionUnits:
+    """The units of one region: label less probability, and the probability; of a group the means over its rows."""
+
+    errors: FloatArray
+    scores: FloatArray
+    weights: FloatArray | None = None
+
+    @property
+    def average(self) -> float:
+        """The average probability; NaN without units."""
+        return float(np.average(self.scores, weights=self.weights)) if self.scores.size else np.nan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """What pilot rows say of each region.
+
+    Attributes
+    ----------
+    rate, spread : float arrays of shape (n_regions,)
+        The rate, and the variance of p.
+    of_errors, of_scores : float arrays of shape (n_regions,)
+        The variance of label less probability, and of the probability: of units, as these are weighted.
+    weight : float array of shape (n_regions,)
+        The mean weight of a unit.
+    """
+
+    rate: FloatArray
+    spread: FloatArray
+    of_errors: FloatArray
+    of_scores: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, pilot: list[RegionUnits], bounds: FloatArray) -> Self:
+        """The guess of the units of pilot rows."""
+        rows = [_guessed(units, *ends) for units, ends in zip(pilot, bounds.tolist(), strict=True)]
+        return cls(*np.array(rows).T)
+
+    def shares(self, n_units: IntArray, alpha: float) -> FloatArray:
+        """Parts of the error budget with which limits are about equally wide; they add up to 1."""
+        n = np.maximum(n_units, 1)
+        return even_widths(np.sqrt(self.of_errors / (n * self.weight**2) + 1.0 / n**2), alpha)
+
+    def is_skewed(self, n_units: IntArray) -> BoolArray:
+        """Whether binomial limits of the rate are expected to be sharper than bets."""
+        variance = self.rate * (1.0 - self.rate)
+        skewness = np.abs(1.0 - 2.0 * self.rate) / np.sqrt(variance * np.maximum(n_units, 1))
+        return np.asarray((skewness > _SKEWED) & (self.spread < _FLAT * variance))
+
+
+def _guessed(units: RegionUnits, low: float, high: float) -> tuple[float, ...]:
+    """The guess of one region; the middle of its probabilities counts for some rows more."""
+    weights = np.ones(units.errors.size) if units.weights is None else units.weights
+    middle = (low + high) / 2.0
+    n = units.errors.size + _TRUSTED
+    weight = (weights.sum() + _TRUSTED) / n if units.weights is None else weights.mean() if weights.size else 1.0
+    score = (float((weights * units.scores).sum()) + _TRUSTED * weight * middle) / (n * weight)
+    rate = np.clip(score + float((weights * units.errors).sum()) / (n * weight), 1e-6, 1.0 - 1e-6)
+    prior = score * (1.0 - score) * weight**2
+    of_errors = (float(((weights * units.errors) ** 2).sum()) + _TRUSTED * prior) / n
+    width = (high - low) ** 2 / 12.0
+    spread = (float((weights * (units.scores - score) ** 2).sum()) / weight + _TRUSTED * width) / n
+    of_scores = (float(((weights * (units.scores - score)) ** 2).sum()) + _TRUSTED * width * weight**2) / n
+    return float(rate), spread, of_errors, of_scores, weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutLimits:
+    """What is proved of each region; everything holds at once.
+
+    Attributes
+    ----------
+    errors : Interval
+        The rate less the average probability.
+    averages : Interval
+        The average probability.
+    rates : Interval
+        The rate.
+    value : float array of shape (n_regions,)
+        The average probability of the counted rows.
+    """
+
+    errors: Interval
+    averages: Interval
+    rates: Interval
+    value: FloatArray
+
+    def of(self, moved: Moved) -> "HeldOutLimits":
+        """The same of probabilities that were moved."""
+        return replace(
+            self,
+            errors=moved.errors(self.errors, self.averages),
+            averages=moved.averages(self.averages),
+            value=moved.at(self.value),
+        )
+
+
+def held_out_limits(
+    rows: ProbabilityRows, partition: ScorePartition, order: IndexArray, guess: Guess, alpha: float, cap: int
+) -> HeldOutLimits:
+    """Limits for all regions, which hold at once with probability at least 1 - alpha.
+
+    Assumed: rows, or whole groups, are independent draws from one distribution. Fixed before they were seen: the
+    probabilities, the partition, the guess and the cap. `order` is a random order of rows or of groups that is
+    independent of them.
+
+    Regions of independent rows have Sidak's share of alpha, since given the number of rows in each region the rows of
+    different regions are independent. A group may have rows in several regions: there the shares add up (Bonferroni).
+    """
+    regions = partition.regions_of(rows.scores)
+    n_regions = partition.n_regions
+    bounds = np.clip(partition.bounds, 0.0, 1.0)
+    units = rows.units(regions, n_regions, order, cap)
+    n_units = np.array([unit.errors.size for unit in units])
+    of_averages = AVERAGE_SHARE * alpha
+    of_errors = alpha - of_averages
+    if rows.groups is None:
+        shares = guess.shares(n_units, of_errors)
+        tails = -np.expm1(np.log1p(-of_errors) * shares) / 2.0
+        exact = guess.is_skewed(n_units)
+    else:  # how many groups have rows in a region may depend on their labels
+        shares = guess.shares(np.full(n_regions, max(1, rows.n_units // n_regions)), of_errors)
+        tails = of_errors * shares / 2.0
+        exact = np.zeros(n_regions, dtype=bool)
+    averages = _averages(units, bounds, guess, of_averages / (2.0 * n_regions))
+    errors = _errors(units, bounds, guess, tails)
+    rates = Interval(errors.lower + averages.lower, errors.upper + averages.upper)
+    if exact.any():
+        positives = np.bincount(regions, rows.codes, n_regions).astype(np.int64)
+        known = Interval(lower_limit(positives, n_units, tails), upper_limit(positives, n_units, tails))
+        rates = _chosen(exact, known, rates)
+        errors = _chosen(exact, Interval(known.lower - averages.upper, known.upper - averages.lower), errors)
+    middle = bounds.mean(axis=1)
+    value = np.array([unit.average for unit in units])
+    return HeldOutLimits(
+        Interval(np.maximum(errors.lower, -1.0), np.minimum(errors.upper, 1.0)),
+        averages,
+        Interval(np.clip(rates.lower, 0.0, 1.0), np.clip(rates.upper, 0.0, 1.0)),
+        np.where(np.isnan(value), middle, value),
+    )
+
+
+def _errors(units: list[RegionUnits], bounds: FloatArray, guess: Guess, tails: FloatArray) -> Interval:
+    """Limits on the rate less the average probability of each region, by bets on label less probability."""
+    limits = [
+        goal_limits(BetUnits(of.errors, -high, 1.0 - low, variance, of.weights, weight), tail)
+        for of, (low, high), variance, weight, tail in zip(
+            units, bounds.tolist(), guess.of_errors.tolist(), guess.weight.tolist(), tails.tolist(), strict=True
+        )
+    ]
+    return Interval(*np.array(limits).T)
+
+
+def _averages(units: list[RegionUnits], bounds: FloatArray, guess: Guess, tail: float) -> Interval:
+    """Limits on the average probability of each region."""
+    limits = [
+        goal_limits(BetUnits(of.scores, low, high, variance, of.weights, weight), tail)
+        for of, (low, high), variance, weight in zip(
+            units, bounds.tolist(), guess.of_scores.tolist(), guess.weight.tolist(), strict=True
+        )
+    ]
+    return Interval(*np.array(limits).T)
+
+
+def _chosen(first: BoolArray, one: Interval, other: Interval) -> Interval:
+    return Interval(np.where(first, one.lower, other.lower), np.where(first, one.upper, other.upper))

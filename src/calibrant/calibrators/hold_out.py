@@ -1,0 +1,240 @@
+"""Probabilities that are kept as they are, with a proof of how far they can be off."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant._input import check_in_range
+from calibrant._labels import Classes
+from calibrant._params import CheckedParameters, ConfidenceLevel, RandomSeed, Threads, check_state, error_budget
+from calibrant._random import RandomSource, fingerprint_of
+from calibrant._state import read_numbers
+from calibrant._typing import ArrayLike, FloatArray, IndexArray
+from calibrant.calibrators._held_out import Guess, HeldOutLimits, ProbabilityRows, held_out_limits
+from calibrant.calibrators._parameters import Bins
+from calibrant.calibrators._pieces import Pieces
+from calibrant.calibrators._proof import OF_GROUPS, read_group_facts
+from calibrant.calibrators._recentre import Moved, recentred
+from calibrant.calibrators.anchored import automatic_regions
+from calibrant.calibrators.piecewise import PiecewiseCalibrator
+from calibrant.errors import InvalidValueError
+from calibrant.guarantee import Claim, Guarantee, Statement, check_tally
+from calibrant.guarantee.statement import GroupFacts
+from calibrant.intervals import Interval
+from calibrant.mass import budgets, mass_limits
+from calibrant.partition import Partition, ScorePartition
+from calibrant.rows import MemoryRows, read_rows
+from calibrant.tally import Tally
+
+_MOST_ROWS = (0.1, 0.9)  # quantiles of pilot rows, between which probabilities may move freely
+_LEAST = 1e-6
+_OF_ROWS = "Ville's inequality for bets on label less probability, and exact binomial limits of rare labels"
+
+
+@dataclass(eq=False, repr=False)
+class HoldOutCalibrator(PiecewiseCalibrator, CheckedParameters, takes_device_arrays=True):
+    """Keeps probabilities as they are, and proves how far they can be off on average, in every region at once.
+
+    For probabilities that were fixed before the rows of `fit` were seen: those of a model that was calibrated on other
+    rows, the pilot rows. `CalibratedClassifier` uses it on the rows that it holds out.
+
+    Claimed, for every distribution of probabilities and labels: with probability at least `confidence_level` over the
+    rows of `fit`, in every region at once, the average probability differs from the true rate of the positive class by
+    at most the region's epsilon. Assumed: these rows and future rows are i.i.d. (with `groups`: whole groups are), and
+    the probabilities do not depend on these rows.
+
+    Parameters
+    ----------
+    n_bins : int or "auto", default="auto"
+        Number of regions, of about as many pilot rows each. "auto" is half of the cube root of the number of rows, or
+        of groups.
+    confidence_level : float, default=0.9
+        Confidence that everything claimed holds at once.
+    pos_label : object, default=None
+        The positive class; needed unless the labels are 0 and 1, -1 and 1, or bools.
+    classes : pair of labels, default=None
+        Both labels, needed where the data may have only one of them.
+    random_state : int, Generator, RandomState or None, default=0
+        Seed of the order in which rows are bet on.
+    n_jobs : int or None, default=None
+        Threads for very large inputs; results never depend on it.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        The guarantee, in numbers and in words. Its `value` is the average probability of each region.
+    partition_, tally_
+        The regions, and what was counted in them.
+    classes_ : array of shape (2,)
+        The labels, sorted.
+
+    Notes
+    -----
+    The pilot rows cut the regions, guess variances, and decide how regions share the error budget, and where exact
+    binomial limits take the place of bets. See `calibrant.calibrators._held_out`. The error budget: 5 % for limits on
+    mass, of the rest 2 % for limits on the average probability of each region.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.hold_out import HoldOutCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(size=5_000)
+    >>> y = rng.uniform(size=5_000) < p
+    >>> proved = HoldOutCalibrator().fit(p[4_000:], y[4_000:], pilot_scores=p[:4_000], pilot_y=y[:4_000])
+    >>> proved.predict([0.25]), proved.guarantee_.epsilon < 0.11
+    (array([0.25]), True)
+    """
+
+    n_bins: Bins = "auto"
+    _: KW_ONLY
+    confidence_level: ConfidenceLevel = 0.9
+    pos_label: Hashable = None
+    classes: ArrayLike | None = None
+    random_state: RandomSeed = 0
+    n_jobs: Threads = None
+
+    def fit(
+        self,
+        scores: ArrayLike,
+        y: ArrayLike,
+        *,
+        pilot_scores: ArrayLike,
+        pilot_y: ArrayLike,
+        groups: ArrayLike | None = None,
+        pilot_groups: ArrayLike | None = None,
+        order: IndexArray | None = None,
+    ) -> Self:
+        """Count the labels of each region, and derive the guarantee.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n,)
+            Probabilities of the positive class, of rows that played no part in making them.
+        y : array-like of shape (n,)
+            Their labels, of two classes.
+        pilot_scores, pilot_y : array-like of shape (m,)
+            Probabilities and labels of other rows, which only choose the regions.
+        groups, pilot_groups : array-like of shape (n,) and (m,), optional
+            Which rows belong together. No group may have rows of both kinds.
+        order : int array of shape (n,), optional
+            A random order of the rows, or of the groups by their sorted names, in which they are bet on. It must be
+            independent of probabilities and labels. By default `random_state` draws it for these rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = self._probabilities(scores, y, groups)
+        pilot = self._probabilities(pilot_scores, pilot_y, pilot_groups)
+        rows, others = _rows(data), _rows(pilot)
+        n_bins = automatic_regions(rows.n_units) if self.n_bins == "auto" else int(self.n_bins)
+        cut = ScorePartition.from_tied_scores(others.scores, min(n_bins, others.scores.size))
+        partition = ScorePartition(cut.edges, (0.0, 1.0))
+        where = partition.regions_of(others.scores)
+        cap = others.largest_group(where)
+        seen = others.units(where, partition.n_regions, np.arange(others.n_units), cap)
+        guess = Guess.of(seen, np.clip(partition.bounds, 0.0, 1.0))
+        alpha = error_budget(self.confidence_level)
+        for_rates = budgets(alpha)[0] if groups is None else alpha
+        if order is None:
+            fingerprint = fingerprint_of(rows.scores, labels=rows.codes)
+            order = RandomSource.of(self.random_state, "bets", rows=fingerprint).order(rows.n_units)
+        found = held_out_limits(rows, partition, order, guess, for_rates, cap)
+        tally, classes = data.without_groups().tally(partition)
+        knots = np.concatenate([[0.0], partition.edges, [1.0]])
+        usual = np.clip(np.quantile(others.scores, _MOST_ROWS), _LEAST, 1.0 - _LEAST)
+        moved = recentred(knots, found.errors, found.averages, tally.counts, (usual[0], usual[1]))
+        limits = found.of(moved)
+        facts = None
+        if groups is not None:
+            facts = GroupFacts(rows.n_units, others.n_units, cap, "rows", np.nan)
+        self._set_limits(partition, tally, limits, moved, classes, facts)
+        self._warn_if_weak()
+        return self
+
+    def _probabilities(self, scores: ArrayLike, y: ArrayLike, groups: ArrayLike | None) -> MemoryRows:
+        data = read_rows(scores, y, classes=self.classes, pos_label=self.pos_label, groups=groups).collect()
+        check_in_range(data.scores, 0.0, 1.0)
+        return data
+
+    def _set_limits(
+        self,
+        partition: ScorePartition,
+        tally: Tally,
+        limits: HeldOutLimits,
+        moved: Moved,
+        classes: Classes,
+        groups: GroupFacts | None,
+    ) -> None:
+        """Derive the guarantee from limits that were found or loaded."""
+        said = Statement.about(partition, theorem=_OF_ROWS if groups is None else OF_GROUPS)
+        said = replace(said, claim=Claim.AVERAGE, groups=groups)
+        level = float(self.confidence_level)
+        guarantee = Guarantee.from_limits(
+            partition, tally, limits.rates, level, "betting", said, limits.value, classes.positive
+        )
+        off = np.maximum(limits.averages.upper - limits.value, limits.value - limits.averages.lower)
+        guarantee = replace(guarantee, margin=off, errors=limits.errors)
+        if groups is None:
+            mass = budgets(error_budget(level))[1]
+            guarantee = replace(guarantee, mass_limits=mass_limits(partition, tally, mass))
+        self._set_fitted(partition, tally, guarantee, classes)
+        self._set_pieces(Pieces(partition, moved.left, moved.right), limits.errors)
+        self._limits, self._moved = limits, moved
+
+    def _state(self) -> dict[str, Any]:
+        said = self.guarantee_.statement.groups
+        intervals = {"errors": self._limits.errors, "averages": self._limits.averages, "rates": self._limits.rates}
+        return {
+            "partition": self.partition_.to_dict(),
+            "tally": self.tally_.to_dict(),
+            "value": self._limits.value.tolist(),
+            "curve": [self._moved.left.tolist(), self._moved.right.tolist()],
+            **{name: [of.lower.tolist(), of.upper.tolist()] for name, of in intervals.items()},
+            **({} if said is None else {"groups": asdict(said)}),
+        }
+
+    def _restore(self, state: Mapping[str, Any], classes: Classes) -> None:
+        self._check_parameters()
+        check_state(state, ("partition", "tally", "value", "curve", "errors", "averages", "rates"))
+        tally = Tally.from_dict(state["tally"])
+        read = Partition.from_dict(state["partition"])
+        check_tally(read, tally)
+        partition = read.bins_by_segment.get(None)
+        if partition is None:
+            raise InvalidValueError("partition", "be bins of one score", got=type(read).__name__)
+        size = partition.n_regions
+        value = read_numbers(state["value"], "value", size=size, low=0.0, high=1.0)
+        errors = _read_interval(state["errors"], "errors", size, low=-1.0)
+        averages = _read_interval(state["averages"], "averages", size)
+        rates = _read_interval(state["rates"], "rates", size)
+        groups = None if state.get("groups") is None else read_group_facts(state["groups"])
+        left, right = _read_pair(state["curve"], "curve", size)
+        if (np.diff(np.column_stack([left, right]).ravel()) < 0.0).any():
+            raise InvalidValueError("curve", "never fall", got=repr(state["curve"])[:40])
+        moved = Moved(np.concatenate([[0.0], partition.edges, [1.0]]), left, right)
+        limits = HeldOutLimits(errors, averages, rates, value)
+        self._set_limits(partition, tally, limits, moved, classes, groups)
+
+
+def _rows(data: MemoryRows) -> ProbabilityRows:
+    codes = None if data.groups is None else np.unique(data.groups.codes, return_inverse=True)[1]
+    return ProbabilityRows(np.asarray(data.scores, dtype=np.float64), data.codes, codes)
+
+
+def _read_interval(state: Any, name: str, size: int, low: float = 0.0) -> Interval:
+    lower, upper = _read_pair(state, name, size, low)
+    if (lower > upper).any():
+        raise InvalidValueError(name, "have lower limits that are at most the upper ones")
+    return Interval(lower, upper)
+
+
+def _read_pair(state: Any, name: str, size: int, low: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    if not isinstance(state, list | tuple) or len(state) != 2:
+        raise InvalidValueError(name, "be two lists of numbers", got=repr(state)[:40])
+    first, second = (read_numbers(side, name, size=size, low=low, high=1.0) for side in state)
+    return first, second

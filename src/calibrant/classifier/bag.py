@@ -1,0 +1,117 @@
+"""Several models, each trained without one part of the rows, and one curve for the scores of all of them.
+
+Every training row is scored once, by a model that was not trained on it. The curve is fitted to these scores. A
+prediction is the mean of the members' calibrated probabilities, on the logit scale. Nothing is proved here: rows that
+are held out prove how far the mean can be off (`HoldOutCalibrator`).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from calibrant._typing import CodeArray, FloatArray, IndexArray
+from calibrant.calibrators._curves import fit_curve
+from calibrant.calibrators._pieces import interpolate, simplified
+from calibrant.calibrators.distinct import DistinctScores
+from calibrant.classifier.fitted_parts import Fitting
+from calibrant.classifier.responses import response_of
+from calibrant.rows.progress import watched
+
+_LEAST = 1e-9  # probabilities are kept this far from 0 and 1, so that logits are finite
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberCurve:
+    """From the score of a member to a probability: straight between knots, constant beyond.
+
+    Attributes
+    ----------
+    name : str
+        Which curve it is.
+    knots, values : float arrays
+        Scores, increasing, and the probabilities there.
+    """
+
+    name: str
+    knots: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def fitted(cls, scores: FloatArray, codes: CodeArray) -> Self:
+        """Fit the curve to scores and labels.
+
+        It is the mean of two curves on the logit scale: the one with the smallest cross-validated log loss, and a
+        smooth one. The second steadies the first where rows are few.
+        """
+        rows = DistinctScores.of(scores, codes)
+        name, best = fit_curve("auto", rows)
+        is_probability = rows.scores[0] >= 0.0 and rows.scores[-1] <= 1.0
+        smooth_name, smooth = fit_curve("beta" if is_probability else "platt", rows)
+        with np.errstate(all="ignore"):
+            logits = (_logit(best(rows.scores)) + _logit(smooth(rows.scores))) / 2.0
+        knots, values = simplified(rows.scores, expit(logits))
+        return cls(name if name == smooth_name else f"{name} and {smooth_name}", knots, values)
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """The probability at each score."""
+        return interpolate(scores, self.knots, self.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bag:
+    """Fitted members and their curve.
+
+    Attributes
+    ----------
+    members : tuple of classifiers
+        The models.
+    curve : MemberCurve
+        From their scores to probabilities.
+    rows : int array
+        The training rows that a member scored without having been trained on them.
+    out_of_fold : float array
+        Their probabilities.
+    """
+
+    members: tuple[Any, ...]
+    curve: MemberCurve
+    rows: IndexArray
+    out_of_fold: FloatArray
+
+    @classmethod
+    def fitted(cls, fitting: Fitting, n_jobs: int | None) -> Self:
+        """Fit a member to the training rows of each fold, and the curve to the scores of the other rows."""
+        members = _fit_members(fitting, n_jobs)
+        rows = np.concatenate([others for _, others in fitting.folds])
+        parts = zip(members, fitting.folds, strict=True)
+        scores = np.concatenate([fitting.scores_of(member, others) for member, (_, others) in parts])
+        codes = (fitting.task.labels[rows] == fitting.task.positive).astype(np.uint8)
+        curve = MemberCurve.fitted(scores, codes)
+        return cls(tuple(members), curve, rows, curve(scores))
+
+
+def _fit_members(fitting: Fitting, n_jobs: int | None) -> list[Any]:
+    jobs = (delayed(fitting.model)(training) for training, _ in fitting.folds)
+    members = []
+    with watched(None, len(fitting.folds), "training", "models") as advance:
+        for member in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            members.append(member)
+            advance(1)
+    return members
+
+
+def mean_probability(
+    members: tuple[Any, ...], curve: MemberCurve, X: Any, classes: NDArray[Any], response_method: str
+) -> FloatArray:
+    """The mean of the members' probabilities of the positive class, on the logit scale."""
+    scores = response_of(members, X, classes, response_method)
+    logits = [_logit(curve(np.asarray(column, dtype=np.float64))) for column in scores.T]
+    return np.asarray(expit(np.mean(logits, axis=0)))
+
+
+def _logit(values: FloatArray) -> FloatArray:
+    return np.asarray(logit(np.clip(values, _LEAST, 1.0 - _LEAST)))

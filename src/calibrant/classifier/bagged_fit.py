@@ -1,0 +1,52 @@
+"""The default fit: several models and one curve on most of the rows, and a proof by the rows that are held out."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant._text import Setting, Text
+from calibrant.calibrators.anchored import AnchoredCalibrator
+from calibrant.calibrators.hold_out import HoldOutCalibrator
+from calibrant.classifier.bag import Bag, mean_probability
+from calibrant.classifier.fitted_parts import Fitting
+from calibrant.classifier.folds import folds_within, held_out
+from calibrant.classifier.task import taken
+from calibrant.guarantee import NoGuarantee
+
+_BETS = 2  # changes the key: the order of bets has nothing to do with the draw of rows and folds
+_NOTHING_HELD_OUT: Text = "all rows trained the models, and none is left to prove how far their probabilities are off"
+_HOLD_OUT: Text = ("Use ", Setting("calibration_size", "auto"), " for a guarantee")
+
+
+def fit_bag(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: int | None) -> tuple[Bag, Any]:
+    """Fit the models and their curve, and what the rows that are held out prove; None in place of that without any."""
+    task = fitting.task
+    if calibration_size == 0:
+        training, rows = task.everything, np.empty(0, dtype=np.intp)
+    else:
+        training, rows = held_out(task, calibration_size)
+    fitting = replace(fitting, folds=folds_within(task, training, cv))
+    bag = Bag.fitted(fitting, n_jobs)
+    if not rows.size:
+        return bag, None
+    X = taken(task.X, rows)
+    scores = mean_probability(bag.members, bag.curve, X, task.ordered_classes, fitting.response_method)
+    given = dict(task.to_calibrator)
+    groups = given.pop("groups", None)
+    if given:  # segments or weights, which need regions of their own
+        calibrator = replace(fitting, calibrator=AnchoredCalibrator()).calibrated(rows, scores)
+        return bag, calibrator
+    # drawn for features and labels, not for probabilities, whose last digits depend on the machine
+    n_units = rows.size if task.groups is None else np.unique(task.groups[rows]).size
+    order = replace(task.source, key=task.source.key ^ _BETS).order(n_units)
+    pilot = {"pilot_scores": bag.out_of_fold, "pilot_y": task.labels[bag.rows], "order": order}
+    if groups is not None:
+        pilot["pilot_groups"] = taken(groups, bag.rows)
+    calibrator = replace(fitting, calibrator=HoldOutCalibrator()).calibrated(rows, scores, **pilot)
+    return bag, calibrator
+
+
+def no_guarantee() -> NoGuarantee:
+    """What is said where no row was held out."""
+    return NoGuarantee(_NOTHING_HELD_OUT, _HOLD_OUT)

@@ -1,0 +1,137 @@
+"""Probabilities fixed beforehand: kept nearly as they are, in order, with limits on their average error."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from calibrant.calibrators.hold_out import HoldOutCalibrator
+from calibrant.errors import InvalidValueError
+
+
+def _world(rng, n, off=0.0, centre=0.0):
+    """Probabilities, labels whose rates are off on the logit scale, and the rates."""
+    p = 1.0 / (1.0 + np.exp(-rng.normal(centre, 1.5, n)))
+    rate = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-off))
+    return p, rng.uniform(size=n) < rate, rate
+
+
+def _fitted(rng, n, level=0.9, **world):
+    pilot, pilot_y, _ = _world(rng, 5 * n, **world)
+    p, y, _ = _world(rng, n, **world)
+    found = HoldOutCalibrator(confidence_level=level, classes=(False, True))
+    return found.fit(p, y, pilot_scores=pilot, pilot_y=pilot_y)
+
+
+def test_calibrated_probabilities_move_little_and_keep_their_order():
+    found = _fitted(np.random.default_rng(0), 2_000)
+    p = np.linspace(0.001, 0.999, 500)
+    moved = found.predict(p)
+    assert (np.diff(moved) > 0.0).all()
+    assert np.abs(moved - p).max() < 0.06
+
+
+def test_probabilities_that_are_off_move_towards_the_rates():
+    found = _fitted(np.random.default_rng(0), 4_000, off=1.0)
+    _, _, rate = _world(np.random.default_rng(1), 10, off=1.0)
+    p = np.linspace(0.1, 0.9, 9)
+    rate = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-1.0))
+    assert np.abs(found.predict(p) - rate).mean() < 0.6 * np.abs(p - rate).mean()
+
+
+def test_epsilon_is_no_more_than_a_quarter_above_half_of_the_widest_limits():
+    guarantee = _fitted(np.random.default_rng(3), 3_000, off=0.3).guarantee_
+    half = ((guarantee.errors.upper - guarantee.errors.lower) / 2).max()
+    assert guarantee.epsilon < 1.3 * half
+
+
+def test_a_region_that_no_row_falls_into_has_no_limits():
+    pilot = np.linspace(0.05, 0.95, 1000)
+    p = np.full(200, 0.9)
+    y = np.arange(200) % 10 < 9
+    found = HoldOutCalibrator(2, classes=(False, True)).fit(p, y, pilot_scores=pilot, pilot_y=pilot > 0.5)
+    assert found.guarantee_.counts.tolist() == [0, 200]
+    assert found.guarantee_.epsilon > 0.4
+    assert (found.guarantee_.lower[0], found.guarantee_.upper[0]) == (0.0, 1.0)
+
+
+def test_one_probability_for_all_rows_is_one_region():
+    y = np.arange(400) % 4 == 0
+    pilot = np.full(100, 0.25)
+    found = HoldOutCalibrator(classes=(False, True)).fit(np.full(400, 0.25), y, pilot_scores=pilot, pilot_y=y[:100])
+    assert len(found.guarantee_.counts) == 1
+    assert found.guarantee_.epsilon < 0.06
+
+
+def test_limits_of_rates_contain_the_rates_of_the_rows():
+    found = _fitted(np.random.default_rng(4), 1_000)
+    rates = found.tally_.positives / found.tally_.counts
+    assert ((found.guarantee_.lower < rates) & (rates < found.guarantee_.upper)).all()
+
+
+def test_predict_interval_is_the_prediction_and_the_limits_on_its_error():
+    found = _fitted(np.random.default_rng(4), 1_000)
+    p = np.linspace(0.01, 0.99, 50)
+    region = found.partition_.regions_of(p)
+    errors = found.guarantee_.errors
+    expected = np.column_stack([errors.lower[region], errors.upper[region]]) + found.predict(p)[:, None]
+    np.testing.assert_allclose(found.predict_interval(p), np.clip(expected, 0.0, 1.0), atol=1e-12)
+
+
+def test_saving_keeps_predictions_and_guarantee():
+    found = _fitted(np.random.default_rng(5), 500)
+    again = HoldOutCalibrator.from_dict(found.to_dict())
+    p = np.linspace(0.0, 1.0, 33)
+    np.testing.assert_array_equal(again.predict_interval(p), found.predict_interval(p))
+    assert again.guarantee_.to_dict() == found.guarantee_.to_dict()
+
+
+def test_scores_that_are_no_probabilities_are_refused():
+    with pytest.raises(InvalidValueError, match="scores"):
+        HoldOutCalibrator().fit([0.5, 1.5], [0, 1], pilot_scores=[0.5, 0.6], pilot_y=[0, 1])
+
+
+def _is_broken(found, truth_p, truth_rate):
+    """Whether a limit on an average error misses, for the population of the given rows."""
+    region = found.partition_.regions_of(truth_p)
+    size = found.partition_.n_regions
+    rows = np.maximum(np.bincount(region, minlength=size), 1)
+    error = np.bincount(region, truth_rate - found.predict(truth_p), size) / rows
+    limits = found.guarantee_.errors
+    return bool(((error < limits.lower - 1e-3) | (error > limits.upper + 1e-3)).any())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.9, 0.5])
+@pytest.mark.parametrize(("n", "off", "centre"), [(60, 0.0, 0.0), (150, 0.8, -1.0), (150, 0.0, -4.0), (400, -0.5, 3.0)])
+def test_the_guarantee_is_broken_at_most_as_often_as_stated(n, off, centre, level):
+    rng = np.random.default_rng(n)
+    truth_p, _, truth_rate = _world(rng, 50_000, off=off, centre=centre)
+    draws = 120
+    broken = sum(_is_broken(_fitted(rng, n, level, off=off, centre=centre), truth_p, truth_rate) for _ in range(draws))
+    assert binomtest(broken, draws, 1.0 - level, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_whole_groups_keep_the_guarantee_where_rows_depend_on_each_other():
+    """Rows of a group share their label: as independent rows they would break it."""
+    rng = np.random.default_rng(8)
+
+    def draw(n_groups):
+        groups = np.repeat(np.arange(n_groups), 10)
+        p = np.clip(np.repeat(rng.uniform(0.1, 0.9, n_groups), 10) + rng.uniform(-0.1, 0.1, 10 * n_groups), 0.0, 1.0)
+        shared = np.repeat(rng.uniform(size=n_groups), 10)
+        return groups, p, shared < p
+
+    broken = {"groups": 0, "rows": 0}
+    draws = 80
+    for _ in range(draws):
+        pilot_groups, pilot, pilot_y = draw(300)
+        groups, p, y = draw(80)
+        beside = {"pilot_scores": pilot, "pilot_y": pilot_y}
+        plain = HoldOutCalibrator(classes=(False, True)).fit(p, y, **beside)
+        whole = HoldOutCalibrator(classes=(False, True)).fit(p, y, groups=groups, pilot_groups=pilot_groups, **beside)
+        truth_p = np.clip(rng.uniform(0.1, 0.9, 40_000) + rng.uniform(-0.1, 0.1, 40_000), 0.0, 1.0)
+        broken["groups"] += _is_broken(whole, truth_p, truth_p)
+        broken["rows"] += _is_broken(plain, truth_p, truth_p)
+    assert binomtest(broken["groups"], draws, 0.1, alternative="greater").pvalue > 1e-3
+    assert binomtest(broken["rows"], draws, 0.1, alternative="greater").pvalue < 1e-6
