@@ -1,9 +1,9 @@
 """How many labels do I need?
 
-`plan` answers for `BinningCalibrator` before any label is bought. Four times as many labels halve epsilon, and more bins
-need more labels.
+`plan` answers for `BinningCalibrator` before any label is bought. Four times as many labels halve epsilon, and more
+bins need more labels.
 
-Picture: Three falling lines on logarithmic axes: epsilon of BinningCalibrator against the number of labels for 5, 10 and 20 bins.
+Picture: Three falling lines on logarithmic axes: epsilon of bins against the number of labels for 5, 10 and 20 bins.
 """
 
 import matplotlib.pyplot as plt

@@ -45,8 +45,8 @@ class Decisions:
     break_even : float
         The rate at which acting and not acting cost the same: cost_false_alarm / (cost_false_alarm + cost_miss).
     cost : float
-        Expected cost per row, given the regions of these rows: the mean over them of what their region costs, if regions
-        of "cannot tell" are decided by the middle of their interval. In the population regions may occur more often.
+        Expected cost per row, given the regions of these rows: the mean of what their regions cost, if regions of
+        "cannot tell" are decided by the middle of their interval. In the population, regions may occur more often.
     cost_lower, cost_upper : float
         Limits of it.
     confidence_level : float
@@ -92,8 +92,8 @@ class Decisions:
         return (
             f"{unproved(self.caveat)}With {percent(self.confidence_level)} confidence for all regions at once, of "
             f"{sum(found.values()):,} rows: {counts}. Given the regions of these rows, the expected cost per row is "
-            f"{nearest(self.cost)} ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's guarantee assumes, and that "
-            "these rows are drawn like those it is about."
+            f"{nearest(self.cost)} ({limits(self.cost_lower, self.cost_upper)}). Assumed: what the calibrator's "
+            "guarantee assumes, and that these rows are drawn like those it is about."
         )
 
     __str__ = sentence
@@ -114,8 +114,8 @@ def decide(
 
     Claimed: with probability at least the calibrator's `confidence_level`, every "act" and every "do not act" is the
     cheaper of the two for its region as a whole, in all regions at once, and the expected cost, given the regions of
-    these rows, lies within its limits. Assumed: what the calibrator's guarantee assumes; rows are new draws from the same population. Nothing is claimed
-    about one row, or about part of a region.
+    these rows, lies within its limits. Assumed: what the calibrator's guarantee assumes; rows are new draws from the
+    same population. Nothing is claimed about one row, or about part of a region.
 
     Parameters
     ----------

@@ -85,9 +85,9 @@ def command(**options: Any) -> None:
     paragraph(f"Of {rows(known)}, {found.said}.", bold=True)
     if known:
         paragraph(
-            f"The break-even rate is {nearest(found.break_even)}. Given the regions of these rows, the expected cost per "
-            f"row is {nearest(found.cost)} ({limits(found.cost_lower, found.cost_upper)}), if regions of 'cannot tell' are decided by the middle of "
-            "their interval."
+            f"The break-even rate is {nearest(found.break_even)}. Given the regions of these rows, the expected cost "
+            f"per row is {nearest(found.cost)} ({limits(found.cost_lower, found.cost_upper)}), if regions of 'cannot "
+            "tell' are decided by the middle of their interval."
         )
     say()
     heads, lines = regions_table(guarantee, found, counts)

@@ -61,8 +61,8 @@ def to_python(
 ) -> str:
     """Return a fitted calibrator as the source of a Python module that imports nothing but `bisect`.
 
-    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit for bit; curves with
-    exp within 1e-12 of it, relatively. For a score or segment that they do not accept, every output is None.
+    Claimed: the function in it gives what `predict`, `predict_interval` and `predict_set` give, bit for bit; curves
+    with exp within 1e-12 of it, relatively. For a score or segment that they do not accept, every output is None.
 
     Parameters
     ----------

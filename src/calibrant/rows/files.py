@@ -161,7 +161,7 @@ Opened: TypeAlias = tuple[Any, list[tuple[Read, int]]]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of one format, with its `stamp_of` when it was first opened, and the columns that its folders stand for."""
+    """A file of one format, its `stamp_of` when it was first opened, and the columns that its folders stand for."""
 
     path: Path
     kind: str
