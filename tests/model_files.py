@@ -3,7 +3,6 @@
 import importlib.util
 import io
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,11 +54,6 @@ def sealed(content: dict[str, Any]) -> bytes:
     except CalibrantError:
         content = {**content, "checksum": "sha256:"}
     return json.dumps(content).encode()
-
-
-def unmarked(guarantee: Any) -> str:
-    """What a guarantee says, without the mark of what was read from a file."""
-    return str(replace(guarantee, read=()) if getattr(guarantee, "read", ()) else guarantee)
 
 
 def refused(data: bytes, match: str) -> None:

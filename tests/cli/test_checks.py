@@ -205,15 +205,22 @@ class TestVerifyOfASplit:
         split = ("--method", method, "--bins", "5", "--split", "0.3", "-o", "model.json")
         assert calibrant("fit", "scores.csv", *COLUMNS, *split).code == 0
         answer = calibrant("verify", "model.json", "shuffled.parquet", "--json")
-        assert answer.code == 1
+        assert answer.code == 3
+        assert answer.json["differs"] == "order"
         stands = {check["name"]: check["stands"] for check in answer.json["checks"]}
-        assert stands == {
-            "model file": True,
-            "rows": True,
-            "fingerprint": True,
-            "regions": False,
-            **dict.fromkeys(("counts", "positives", "epsilon", "limits", "sentence", "provenance")),
-        }
+        known = dict.fromkeys(("model file", "rows", "fingerprint", "settings"), True)
+        parts = (
+            "order",
+            "regions",
+            "counts",
+            "positives",
+            "epsilon",
+            "limits",
+            "score range",
+            "sentence",
+            "provenance",
+        )
+        assert stands == {**known, **dict.fromkeys(parts)}
         told = calibrant("verify", "model.json", "shuffled.parquet").out
         for name in ("counts", "positives", "epsilon"):
             assert re.search(rf"^  --  {name} +not checked", told, re.M)

@@ -13,7 +13,8 @@ import calibrator_checks
 from calibrant import BinningCalibrator, MonotoneBand, PlattCalibrator, ScoreCalibrator
 from calibrant.errors import InvalidValueError
 from calibrant.model_files import Model, load_model, save_model
-from model_files import EXAMPLES, FROZEN, SMALL, made, read, unmarked, written
+from model_files import EXAMPLES, FROZEN, SMALL, made, read, written
+from read_marks import unmarked
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
