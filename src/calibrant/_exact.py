@@ -107,7 +107,10 @@ class ExactSums:
             raise InvalidTypeError("exact sums", "be lists of numbers, one for each region", got="something else")
         if any(len(parts) > _MOST_PARTS for parts in expansions):
             raise InvalidValueError("exact sums", f"be made of at most {_MOST_PARTS} numbers each", got="more")
-        return cls(sum(_in_units(_finite(part)) for part in parts) for parts in expansions)
+        sums = [sum(_in_units(_finite(part)) for part in parts) for parts in expansions]
+        if any(abs(total) > _in_units(_LARGEST) for total in sums):
+            raise InvalidValueError("exact sums", "be finite numbers", got="a larger one")
+        return cls(sums)
 
 
 def _finite(part: Any) -> float:

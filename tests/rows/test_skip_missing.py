@@ -23,6 +23,7 @@ from calibrant import (
     scored,
 )
 from calibrant.rows.fingerprint import fingerprint
+from read_marks import unmarked
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -39,7 +40,6 @@ TABLE = pa.table(
         "g": RNG.choice(["north", "south"], ROWS),
     }
 )
-from read_marks import unmarked
 
 KEPT = TABLE.filter(pa.array(~MISSING))
 NAMES = {"score": "p", "label": "y"}
