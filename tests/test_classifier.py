@@ -1,7 +1,9 @@
 """CalibratedClassifier in scikit-learn's world."""
 
+import inspect
 import pickle
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -23,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from calibrant import AnchoredCalibrator, BinningCalibrator, CalibratedClassifier
+from calibrant.errors import InvalidTypeError, InvalidValueError
 from promises import assert_kept
 
 X, Y = make_classification(n_samples=3000, n_features=6, flip_y=0.2, random_state=0)
@@ -252,8 +255,57 @@ def test_response_method_names_the_scores_that_are_calibrated():
         CalibratedClassifier(LogisticRegression(), method="isotonic")
 
 
+@pytest.mark.parametrize(
+    ("make", "parameter", "value", "instead"),
+    [
+        (lambda given: CalibratedClassifier(LogisticRegression(), **given), "ensemble", True, "cv"),
+        (lambda given: CalibratedClassifier(LogisticRegression(), **given), "method", "sigmoid", "PlattCalibrator"),
+        (lambda given: CalibratedClassifier(**given), "base_estimator", LogisticRegression(), "estimator"),
+        (lambda given: CalibratedClassifier(LogisticRegression(), **given), "alpha", 0.1, "confidence_level"),
+        (lambda given: BinningCalibrator(**given), "alpha", 0.1, "confidence_level"),
+        (lambda given: AnchoredCalibrator(**given), "alpha", 0.1, "confidence_level"),
+    ],
+)
+def test_parameters_of_other_libraries_are_told_what_replaces_them(
+    make: Any, parameter: str, value: object, instead: str
+) -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        make({parameter: value})
+    assert refused.value.parameter == parameter
+    assert instead in str(refused.value.advice)
+
+
+def test_parameters_of_other_libraries_are_in_no_signature() -> None:
+    for kind in (CalibratedClassifier, BinningCalibrator):
+        assert {"args", "parameters", "alpha", "ensemble", "method"}.isdisjoint(inspect.signature(kind).parameters)
+    assert "estimator" in inspect.signature(CalibratedClassifier).parameters
+
+
+def test_a_fitted_model_is_told_how_to_stay_as_it_is() -> None:
+    model = LogisticRegression().fit(X, Y)
+    with pytest.raises(InvalidValueError) as refused:
+        CalibratedClassifier(model, cv="prefit").fit(X, Y)
+    assert refused.value.parameter == "cv"
+    assert "FrozenEstimator(model)" in str(refused.value.advice)
+
+
 def test_the_method_of_scikit_learn_and_a_single_class_are_told_what_to_do() -> None:
     with pytest.raises(TypeError, match=r"method must be left out; got 'isotonic': use calibrator=IsotonicCalibrator"):
         CalibratedClassifier(LogisticRegression(), method="isotonic")
     with pytest.raises(ValueError, match=r"one class only.*: add rows of the other class"):
         CalibratedClassifier(LogisticRegression()).fit(np.arange(8.0)[:, None], [1] * 8)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_groups_of_a_grid_search_reach_the_calibrator_by_metadata_routing_alone(routed: bool) -> None:
+    generator = np.random.default_rng(0)
+    customer = np.repeat(np.arange(300), 4)
+    features = np.column_stack([generator.normal(size=1_200), generator.normal(size=300)[customer]])
+    y = generator.uniform(size=1_200) < 1 / (1 + np.exp(-features.sum(axis=1)))
+    with sklearn.config_context(enable_metadata_routing=routed):
+        model = CalibratedClassifier(LogisticRegression(), BinningCalibrator(2))
+        if routed:
+            model.set_fit_request(groups=True)
+        search = GridSearchCV(model, {"estimator__C": [0.1, 1.0]}, cv=GroupKFold(3)).fit(features, y, groups=customer)
+    said = search.best_estimator_.guarantee_.sentence()
+    assert ("rows of new groups" in said) is routed

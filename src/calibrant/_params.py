@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
 from types import FunctionType
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -316,6 +316,18 @@ class CheckedParameters:
 
     `pos_label` and `classes` have no rule here: they are checked together with the labels.
     """
+
+    _replaced: ClassVar[Mapping[str, str]] = {"alpha": "use confidence_level, which is 1 - alpha"}
+    """Parameters of other libraries, and what to do instead; they are in no signature."""
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Say what replaces a parameter that other libraries have; Python would only say that it is not expected."""
+        known = getattr(cls, "__dataclass_fields__", {})
+        for name, advice in cls._replaced.items():
+            if name in parameters and name not in known:
+                raise InvalidTypeError(name, "be left out", got=shown(parameters[name]), advice=advice)
+        instance: Self = super().__new__(cls)
+        return instance
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let the methods that learn say why they cannot take groups, segments or weights, if they cannot."""

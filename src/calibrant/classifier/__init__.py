@@ -1,9 +1,9 @@
 """A classifier and a calibrator as one scikit-learn estimator."""
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,13 +184,12 @@ class CalibratedClassifier(
     n_jobs: Threads = None
     random_state: RandomSeed = 0
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Refuse the parameter by which scikit-learn's `CalibratedClassifierCV` chooses a method."""
-        if "method" in parameters:
-            advice = "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another"
-            raise InvalidTypeError("method", "be left out", got=shown(parameters["method"]), advice=advice)
-        instance: Self = super().__new__(cls)
-        return instance
+    _replaced: ClassVar[Mapping[str, str]] = {
+        **CheckedParameters._replaced,
+        "method": "use calibrator=IsotonicCalibrator(), PlattCalibrator() or another",
+        "ensemble": "without a calibrator, several models are averaged; with one, or cv=None, there is one model",
+        "base_estimator": "use estimator",
+    }
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; ``calibrator__n_bins=5`` works for the default calibrator too."""
@@ -285,7 +284,7 @@ class CalibratedClassifier(
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
         if isinstance(self.cv, str) and self.cv != "auto":
-            advice = "use FrozenEstimator(model)" if self.cv == "prefit" else None
+            advice = "use FrozenEstimator(model), from sklearn.frozen" if self.cv == "prefit" else None
             raise InvalidValueError("cv", f"be {_CV.words}", got=shown(self.cv), advice=advice)
         given = None if isinstance(self.cv, str) else self.cv
         divides = given is not None and not self._bags()
@@ -421,7 +420,3 @@ class CalibratedClassifier(
             tags.input_tags.sparse = inner.input_tags.sparse
             tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
-
-
-# inspect.signature takes the parameters of a class from __new__ where there is one
-CalibratedClassifier.__new__.__wrapped__ = CalibratedClassifier.__init__  # type: ignore[attr-defined]
