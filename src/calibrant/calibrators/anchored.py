@@ -156,9 +156,9 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     >>> y = rng.uniform(size=10_000) < scores**2
     >>> calibrator = AnchoredCalibrator(n_bins=10).fit(scores, y)
     >>> calibrator.predict([0.3, 0.5, 0.7]).round(2)
-    array([0.09, 0.24, 0.48])
+    array([0.09, 0.25, 0.48])
     >>> calibrator.curve_, round(calibrator.guarantee_.epsilon, 3)
-    ('beta', 0.051)
+    ('beta', 0.052)
     """
 
     def _read(self, scores: ArrayLike | ScoredData, y: ArrayLike | None, **beside: ArrayLike | None) -> ScoredData:

@@ -142,7 +142,7 @@ def reliability_table(
     >>> table.mean_score.round(2)
     array([0.12, 0.37, 0.63, 0.88])
     >>> table.rate.round(2)
-    array([0.02, 0.15, 0.41, 0.77])
+    array([0.01, 0.15, 0.41, 0.76])
     >>> table.is_off
     array([ True,  True,  True,  True])
     """

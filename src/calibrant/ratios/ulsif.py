@@ -70,7 +70,7 @@ class ULSIF(GaussianRatio):
     >>> ratio.predict([[0.25], [0.5], [0.75]]).round(1)  # the truth is 2 x
     array([0.4, 1. , 1.4])
     >>> print(ratio.diagnostics_)
-    The 2,000 source rows are worth 1,440 rows of the target population, and cover about 100% of it.
+    The 2,000 source rows are worth 1,442 rows of the target population, and cover about 100% of it.
     """
 
     penalty: Annotated[ArrayLike | None, Optional(PositiveNumbers())] = None
