@@ -270,6 +270,21 @@ def test_bad_input_names_the_parameter(y, scores, settings, parameter):
     assert raised.value.parameter == parameter
 
 
+def test_days_of_labels_are_numbers_or_text_and_missing_where_there_is_no_label():
+    good, judge, rng = world()
+    y = some_labels(good, rng)
+    days = rng.integers(1, 6, 1000)
+    as_text = [None if math.isnan(label) else f"2026-01-0{day}" for label, day in zip(y, days, strict=True)]
+    as_numbers = [None if math.isnan(label) else int(day) for label, day in zip(y, days, strict=True)]
+    expected = rate(y, judge, sequential=days)
+    for form in (as_text, as_numbers, days.tolist()):
+        found = rate(y, judge, sequential=form)
+        assert (found.lower, found.upper) == (expected.lower, expected.upper)
+    with pytest.raises(InvalidValueError) as raised:
+        rate(y, judge, sequential=[None] * 1000)
+    assert raised.value.parameter == "sequential"
+
+
 @pytest.mark.parametrize("settings", [{"sequential": True}, {"groups": [1, 1, 2, 2]}])
 def test_exact_limits_are_for_single_items_and_one_look(settings):
     with pytest.raises(InvalidTypeError) as raised:

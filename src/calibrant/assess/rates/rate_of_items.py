@@ -2,10 +2,13 @@
 
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibrant._input import as_column, as_numbers
+from calibrant._input import as_column
+from calibrant._labels import of_one_kind
 from calibrant._params import Choice, Flag, RandomState, error_budget
 from calibrant._random import seed_number
 from calibrant._text import Setting
@@ -175,19 +178,27 @@ def _order(sequential: bool | ArrayLike, items: Items) -> IntArray | None:
             return None
         when = np.arange(len(items))
     else:
-        times = as_column(sequential, "sequential")
+        times = _times(sequential)
         if times.size != len(items):
             raise InvalidValueError("sequential", f"have one entry per score, {len(items)}", got=f"{times.size}")
         labelled = items.labelled
         when = np.zeros(len(items), dtype=np.int64)
-        given = times[labelled]
-        given = as_numbers(given, "sequential") if given.dtype.kind in "biufO" else given
+        given = of_one_kind(times[labelled], "sequential") if times.dtype.kind == "O" else times[labelled]
         when[labelled] = np.unique(given, return_inverse=True)[1]
     if items.groups is None:
         return when
     last = np.zeros(int(items.groups.max()) + 1, dtype=np.int64)
     np.maximum.at(last, items.groups, when)
     return last[items.groups]
+
+
+def _times(values: Any) -> NDArray[Any]:
+    """When items were labelled; those without a label may have no time."""
+    if not isinstance(values, list | tuple):
+        return as_column(values, "sequential")
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def _check_sizes(items: Items) -> None:
