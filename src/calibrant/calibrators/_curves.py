@@ -38,6 +38,7 @@ _MANY_ROWS = 100_000  # from which on one fold is enough to choose a curve
 _TRUSTED = 20.0  # rows that a score in [0, 1] counts for where few rows fit a first curve
 _SLIGHT = 0.05  # on the logit scale, from the first row to the last: a rise that only keeps the ranking
 _REFUTED = 2.0  # standard errors by which rows in the wrong order must be more than chance
+_CLEARLY_FALLING = 4.0  # the same, for a curve that falls as the score rises
 _CLEARLY = 3.0  # by which its log loss over all these rows must be smaller than that of the score itself
 
 
@@ -45,6 +46,19 @@ def fit_curve(curve: str | ScoreCalibrator, rows: DistinctScores) -> tuple[str, 
     """Fit a curve to counts of rows; return its name too, as "auto" chooses one."""
     if isinstance(curve, ScoreCalibrator):
         return type(curve).__name__, _fitted(clone(curve).set_params(classes=(0, 1), pos_label=1), rows)
+    if is_falling(rows):
+        name, rising = _fit_rising(curve, DistinctScores(rows.scores, rows.counts, rows.counts - rows.positives))
+        return f"falling {name}", lambda scores: 1.0 - rising(scores)
+    return _fit_rising(curve, rows)
+
+
+def is_falling(rows: DistinctScores) -> bool:
+    """Whether the rate clearly falls as the score rises, by far more than chance (Mann and Whitney's test)."""
+    return _order(rows) < -_CLEARLY_FALLING
+
+
+def _fit_rising(curve: str, rows: DistinctScores) -> tuple[str, Curve]:
+    """Fit a curve, by name, to rows whose rate does not clearly fall."""
     if curve != "auto":
         return curve, _fitted(NAMED[curve](), rows)
     smooth = _smooth(rows)
@@ -84,14 +98,20 @@ def _rising(curve: Curve, rows: DistinctScores) -> Curve:
     the score of a positive row is the smaller one in clearly more than half of all pairs (Mann and Whitney's test).
     """
     first, last = curve(rows.scores[[0, -1]])
-    negatives = rows.counts - rows.positives
-    pairs = rows.n_positive * float(negatives.sum())
-    ordered = float((rows.positives * (np.cumsum(negatives) - negatives / 2)).sum())
-    if first < last or ordered < pairs / 2 - _REFUTED * np.sqrt(pairs * (rows.n_rows + 1.0) / 12):
+    if first < last or _order(rows) < -_REFUTED:
         return curve
     rank = np.asarray((np.cumsum(rows.counts) - rows.counts / 2) / rows.n_rows - 0.5, dtype=np.float64)
     level = logit((rows.n_positive + 0.5) / (rows.n_rows + 1.0))
     return lambda scores: np.asarray(expit(level + _SLIGHT * interpolate(scores, rows.scores, rank)))
+
+
+def _order(rows: DistinctScores) -> float:
+    """By how many standard errors pairs of a positive and a negative row are more often in order than by chance."""
+    negatives = rows.counts - rows.positives
+    pairs = rows.n_positive * float(negatives.sum())
+    ordered = float((rows.positives * (np.cumsum(negatives) - negatives / 2)).sum())
+    error = float(np.sqrt(pairs * (rows.n_rows + 1.0) / 12))
+    return (ordered - pairs / 2) / error if error > 0.0 else 0.0
 
 
 class Candidate(NamedTuple):

@@ -50,6 +50,11 @@ class FittedCurve:
     n_anchored: int
     parts: Parts | None
 
+    @property
+    def falls(self) -> bool:
+        """Whether the curve falls as the score rises."""
+        return self.curve.falls
+
     def state(self) -> dict[str, Any]:
         """As plain JSON values."""
         averages = {"average": self.average.tolist(), "unknown": self.unknown.tolist()}

@@ -1,7 +1,7 @@
 """A curve of the score that is straight between knots, and its averages over counts of rows."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -73,6 +73,16 @@ class Pieces:
             slope = (self.right - self.left) / (end - begin) * (1.0 - 2.0**-50)
         straight = self.is_straight
         return np.column_stack([np.where(straight, begin, 0.0), self.left, np.where(straight, slope, 0.0)])
+
+    @property
+    def falls(self) -> bool:
+        """Whether the curve ends lower than it begins, in the segments as a whole."""
+        return bool((self.right - self.left).sum() < 0.0)
+
+    @property
+    def mirrored(self) -> "Pieces":
+        """One minus the curve."""
+        return replace(self, left=1.0 - self.left, right=1.0 - self.right)
 
     def regions(self, partition: Bins) -> IndexArray:
         """The region of each cell, for prediction."""

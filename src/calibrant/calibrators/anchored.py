@@ -19,7 +19,7 @@ import numpy as np
 from calibrant._labels import Classes
 from calibrant._params import Choice, Instance, check_state
 from calibrant._text import shown
-from calibrant._typing import ArrayLike, FloatArray
+from calibrant._typing import ArrayLike, FloatArray, IntArray
 from calibrant.calibrators._beforehand import Beforehand, look_knots
 from calibrant.calibrators._best_case import check_parts
 from calibrant.calibrators._bins import Binned
@@ -202,7 +202,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
                 if self.confidence_level != _USUAL_LEVEL:
                     near = CurveProof.of(binned, self, _USUAL_LEVEL).rates(guess.shares)
                 rates = to_fit.rates if design is None else proof.observed
-                curve = bent(curve, curve.averages(grid, regions), regions, to_fit.counts, rates, near)
+                curve = _in_order(curve, grid, regions, to_fit.counts, rates, near)
             grid = grid if proof.weighted is None else Grid.over(seen, grid.cells)
             moved = anchored(curve, curve.averages(grid, regions), regions, limits)
             averages = moved.averages(grid, regions).of(moved)
@@ -225,7 +225,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
             own = len(knots) > 1 and whole.rows[here].sum() >= _FEW_ROWS
             y = (fit_curve(self.curve, whole.distinct(here))[1] if own else pooled)(x)
             y = y if grid.rows[here].any() else np.full(1, 0.5)  # nothing is known of a segment without rows
-            values.append(np.maximum.accumulate(y) if self._is_increasing() else y)
+            values.append(_monotone(y) if self._is_increasing() else y)
         kept = [
             simplified(*with_jumps(x, y, part.cuts)) for x, y, part in zip(knots, values, regions.parts, strict=True)
         ]
@@ -235,7 +235,7 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         return automatic_regions(n_rows)
 
     def _is_increasing(self) -> bool:
-        """Whether the curve never falls, except by rounding."""
+        """Whether the curve never falls, except by rounding; or never rises, if the rate clearly falls."""
         return isinstance(self.curve, str)
 
     def _set_curve(
@@ -243,7 +243,8 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
     ) -> None:
         """Derive the guarantee from a curve that was fitted or loaded."""
         partition, (margin, errors) = proof.partition, proof.errors(fitted, limits)
-        guarantee = proof.guarantee(self, limits, fitted.average, classes.positive).with_facts(claim=Claim.AVERAGE)
+        guarantee = proof.guarantee(self, limits, fitted.average, classes.positive)
+        guarantee = guarantee.with_facts(claim=Claim.AVERAGE, falls=self._is_increasing() and fitted.falls)
         guarantee = replace(guarantee, margin=margin, errors=errors)
         self._set_fitted(partition, proof.tally, guarantee, classes, facts)
         self.proof_, self._fitted_curve = proof, fitted
@@ -267,6 +268,21 @@ class AnchoredCalibrator(PiecewiseCalibrator, BinnedCalibrator, _CurveParameter)
         limits = proof.rates(None if fitted.parts is None else fitted.parts.shares)
         check_parts(proof, fitted, limits)
         self._set_curve(fitted, proof, limits, classes, RowFacts.from_dict(state))
+
+
+def _monotone(values: FloatArray) -> FloatArray:
+    """Values of a curve that never falls, or that never rises, without steps in the other direction by rounding."""
+    way = np.minimum if values[0] > values[-1] else np.maximum
+    return np.asarray(way.accumulate(values))
+
+
+def _in_order(curve: Pieces, grid: Grid, regions: Bins, counts: IntArray, rates: FloatArray, near: Interval) -> Pieces:
+    """The curve, bent towards the rates in order: that of scores, or the opposite one for a curve that falls."""
+    if not curve.falls:
+        return bent(curve, curve.averages(grid, regions), regions, counts, rates, near)
+    mirrored = curve.mirrored
+    opposite = Interval(1.0 - near.upper, 1.0 - near.lower)
+    return bent(mirrored, mirrored.averages(grid, regions), regions, counts, 1.0 - rates, opposite).mirrored
 
 
 def automatic_regions(n_rows: int) -> int:

@@ -159,6 +159,8 @@ class Statement:
         What is to be said of groups, where rows have them.
     of_groups : str
         What is to be said where one row was drawn from each group.
+    falls : bool
+        Whether predictions fall as the score rises.
     drawn_by_seed : bool
         Whether draws depend on the seed alone, and not on the rows, as in files of earlier releases.
     """
@@ -181,6 +183,7 @@ class Statement:
     claim: Claim = Claim.RATE
     groups: GroupFacts | None = None
     of_groups: str = ""
+    falls: bool = False
     drawn_by_seed: bool = False
 
     @property

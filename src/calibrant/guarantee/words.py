@@ -69,6 +69,8 @@ def _on_averages(guarantee: "Guarantee") -> tuple[str, ...]:
     average = guarantee.average_epsilon  # counts what lies in no region as 1, so that it may say less than epsilon
     smaller = average < guarantee.stated.epsilon
     added = f" On average over the population it is within {upper(average)}." if smaller else ""
+    if guarantee.statement.falls:
+        added += " Predictions fall as the score rises, because the rate does."
     return (f"{added} Nothing is promised for one score, one predicted value, or part of a region.",)
 
 
