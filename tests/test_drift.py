@@ -319,6 +319,7 @@ FORGED = {
     "NaN as a level": {**STATE, "confidence_level": float("nan")},
     "one class": {**STATE, "classes": [1]},
     "positive class": {**STATE, "pos_label": 7},
+    "a class beyond 64 bits": {**STATE, "classes": [10**99, 1]},
     "no history": {**STATE, "histories": []},
     "history for another partition": {**STATE, "histories": [HISTORY, HISTORY]},
     "history of another kind": {**STATE, "histories": [3]},

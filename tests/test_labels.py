@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import BinningCalibrator, DriftMonitor, Partition, PlattCalibrator, Tally, scored
+from calibrant.errors import InvalidValueError
 
 ROWS = 400
 RNG = np.random.default_rng(1)
@@ -103,3 +104,11 @@ def test_segments_that_differ_in_a_nul_at_the_end_stay_apart(tmp_path) -> None:
         np.testing.assert_array_equal(
             expected.predict(SCORES, segments=series), expected.predict(SCORES, segments=names)
         )
+
+
+@pytest.mark.parametrize("large", [10**99, -(2**70), Decimal("Infinity")])
+def test_numbers_beyond_64_bits_are_refused(large: object) -> None:
+    """numpy keeps them as objects, whatever they are turned into."""
+    with pytest.raises(InvalidValueError) as caught:
+        BinningCalibrator(2, pos_label=1).fit([0.1, 0.2, 0.7, 0.9], [large, 1, large, 1])
+    assert caught.value.rule == "hold numbers that fit 64 bits"

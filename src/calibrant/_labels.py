@@ -124,9 +124,18 @@ def of_one_kind(labels: NDArray[Any], name: str) -> NDArray[Any]:
     if all(isinstance(entry, str) for entry in labels) or all(isinstance(entry, bytes) for entry in labels):
         return labels
     if all(isinstance(entry, bool | int | float | Decimal | np.number | np.bool_) for entry in labels):
-        return of_one_kind(np.array([plain_number(entry) for entry in labels.tolist()]), name)
+        numbers = np.array([plain_number(entry) for entry in labels.tolist()])
+        if numbers.dtype.kind == "O":
+            got = shown(next(entry for entry in labels.tolist() if not _fits(entry)))
+            raise InvalidValueError(name, "hold numbers that fit 64 bits", got=got)
+        return of_one_kind(numbers, name)
     names = sorted({type(entry).__name__ for entry in labels})
     raise InvalidTypeError(name, "hold one kind of entry, numbers, bools or text", ", ".join(names))
+
+
+def _fits(entry: Any) -> bool:
+    """Whether a number is one of numpy's own kinds."""
+    return np.array(plain_number(entry)).dtype.kind != "O"
 
 
 def plain_number(entry: Any) -> Any:
