@@ -243,7 +243,7 @@ def test_what_is_printed_is_never_below_what_is_proved(folder: Path, calibrant: 
         assert float(row.split()[4]) >= proved
         planned = calibrant("plan", "--rows", f"{bins}000", "--bins", bins)
         exact = calibrant("plan", "--rows", f"{bins}000", "--bins", bins, "--json").json["epsilon"]
-        assert float(planned.out.split("give epsilon ")[1].split()[0]) >= exact
+        assert float(planned.out.split(", epsilon ")[1].split()[0]) >= exact
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calibrant._params import Rule
 from calibrant._text import shown
+
+if TYPE_CHECKING:
+    from calibrant._params import Rule
 
 _RELATIVE = 1e-9  # far more than the last bits in which kernels of linear algebra and libraries of functions differ
 _ABSOLUTE = 1e-12  # of probabilities: a difference of two that are nearly equal keeps their rounding
@@ -134,7 +136,7 @@ def in_other_order(checks: Iterable[Check]) -> list[Check]:
     return [check if check.stands is not False else Check(check.name, None, why) for check in checks]
 
 
-def fault_of(settings: Mapping[str, Any], rules: Mapping[str, Rule[Any]]) -> str | None:
+def fault_of(settings: Mapping[str, Any], rules: Mapping[str, "Rule[Any]"]) -> str | None:
     """The first setting that breaks its rule, in words; None if there is none."""
     from calibrant.errors import CalibrantError
 
