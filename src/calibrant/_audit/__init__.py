@@ -51,8 +51,8 @@ def audit(
     seen is off by more than `upper_bound`. So a calibrated score is called miscalibrated with probability at most
     1 - confidence_level. With `segments`, these bounds are still about E[Y | score]. Those of `within_segments` are
     about E[Y | score, segment]: they can be positive for a score that is calibrated, if its errors in the segments
-    cancel. Assumed: the rows are independent draws from one distribution, and the model was not trained on them. With
-    importance weights, the order of the rows says nothing about scores and labels; with groups, their names do not.
+    cancel. Assumed: the rows, or with groups whole groups, are independent draws from one distribution, and the model
+    was not trained on them.
 
     Parameters
     ----------

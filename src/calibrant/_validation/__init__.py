@@ -43,8 +43,8 @@ def validate(
     Brier score for every distribution; those of the grades for all grades at once. If the score is calibrated, the
     p-value is at most u with probability at most u, for every u and number of rows, over random
     seeds. Slope, intercepts and AUC have asymptotic limits, and the parts of the Brier score none. Assumed: rows are
-    independent, and the model was not trained on them. For the Brier score, the rows are draws from one distribution
-    whose order, or with groups the names of groups, says nothing about scores and labels.
+    independent, and the model was not trained on them. For the Brier score, the rows, or with groups whole groups, are
+    draws from one distribution. They may be sorted in any way.
 
     Parameters
     ----------

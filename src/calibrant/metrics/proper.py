@@ -67,10 +67,9 @@ def brier_score(
     """Return the mean squared error of probabilities, and its calibration and refinement parts.
 
     Claimed: the expected Brier score lies in [lower, upper] with probability at least `confidence_level`, for every
-    distribution. The interval is found by betting on the rows in an order that is drawn by position. It is for the
-    score only; the parts are plain estimates. Assumed: rows are independent draws from one distribution, their order
-    says nothing about scores and labels, and the model was not trained on them. With `groups`, the groups are
-    independent draws, and their names, by which they are put in order, say nothing about scores and labels.
+    distribution. The interval is found by betting on the rows in a random order, which is drawn for these rows. It is
+    for the score only; the parts are plain estimates. Assumed: rows are independent draws from one distribution, and
+    the model was not trained on them. With `groups`, the groups are independent draws.
 
     Parameters
     ----------

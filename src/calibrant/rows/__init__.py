@@ -60,8 +60,8 @@ def scored(
     segment, weight : str, optional
         Columns of segments, which get bins of their own, and of importance weights.
     id : str, optional
-        A column that is unique per row. A random split then depends on the seed and the ids alone, not on the engine
-        or on the order of the rows.
+        A column that is unique per row. A random split then depends on the seed, the rows and their ids, and neither on
+        the engine nor on the order of the rows.
     group : str, optional
         A column that says which rows belong together, such as a customer: whole numbers, dates or text. Groups are
         then drawn and counted whole, wherever their rows are. Takes the place of `id`.
