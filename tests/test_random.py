@@ -97,6 +97,8 @@ def test_a_key_depends_on_seed_purpose_settings_and_rows() -> None:
     }
     assert len(keys) == 24
     assert RandomSource.of(None, "order") != RandomSource.of(None, "order")
+    parts = [RandomSource(key).for_purpose(purpose).key for key in (1, 2) for purpose in ("folds", "bets")]
+    assert len({1, 2, *parts}) == 6
     assert seed_number(np.random.default_rng(4)) == seed_number(np.random.default_rng(4))
 
 

@@ -36,7 +36,7 @@ class RandomSource:
     Attributes
     ----------
     key : int
-        64 bits. Sources with different keys give unrelated numbers.
+        64 bits, from a hash. Sources with different purposes, seeds or rows give unrelated numbers.
     """
 
     key: int
@@ -54,6 +54,13 @@ class RandomSource:
         text = repr((seed_number(random_state), purpose, settings, rows))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         return cls(int.from_bytes(digest, "little"))
+
+    def for_purpose(self, purpose: str) -> "RandomSource":
+        """Return another source for the same rows, with unrelated numbers.
+
+        Its key is a hash. Of keys that differ by little, one gives the numbers of the other, moved to other rows.
+        """
+        return RandomSource.of(self.key, purpose)
 
     def hashes(self, keys: Keys) -> Keys:
         """64 random bits for each key of a row: its position, or a number made of its id."""

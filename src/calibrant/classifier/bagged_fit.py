@@ -14,7 +14,6 @@ from calibrant.classifier.folds import folds_within, held_out
 from calibrant.classifier.task import taken
 from calibrant.guarantee import NoGuarantee
 
-_BETS = 2  # changes the key: the order of bets has nothing to do with the draw of rows and folds
 _NOTHING_HELD_OUT: Text = "all rows trained the models, and none is left to prove how far their probabilities are off"
 _HOLD_OUT: Text = ("Use ", Setting("calibration_size", "auto"), " for a guarantee")
 
@@ -39,7 +38,7 @@ def fit_bag(fitting: Fitting, cv: Any, calibration_size: float | str, n_jobs: in
         return bag, calibrator
     # drawn for features and labels, not for probabilities, whose last digits depend on the machine
     n_units = rows.size if task.groups is None else np.unique(task.groups[rows]).size
-    order = replace(task.source, key=task.source.key ^ _BETS).order(n_units)
+    order = task.source.for_purpose("order of bets").order(n_units)
     pilot = {"pilot_scores": bag.out_of_fold, "pilot_y": task.labels[bag.rows], "order": order}
     if groups is not None:
         pilot["pilot_groups"] = taken(groups, bag.rows)

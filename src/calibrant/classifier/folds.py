@@ -1,6 +1,5 @@
 """Rows to train on and rows to calibrate on: a hold-out, or the parts of a cross-validation."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ def folds_within(task: Task, training: IndexArray, cv: Any) -> list[Fold]:
 
 def _balanced(task: Task, training: IndexArray, n_folds: int) -> list[Fold]:
     """Folds with about as many rows of each class; of whole groups, where there are any."""
-    keys, source = _keys(task)[training], replace(task.source, key=task.source.key ^ 1)
+    keys, source = _keys(task)[training], task.source.for_purpose("folds")
     positive = task.labels[training] == task.positive
     fewest = min(int(positive.sum()), int((~positive).sum()))
     if fewest < 2:
