@@ -136,12 +136,63 @@ def cell(share: float, name: str, n_labels: int, count: int, wanted: dict[str, C
     return rows
 
 
+def group_cells(count: int) -> Iterator[list[Any]]:
+    """Ten answers to each of 400 questions, which are alike: whole questions are drawn and labelled."""
+    questions = np.repeat(np.arange(N_ITEMS // 10), 10)
+    rng = np.random.default_rng(7)
+    easy = rng.permutation(N_ITEMS // 10) < 0.8 * (N_ITEMS // 10)
+    positive = np.where(easy[questions], rng.random(N_ITEMS) < 0.95, rng.random(N_ITEMS) < 0.2).astype(int)
+    truth = positive.mean()
+    for name, (sensitivity, specificity) in JUDGES.items():
+        random = rng.random(N_ITEMS)
+        verdicts = np.where(positive == 1, random < sensitivity, random >= specificity).astype(int)
+        for n_groups in (20, 50, 100):
+            missed = {"groups": 0, "rows": 0}
+            widths: dict[str, list[float]] = {"groups": [], "rows": []}
+            for seed in range(count):
+                drawn = np.isin(questions, rng.choice(N_ITEMS // 10, n_groups, replace=False))
+                y = np.where(drawn, positive, np.nan)
+                for method, groups in (("groups", questions), ("rows", None)):
+                    found = rate(y, verdicts, groups=groups, confidence_level=1 - ALPHA, random_state=seed)
+                    missed[method] += not found.lower - 1e-12 <= truth <= found.upper + 1e-12
+                    widths[method].append(found.upper - found.lower)
+            for method in missed:
+                share = missed[method] / count
+                chance = float(binom.sf(missed[method] - 1, count, ALPHA))
+                yield [name, 10 * n_groups, method, count, share, chance, float(np.mean(widths[method]))]
+
+
+def times() -> None:
+    """Seconds for many items, by the clock of the process."""
+    rng = np.random.default_rng(0)
+    for n_items, n_labels, method in ((10**6, 1_000, "bets"), (10**5, 500, "exact"), (10**6, 1_000, "exact")):
+        scores = rng.random(n_items)
+        y = np.full(n_items, np.nan)
+        drawn = rng.choice(n_items, n_labels, replace=False)
+        y[drawn] = rng.random(n_labels) < scores[drawn]
+        started = time.process_time()
+        rate(y, scores, method=method)
+        print(f"{method}: {n_items:,} items, {n_labels:,} labels: {time.process_time() - started:.2f} s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--groups", action="store_true", help="whole questions with ten answers each")
+    parser.add_argument("--time", action="store_true", help="running times only")
     options = parser.parse_args()
+    if options.time:
+        times()
+        return
+    if options.groups:
+        heads = ["judge", "labels", "method", "draws", "missed", "p", "width"]
+        found = list(group_cells(options.draws))
+        for row in found:
+            print(*row)
+        write(options.output, heads, found)
+        return
     heads = ["rate", "judge", "labels", "method", "draws", "too high", "too low", "missed", "p", "width"]
     wanted = methods(options.methods)
     rows = []
@@ -154,11 +205,17 @@ def main() -> None:
                 shown = ", ".join(f"{row[3]} {row[7]:.3f} / {row[9]:.4f}" for row in found)
                 spent = time.perf_counter() - started
                 print(f"{share} {name}, {n_labels} labels: {shown} ({spent:.0f} s)", flush=True)
-    if options.output is not None:
-        with options.output.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(heads)
-            writer.writerows([f"{value:.5g}" if isinstance(value, float) else value for value in row] for row in rows)
+    write(options.output, heads, rows)
+
+
+def write(path: Path | None, heads: list[str], rows: list[Any]) -> None:
+    """Rows as CSV, if a path is given."""
+    if path is None:
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(heads)
+        writer.writerows([f"{value:.5g}" if isinstance(value, float) else value for value in row] for row in rows)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from label_rates import loose_end, rate_misses
 from scipy.stats import beta
 
 RESULTS = Path(__file__).parents[1] / "docs" / "study"
@@ -16,6 +17,8 @@ PAGES = (
     ROOT / "docs" / "explanation" / "comparison.md",
     ROOT / "docs" / "how-to" / "few-rows.md",
     ROOT / "docs" / "how-to" / "from-probcal.md",
+    RESULTS / "rate.md",
+    ROOT / "docs" / "how-to" / "guardrail.md",
 )
 OURS = ["calibrant", "calibrant binning"]
 NOMINAL = 0.1
@@ -283,6 +286,8 @@ TABLES = {
         clusters,
         sources,
         times,
+        rate_misses,
+        loose_end,
     )
 }
 MARKS = re.compile(r"(<!-- table (\w+) -->\n).*?(\n?<!-- end of table -->)", re.DOTALL)

@@ -14,6 +14,7 @@ STUDY = Path(__file__).parents[1] / "study"
 sys.path.insert(0, str(STUDY))
 
 import judging  # noqa: E402
+import label_rates  # noqa: E402
 import page  # noqa: E402
 import parts  # noqa: E402
 from sets import BY_NAME, SETS  # noqa: E402
@@ -104,3 +105,21 @@ def test_committed_promises_are_not_broken_more_often_than_they_may_be():
     rows = pd.read_csv(page.RESULTS / "rows.csv")
     for _, ours in rows.groupby("method"):
         assert page.share(ours.broken.sum(), ours.draws.sum())[2] < 0.1
+
+
+def test_committed_rates_miss_no_more_often_than_stated_and_are_no_wider_than_labels_alone():
+    cells = label_rates.side_by_side(page.RESULTS)
+    assert len(cells) == 84
+    assert cells["p auto"].min() > 0.001
+    assert cells["ratio"].max() <= 1.03
+    good = cells[cells.judge.isin(["perfect", "very good", "good"]) & (cells.labels >= 100)]
+    assert good["ratio"].max() <= 0.95
+    many = cells[(cells.labels == 500) & (cells.judge != "perfect")]
+    assert many["over ppi_py"].max() <= 1.2
+
+
+def test_committed_thresholds_from_the_loose_end_are_false_too_often_and_proved_ones_are_not():
+    found = pd.read_csv(page.RESULTS / "loose_end.csv")
+    proved = found.rule == "calibrant.threshold"
+    assert found[proved].p.min() > 0.01
+    assert found[~proved].p.min() < 1e-6

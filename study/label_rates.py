@@ -1,0 +1,62 @@
+"""Tables on rates from few labels, and on thresholds from the loose end, from the CSV files of their benchmarks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+PEERS = ["ppi_py", "truescore"]
+
+
+def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *lines))
+
+
+def side_by_side(folder: Path) -> pd.DataFrame:
+    """One row for each cell: misses and widths of all methods, and widths over those of labels alone."""
+    long = pd.read_csv(folder / "rate.csv")
+    wide = long.pivot_table(index=["rate", "judge", "labels"], columns="method", values=["missed", "p", "width"])
+    wide.columns = [f"{what} {method}" for what, method in wide.columns]
+    wide["ratio"] = wide["width auto"] / wide["width labels"]
+    wide["over ppi_py"] = wide["width auto"] / wide["width ppi_py"]
+    judges = list(dict.fromkeys(long.judge))
+    found = wide.reset_index()
+    found["place"] = found.judge.map(judges.index)
+    return found.sort_values(["rate", "place", "labels"], ascending=[False, True, True])
+
+
+def rate_misses(folder: Path) -> str:
+    """How often limits at 95 % missed: calibrant, labels alone and the peers."""
+    lines = []
+    for row in side_by_side(folder).to_dict("records"):
+        missed = [f"{row[f'missed {method}']:.3f}" for method in ("auto", "labels", *PEERS)]
+        width = [f"{row[f'width {method}']:.4f}" for method in ("auto", "labels", *PEERS)]
+        lines.append([f"{row['rate']:g}, {row['judge']}", f"{row['labels']}", *missed, *width, f"{row['ratio']:.2f}"])
+    heads = ["rate, judge", "labels", "missed: `rate`", "labels alone", *PEERS]
+    heads += ["width: `rate`", "labels alone", *PEERS, "`rate` / labels alone"]
+    return markdown(heads, lines)
+
+
+def rate_groups(folder: Path) -> str:
+    """Ten answers to each question: groups, and rows as if they were drawn one by one."""
+    long = pd.read_csv(folder / "rate_groups.csv")
+    lines = []
+    for (judge, labels), part in long.groupby(["judge", "labels"], sort=False):
+        by = part.set_index("method")
+        missed = [f"{by.missed[method]:.3f}" for method in ("groups", "rows")]
+        width = [f"{by.width[method]:.3f}" for method in ("groups", "rows")]
+        lines.append([str(judge), f"{labels}", *missed, *width])
+    heads = ["judge", "labels", "missed: groups", "rows alone", "width: groups", "rows alone"]
+    return markdown(heads, lines)
+
+
+def loose_end(folder: Path) -> str:
+    """How often guarantees of the rule from the loose end are false, beside `threshold`."""
+    long = pd.read_csv(folder / "loose_end.csv")
+    lines = []
+    for (world, rows), part in long.groupby(["world", "rows"], sort=False):
+        false = [f"{100 * value:.1f} %" for value in part.false]
+        lines.append([str(world), f"{rows:,}", *false])
+    return markdown(["rate", "labels", *dict.fromkeys(long.rule)], lines)
